@@ -43,18 +43,18 @@ SECTIONS = (
         "Next to what people would use instead",
         "peers.json",
         'make bench-peers ARGS="--json {file} --replace --png docs/growth.png"',
-        "The same sizes on the same cores; everything compared takes turns in one process. Marian and torch.nn "
-        "have random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 our weights. "
-        "Ratios are of the other's time to ours, but for CTranslate2's batch. Growth is of time and memory "
-        "by length and by batch size: an exponent of 1 is proportional, and attention alone allows 2.",
+        "The same sizes on the same cores; everything compared takes turns in one process. Marian and torch.nn have "
+        "random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 has our weights. "
+        "Ratios are of the other's time to ours, except for CTranslate2's batch. Growth is of time and memory by "
+        "length and by batch size: an exponent of 1 is proportional, and attention alone allows 2.",
     ),
     Section(
         "Where the time goes",
         "parts.json",
         "python -m bench.parts --json {file} --replace",
-        "Processor time of one thread, beside the time in which the products can be done and weights be read at the "
-        "speeds of the same run. Methods of the tab Why are asked about the last of 16 + 16 tokens. Last, what a start "
-        "takes and leaves resident, stage by stage.",
+        "Processor time of one thread, beside the time that the products and the reading of weights take at the "
+        "speeds of the same run. Methods of the tab Why are asked about the last of 16 + 16 tokens. Last, the time "
+        "that a start takes and the memory it leaves resident, stage by stage.",
     ),
     Section(
         "The page in a browser",
@@ -67,37 +67,37 @@ SECTIONS = (
         "first_view.json",
         "python -m bench.browser --only first_view --json {file} --replace",
         "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
-        "are painted, by the browser's own timing, and what had come by then. Name, translation and tabs are part "
-        "of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it.",
+        "are painted, by the browser's own timing, and what had been loaded by then. Name, translation and tabs are "
+        "part of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it.",
     ),
     Section(
         "From Enter to the new map",
         "entered.json",
         "python -m bench.browser --only entered --json {file} --replace",
-        "In the app, in a browser: sentences of some 12 tokens. What stands above the model's own time is the answer's "
-        "way (the line of doubts below a translation among it) and the painting.",
+        "In the app, in a browser: sentences of some 12 tokens. What exceeds the model's own time is the answer's "
+        "transport (including the line of doubts below a translation) and the painting.",
     ),
     Section(
         "Many people at once",
         "load.json",
         'make bench-load ARGS="--json {file} --replace"',
-        "Callers of the API at once: answers a second, their median and 95th percentile in seconds, and how many "
-        "were told to come back. Then memory, over minutes and sessions; its growth is a share.",
+        "Simultaneous callers of the API: answers per second, their median and 95th percentile in seconds, and how "
+        "many were told to try again later. Then memory, over minutes and sessions; its growth is a share.",
     ),
     Section(
         "Visitors behind nginx, and how many there may be",
         "capacity.json",
         "python -m bench.hosting.capacity --measure 15 --json {file} --replace",
-        "What a question and a page's opening cost one replica, and two replicas behind nginx: how many questions they "
-        "answer, and how long one takes when so many arrive at random, beside what M/M/c says of it. All of it shares "
-        "the cores with whoever asks, which `busy cores` leaves out.",
+        "What a question and a page's opening cost one replica, and two replicas behind nginx: how many questions "
+        "they answer, and how long one takes when so many arrive at random, beside what M/M/c predicts. All of it "
+        "shares the cores with the callers, which `busy cores` leaves out.",
     ),
     Section(
         "Faults under load",
         "faults.json",
         "python -m bench.hosting.faults --json {file} --replace",
-        "Others ask all the while: how many answers they got, and how long the slowest took. SIGTERM: of the questions "
-        "that were taken none may be lost.",
+        "Others keep asking: how many answers they got, and how long the slowest took. SIGTERM: no accepted "
+        "question may be lost.",
     ),
     Section(
         "Questions of the tab Why",
@@ -109,9 +109,8 @@ SECTIONS = (
         "Circuits",
         "circuits.json",
         "python -m bench.circuits --json {file} --replace",
-        "What 5 % of the edges keep alone, on pairs that they were not found with, with a 95 % bootstrap interval, "
-        "beside whole nodes and edges drawn by lot. Then times, each beside its bar; of OPUS-MT's size with random "
-        "weights and norms first.",
+        "What 5 % of the edges keep alone, on held-out pairs, with a 95 % bootstrap interval, beside whole nodes "
+        "and random edges. Then times, each beside its bar; at OPUS-MT's size with random weights and norms first.",
     ),
     Section(
         "How far to trust a translation",
@@ -124,8 +123,9 @@ SECTIONS = (
         "What edits cost those who make none",
         "since.json",
         "python -m bench.since --json {file} --replace",
-        "Processor time of a translation and of its steps beside the commit before edits came, in turns; `more` is by "
-        "how much, with the 95 % interval of its median, and `noise` the same of that commit beside itself.",
+        "Processor time of a translation and of its steps beside the commit before edits were added, in turns; "
+        "`more` is by how much, with the 95 % interval of its median, and `noise` the same of that commit beside "
+        "itself.",
     ),
     Section(
         "Training in the page", "toy.json", "python -m bench.toy --json {file} --replace", "The tab Train's default."

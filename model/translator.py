@@ -83,13 +83,13 @@ class Translator:
 
     @cached_property
     def scratch(self) -> Path:
-        """A folder for what is found out about these weights while they are served: nobody else's, and gone with them.
+        """A private folder for what is computed about these weights while they are served; it is deleted with them.
         An app whose processes fork asks for it before they do."""
         self._scratch = tempfile.TemporaryDirectory(prefix="attention-atlas-")
         return Path(self._scratch.name)
 
     def close(self) -> None:
-        """Delete what was kept on disk, for a program that ends without Python's own clearing up."""
+        """Delete what was kept on disk, for a program that ends without Python's own cleanup."""
         if "scratch" in vars(self):
             self._scratch.cleanup()
 
@@ -99,18 +99,18 @@ class Translator:
         return cls(checkpoints.load(folder), choose_device(device), limits=limits)
 
     def places(self) -> tuple[Place, ...]:
-        """Every place of a pass by its name, with its axes: what edit() and run() take. A Refusal for another network
-        than a Transformer."""
+        """Every place of a pass by its name, with its axes: what edit() and run() take. A Refusal for a network that
+        is not a Transformer."""
         check_transformer(self.model)
         return places(self.config)
 
     def edit(self, edits: Mapping[str, Edit | Callable]) -> Translator:
         """This translator with something changed at named places, in everything that it does: one pass, steps, beam,
-        batches. It shares the model and may be used by other threads beside this one.
+        batches. It shares the model, and other threads may use it alongside this one.
 
         edits: place or glob -> Add, Replace, Scale or Ablate (model.trace.edits), which a trace keeps, or a function of
-        the tensor and of where it is (model.nets.places.visit.At) that returns the tensor to go on with: of such a
-        trace has only words. ValueError for a place that there is not. Usable in a `with` statement:
+        the tensor and of where it is (model.nets.places.visit.At) that returns the tensor to continue with; a trace
+        records such a function only in words. ValueError for an unknown place. Usable in a `with` statement:
 
         with translator.edit({"decoder.2.resid_post": Add(direction, strength=4)}) as steered:
             steered.translate(text)
@@ -139,7 +139,7 @@ class Translator:
         pass  # an edit ends with the translator that has it: there is nothing to take back
 
     def to(self, device: torch.device) -> None:
-        """Move the model. For an app that is not serving yet."""
+        """Move the model to a device. Only before an app starts serving."""
         self.model, self.device = self.model.to(device), device
         # The old one's threads would be missing in a process forked from this one.
         self.requests = self._batcher(self.requests.limits)
@@ -169,14 +169,14 @@ class Translator:
         return ids
 
     def encode_typed(self, text: str, *, joined: bool = False) -> list[int]:
-        """Ids of text that a person puts into a target. joined: without the space that starts a word.
-        ValueError, in words, for no text."""
+        """Ids of text that a person types into a target. joined: without the space that starts a word. ValueError, in
+        words, for empty text."""
         if not text.strip():
             raise Refusal("There is no text: type a word or more.")
         return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(tidy(text))
 
     def encode_target(self, text: str, direction: str | None = None) -> list[int]:
-        """Ids of a whole translation: what every one begins with, the text's, `</s>`. ValueError for no text."""
+        """Ids of a whole translation: the forced prefix, the text's ids, `</s>`. ValueError for empty text."""
         return [*self.forced_prefix(direction), *self.encode_typed(text), self.tokenizer.end_id]
 
     def check_target(self, target_ids: Sequence[int]) -> list[int]:
@@ -238,13 +238,13 @@ class Translator:
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> TranslationTrace:
-        """translate(), of ids of one's own, and with a target that is given, whole or in part.
+        """translate() from given ids, or with a target that is given in whole or in part.
 
-        text, source_ids   what is translated, as a text or as the ids of encode(); of both, the ids are read, and the
-                           text is what they are called
+        text, source_ids   what is translated, as a text or as the ids of encode(); with both, the ids are read, and
+                           the text is their label
         target   read as if the model had written it: a text, or ids y1 .. yT with `</s>` or (unfinished) without. A
-                 trace's own target_ids give it again, to the last digit
-        prefix   how the translation begins: a text, or ids; decoding goes on from there, for ten steps at the least
+                 trace's own target_ids reproduce it to the last digit
+        prefix   how the translation begins: a text, or ids; decoding continues from there, for at least ten steps
                  where the model reaches that far
 
         Calls from many threads at once share batches (model/serve/batching.py), unless something is given.
@@ -445,8 +445,8 @@ class Translator:
         interventions: Changes = NO_INTERVENTIONS,
         prefix: Sequence[int] = (),
     ) -> list[BeamResult]:
-        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search. prefix:
-        with which all hypotheses begin; empty: what every translation in this direction does.
+        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
+        prefix: what all hypotheses begin with; empty: what every translation in this direction begins with.
 
         Eight parameters: those of beam_search() that a user chooses.
         """
@@ -477,9 +477,10 @@ class Translator:
         direction: str | None = None,
         grad: bool = False,
     ) -> Run:
-        """What one pass over these sentences holds at places, by name or glob: run["decoder.2.resid_post"], [batch,
-        position, d_model]. targets: translations to be read, one a text; None: the model's own. grad: for gradients by
-        whatever is kept. ValueError for names, texts or targets that cannot be used; runs() is for many sentences."""
+        """The values of one pass over these sentences at named places, by name or glob: run["decoder.2.resid_post"],
+        [batch, position, d_model]. targets: translations to read, one per text; None: the model's own. grad: keep
+        gradients for what is returned. ValueError for names, texts or targets that cannot be used; runs() is for many
+        sentences."""
         if not texts:
             raise ValueError("there is no text to read: name one or more")
         return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, room=sys.maxsize))
@@ -494,8 +495,8 @@ class Translator:
         grad: bool = False,
         room: int = 1 << 28,
     ) -> Iterator[Run]:
-        """run() of as many sentences at a time as keep at most `room` bytes, in their order: any number of sentences
-        streams through. Seven parameters: those of run(), and how much may lie in memory."""
+        """run() in order, with as many sentences at a time as fit into `room` bytes: any number of sentences can be
+        streamed. Seven parameters: those of run(), and how much memory to use."""
         check_transformer(self.model)
         direction = self.check_direction(direction)
         pairs = zip(texts, repeat(None)) if targets is None else paired(texts, targets)
@@ -529,8 +530,8 @@ class Translator:
     def traces(
         self, texts: Iterable[str], direction: str | None = None, *, batch_size: int = 32
     ) -> Iterator[TranslationTrace]:
-        """translate() of any number of texts, in their order, `batch_size` at a time on each core (on one GPU): no more
-        lie in memory at once."""
+        """translate() of any number of texts, in their order, `batch_size` at a time on each core (on one GPU): no
+        more are in memory at once."""
         at_once = torch.get_num_threads() if self.device.type == "cpu" else 1
         for part in batched(texts, at_once * batch_size):
             by_length = sorted(range(len(part)), key=lambda i: -len(part[i]))  # what is padded takes time, too
@@ -550,8 +551,8 @@ class Translator:
     ) -> ForwardOutput:
         """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
         `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t].
-        beside: other sources of the same target, rows that follow. A Refusal for texts of which a batch has no room for
-        all that a pass leaves behind."""
+        beside: other sources of the same target, as further rows. A Refusal for texts whose full record does not fit
+        into memory."""
         interventions = self._with_vectors(joined(self.changes, interventions))
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
         source = whole_ids(source_ids, self.config.vocabulary_size)
@@ -572,8 +573,8 @@ class Translator:
         return [self.tokenizer.begin_id, *target_ids[:-1]]
 
     def step_limit(self, source_length: int) -> int:
-        """How many tokens a translation may take, those that it is made to begin with included: twice the source and a
-        little, within max_tokens."""
+        """How many tokens a translation may have, including a given beginning: a little more than twice the source,
+        within max_tokens."""
         return min(self.max_tokens - 1, 2 * source_length + 10)
 
     def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:

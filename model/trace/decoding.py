@@ -1,4 +1,4 @@
-"""How a trace's target came about: by which search, and how much of it was given. Importable without torch."""
+"""How a trace's target was decoded: by which search, and how much of it was given. Importable without torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_WIDTH = 8  # of a beam
 class Decoding:
     """width: hypotheses kept at each step, 1 is greedy decoding; length_penalty: alpha of Wu et al. 2016, equation 14;
     given: how many of the first target tokens somebody chose, so that no search found them. What a model's family
-    forces, such as a language symbol, is no choice. ValueError for what cannot be."""
+    forces, such as a language symbol, does not count. ValueError for impossible values."""
 
     width: int = 1
     length_penalty: float = 0.0
@@ -56,7 +56,7 @@ GREEDY = Decoding()
 
 
 def decoding_words(decoding: Decoding | None, steps: int) -> Words:
-    """How a target of so many tokens came about. None: not known."""
+    """How a target of so many tokens was decoded. None: not known."""
     return say("decoding not recorded") if decoding is None else decoding.describe(steps)
 
 

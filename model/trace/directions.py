@@ -34,8 +34,8 @@ def language_of(code: str) -> str:
 
 @dataclass(frozen=True)
 class Languages:
-    """What a model of many languages translates: from each of `sources` into each other of `targets`, codes both.
-    ValueError for what are none."""
+    """What a model of many languages translates: from each of `sources` into each other of `targets`, both codes.
+    ValueError for anything else."""
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""Attention maps as numpy arrays; of a long text as queries and keys, from which a head's map is computed when somebody
-looks at it; and how far apart two rows are. Importable without torch."""
+"""Attention maps as numpy arrays; for a long text, queries and keys, from which a head's map is computed when it is
+looked at; and how far apart two rows are. Importable without torch."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def in_numpy(
 
 @dataclass(frozen=True, eq=False)
 class ComputedWeights:
-    """What stands in AttentionMaps.weights where all maps of a text would be larger than a trace may be
-    (BatchLimits.trace_bytes). An index computes what it asks for, head by head: weights[layer, head] is one product and
-    a softmax, and gives what the pass had. All else that an array does, it does while the maps are at most 128 MB
-    together; beyond that it is a Refusal.
+    """What AttentionMaps.weights is where all maps of a text would be larger than a trace may be
+    (BatchLimits.trace_bytes). An index computes what it asks for, head by head: weights[layer, head] is one product
+    and a softmax, and gives what the pass had. Everything else that an array does works while the maps are at most
+    128 MB together; beyond that it raises a Refusal.
 
     queries  float32 [layers, heads, query, d_head]; keys the same of the keys
     bias     what relative positions add to the scores, by distance: float32 [1 or layers, heads, queries + keys - 1],

@@ -1,4 +1,4 @@
-"""A map derived from attention: combined, hidden, merged, attributed. Never passes for attention."""
+"""A map derived from attention: combined, hidden, merged, attributed. Never presented as attention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ScoreMap:
     row_positions, column_positions   the token positions each row and column stands for
     unit          what a value is, in words; `attention` says whether rows are attention that sums to 1 (blank rows and
                   hidden, unrenormalised mass apart)
-    signed        whether 0 stands in the middle: a value's sign means something
+    signed        whether 0 is in the middle: a value's sign means something
     additive      whether values may be summed over a word's keys and averaged over its queries, as attention may
     limits        the values at full colour (None: the map's own largest), such as those of all heads, to compare by
     hidden        mean share of a row's mass that lay on hidden keys; None where nothing was hidden or for scores

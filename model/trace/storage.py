@@ -8,11 +8,11 @@ maps.py); the maps are nested by kind:
     {"heads_off": [{"kind": "cross", "layer": 1, "head": 2}]}, ..}
 
 "kinds" lists the maps that there are. Version 1, which still opens, had all three, and of interventions only the words.
-"decoding" says how the target came about, {"width": 5, "length_penalty": 0.0, "given": 0}; null or absent: not known.
-"attention_only": true, of a model of another library; else false or absent.
-"token_facts" says of each token whether it is text, a symbol or a byte, and of which word; where a file lacks it, the
-spelling has to tell.
-Version 3 is NPZ of a text so long that its maps are not kept: in place of "cross.weights" stand "cross.queries",
+"decoding" says how the target was decoded, {"width": 5, "length_penalty": 0.0, "given": 0}; null or absent: not known.
+"attention_only": true for a model of another library; otherwise false or absent.
+"token_facts" says of each token whether it is text, a symbol or a byte, and of which word; if a file lacks it, it
+is inferred from the spelling.
+Version 3 is NPZ for a text so long that its maps are not kept: in place of "cross.weights" it has "cross.queries",
 "cross.keys" and perhaps "cross.bias", and under "computed" how maps follow from them (model.trace.maps).
 NPZ: the arrays under "cross.weights", "top_ids", ..; everything else as JSON text under "fields". No pickle.
 Importable without torch.
@@ -60,8 +60,8 @@ _PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRA
 
 
 def to_json(trace: TranslationTrace) -> str:
-    """The trace as JSON text; from_json() gives it back equal. A Refusal for one so long that its maps are not kept:
-    its numbers would be gigabytes of text."""
+    """The trace as JSON text; from_json() gives back an equal one. A Refusal for one so long that its maps are not
+    kept: its numbers would be gigabytes of text."""
     if any(trace.maps(kind).computed for kind in trace.kinds):
         raise Refusal("This translation is too long for JSON: take NPZ, which holds what its maps are computed from.")
     found = {"schema": SCHEMA, "version": VERSION, **_plain(trace)}
@@ -91,7 +91,7 @@ def from_json(text: str) -> TranslationTrace:
 
 
 def to_npz(trace: TranslationTrace) -> bytes:
-    """The trace as the bytes of an .npz file; from_npz() gives it back equal."""
+    """The trace as the bytes of an .npz file; from_npz() gives back an equal one."""
     written = io.BytesIO()
     write_npz(trace, written)
     return written.getvalue()

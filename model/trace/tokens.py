@@ -19,7 +19,7 @@ class TokenKind(str, Enum):
 
 
 class Token(str):
-    """A piece as it stands in the vocabulary, and the facts that its tokenizer tells about it: its kind, and in a
+    """A piece as it is in the vocabulary, and the facts that its tokenizer knows about it: its kind, and in a
     sentence the number of the word that it belongs to (None: not said). Equal to the same piece as a plain string,
     which is text: what reads "<s>" need not be a symbol."""
 
@@ -40,18 +40,19 @@ def is_byte(token: str) -> bool:
 
 
 def is_symbol(token: str) -> bool:
-    """Whether a piece is no part of the text: a control symbol (begin, end, padding, a target language) or a prefix."""
+    """Whether a piece is not part of the text: a control symbol (begin, end, padding, a target language) or a
+    prefix."""
     return getattr(token, "kind", None) in (TokenKind.SYMBOL, TokenKind.PREFIX)
 
 
 def is_prefix(token: str) -> bool:
-    """Whether a piece is of what tells a model its task."""
+    """Whether a piece belongs to the prefix that tells a model its task."""
     return getattr(token, "kind", None) is TokenKind.PREFIX
 
 
 def told_by_spelling(pieces: Iterable[str]) -> tuple[Token, ...]:
-    """Tokens whose facts were not written down: those of this project's own tokenizers as far as their spelling tells
-    them. Only for files from before facts were kept."""
+    """Tokens whose facts were not recorded: inferred from the spelling, as this project's own tokenizers spell them.
+    Only for files from before facts were kept."""
     return tuple(Token(piece, _kind(piece)) for piece in pieces)
 
 
@@ -86,8 +87,8 @@ def _kind(piece: str) -> TokenKind:
 
 
 def whole_ids(ids: Sequence[int], vocabulary: int) -> list[int]:
-    """The ids as plain integers. ValueError, in words, for one that is no whole number, or that a vocabulary of so many
-    tokens does not have."""
+    """The ids as plain integers. ValueError, in words, for one that is not a whole number or not in a vocabulary of
+    so many tokens."""
     found = list(ids)
     try:
         found = [index(i) for i in found]

@@ -39,8 +39,9 @@ class TranslationTrace:
     Row t of decoder_self and cross READ decoder_inputs[t] and PREDICTED target_tokens[t]; both tuples have the
     same length. `finished` is False when decoding was stopped by its length limit (then target_tokens does not end
     in `</s>`). log_probability is natural, entropy in bits, both of the model's full next-token distribution;
-    chosen_rank counts from 1. `interventions` is what was switched off or cut, to run again; false for the plain model.
-    A model need not have every kind of attention: a kind without maps is None, and `kinds` lists those that are there.
+    chosen_rank counts from 1. `interventions` is what was switched off or cut, so that it can be run again; false for
+    the plain model. A model need not have every kind of attention: a kind without maps is None, and `kinds` lists
+    those that are there.
     """
 
     source_text: str
@@ -95,7 +96,7 @@ class TranslationTrace:
 
     @property
     def decoded_by(self) -> Words:
-        """How its target came about, in words."""
+        """How its target was decoded, in words."""
         return decoding_words(self.decoding, len(self.target_ids))
 
     @property
@@ -142,7 +143,7 @@ class TranslationTrace:
 
     @staticmethod
     def load(path: str | Path) -> TranslationTrace:
-        """Read a file of save(). ValueError if it is none."""
+        """Read a file of save(). ValueError if it is not such a file."""
         from model.trace import storage  # which knows this class
 
         data = Path(path).read_bytes()

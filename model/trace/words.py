@@ -14,8 +14,8 @@ CLOSING = "\"'”’»«“)]」』"
 
 
 def word_groups(tokens: Sequence[str]) -> Groups:
-    """Positions grouped into whole words, in order; every position is in exactly one group. Which tokens make a word is
-    their tokenizer's decision, and stands in the tokens; where it does not, as words_by_spaces() says."""
+    """Positions grouped into whole words, in order; every position is in exactly one group. Which tokens make a word
+    is their tokenizer's decision, kept in the tokens; if it is not, words_by_spaces() decides."""
     numbers = [getattr(token, "word", None) for token in tokens]
     if None in numbers:
         return words_by_spaces(tokens)
@@ -32,7 +32,7 @@ def words_by_spaces(tokens: Sequence[str]) -> Groups:
     """The grouping of languages that put spaces between words, for pieces that carry SentencePiece's space mark.
 
     A word is what stands between spaces. Special symbols stand alone, and so does the punctuation that ends a word:
-    attention to a full stop is no attention to the word before it. Punctuation inside a word ("don't") stays in it.
+    attention to a full stop is not attention to the word before it. Punctuation inside a word ("don't") stays in it.
     """
     groups: list[list[int]] = []
     for i, token in enumerate(tokens):

@@ -41,8 +41,8 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Shape:
-    """Of the model: a node has its own place, whatever else is drawn. A head's row is its number, feed-forwards stand
-    below all heads; ends: what stands at the source and at the logits, such as a changed word and the token."""
+    """Of the model: a node has its own place, whatever else is drawn. A head's row is its number, feed-forwards are
+    below all heads; ends: what is shown at the source and at the logits, such as a changed word and the token."""
 
     encoder: int
     decoder: int
@@ -50,7 +50,7 @@ class Shape:
     ends: tuple[str, str] = ("", "")
 
     def column(self, side: Side, layer: int) -> int:
-        """The first one of a layer; of the layer behind the last, the next free one."""
+        """The first one of a layer; after the last layer, the next free one."""
         before = 0 if side is Side.ENCODER else self.column(Side.ENCODER, self.encoder)
         return before + 1 + layer * len(PARTS[side])
 
@@ -191,7 +191,7 @@ def _part(name: str) -> str:
 
 
 def short(name: str) -> str:
-    """What stands in a node: the number of a head, from 1, or which part it is."""
+    """The label of a node: the number of a head, from 1, or which part it is."""
     *_, last = name.split(".")
     return str(int(last) + 1) if last.isdigit() else {"embed": "x", "ffn": "FF", "logits": "p"}[last]
 

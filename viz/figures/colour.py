@@ -1,4 +1,4 @@
-"""From a weight to its place on a colour scale, and a legend that says the truth about it."""
+"""From a weight to its place on a colour scale, and a legend that shows it truthfully."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def plot_curves(
 ) -> go.Figure:
     """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y.
 
-    Six parameters: what one would write at the two axes.
+    Six parameters: the labels of the two axes among them.
     """
     lines = []
     for index, (name, values) in enumerate(curves.items()):

@@ -16,9 +16,9 @@ from viz.maps.reduce import View, score_map
 def plot_heatmap(trace: TranslationTrace, view: View | None = None, *, scale: ColourScale | None = None) -> go.Figure:
     """The map that a view shows (the first cross-attention head for None), queries down, keys across.
 
-    scale: colours, fixed from 0 to 1 by default so that heads compare; the colour bar carries weights whatever the
-    transform. Hover says query, key and weight. ValueError if the trace has no such layer or head, or for several
-    heads that are not combined.
+    scale: colours, fixed from 0 to 1 by default so that heads can be compared; the colour bar shows weights whatever
+    the transform. Hover shows query, key and weight. ValueError if the trace has no such layer or head, or for
+    several heads that are not combined.
     """
     view, scale = view or View(), scale or ColourScale()
     view, *others = view.apart(trace)

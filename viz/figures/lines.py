@@ -20,8 +20,8 @@ STRENGTHS = 10  # line widths and opacities told apart
 def plot_lines(trace: TranslationTrace, view: View | None = None, *, coverage: float = 0.7) -> go.Figure:
     """The map that a view shows as lines; with SINGLE and `heads`, each of them in its own colour.
 
-    coverage: of each row only the fewest edges are drawn that hold this share (0 to 1] of its weight.
-    ValueError for another coverage, or if the trace has no such layer or head.
+    coverage: for each row, only the fewest edges that hold this share (0 to 1] of its weight are drawn. ValueError
+    for another coverage, or if the trace has no such layer or head.
     """
     view = view or View()
     if not 0 < coverage <= 1:

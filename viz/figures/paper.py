@@ -18,7 +18,8 @@ PANEL = (4.2, 2.9)  # inches
 
 
 def panels(draw: list[Callable[[Axes], None]]) -> Figure:
-    """A figure with one panel a function, in rows of two or three; each function draws on the axes that it is given."""
+    """A figure with one panel per function, in rows of two or three; each function draws on the axes that it is
+    given."""
     from matplotlib.figure import Figure
 
     columns = min(len(draw), 2 if len(draw) in (2, 4) else 3)

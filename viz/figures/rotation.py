@@ -1,4 +1,4 @@
-"""Two dimensions of the positional encoding as a point that moves round a circle."""
+"""Two dimensions of the positional encoding as a point that moves around a circle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A figure that also leaves a picture behind, for what shows a notebook without scripts: nbconvert, a viewer of files.
+"""A figure that also provides a picture, for whatever shows a notebook without scripts: nbconvert, a file viewer.
 
 Front ends that have Plotly draw the figure itself; the SVG beside it has its cells or lines, labels and title.
 """
