@@ -29,7 +29,7 @@ def neighbours(
     text = trace.source_text
     start, word, others = _near(translator, trace, position, count)
     if not others:
-        raise Refusal("No other word lies near {word}: type the second sentence.", word=repr(word))
+        raise Refusal("There is no other word near {word}: type the second sentence.", word=repr(word))
     return tuple(text[:start] + other + text[start + len(word) :] for other in others)
 
 

@@ -124,7 +124,7 @@ def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str
     while same < min(len(ids), len(written)) and ids[same] == written[same]:
         same += 1
     if same == len(ids):
-        raise Refusal("{text} is what was written, or its beginning: type another word.", text=repr(text.strip()))
+        raise Refusal("{text} is what was written, or its beginning: type a different word.", text=repr(text.strip()))
     if same == len(written):
         raise Refusal("{text} goes on where the translation was stopped: type another word.", text=repr(text.strip()))
     if len(ids) == 1:

@@ -82,7 +82,7 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
         expect(panel.get_by_role("status")).to_have_text(re.compile(f": {said}$"))
     for side in sides:
         side.get_by_role("button").nth(1).press("Enter")
-    gold = read_line(saved(page, "Save as links by hand (talp)"), first=1)
+    gold = read_line(saved(page, "Save as hand-made links (talp)"), first=1)
     assert (gold.sure, gold.possible) == ({(1, 1)}, {(0, 0), (1, 1)})
     assert read_line(saved(page, "Save the links (Pharaoh)")).sure == {(1, 1)}
     panel.get_by_role("button", name="Score every head by these links").press("Enter")

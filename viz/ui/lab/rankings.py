@@ -61,7 +61,7 @@ def ranking_of(translator: Translator) -> Ranking:
             order,
             frozenset(order) - frozenset(measured),
             say(
-                "Occlusion stands alone: over {n} sentences no method agreed with it well enough (a median rank "
+                "Occlusion is shown alone: over {n} sentences no method agreed with it well enough (a median rank "
                 "correlation of 0.5, and 0.15 more than attention's).",
                 n=found.sentences,
             ),

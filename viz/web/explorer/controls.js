@@ -89,7 +89,7 @@ export function createControls(update, open, overlays) {
     ],
     (value) => update({ glosses: value === "links" }),
     t(
-      "Below each word of the sentences what it became, as the model's own attention links them: a guess",
+      "Below each word of the sentences, what it became, as linked by the model's own attention: a guess",
     ),
   );
   const special = select(

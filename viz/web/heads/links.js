@@ -166,7 +166,7 @@ export function links(block, keep, api) {
         draw();
       }),
       // Words count from 1 there, and "p" marks a possible link: what is read as links by hand (model/trace/alignment/formats.py).
-      button(t("Save as links by hand (talp)"), () =>
+      button(t("Save as hand-made links (talp)"), () =>
         file(
           "gold.talp",
           pairs()

@@ -142,7 +142,7 @@ export default function train(root, api) {
       "p",
       { class: "look" },
       t(
-        "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates or a minute, and is gone with your visit.",
+        "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates or a minute, and is gone when you leave.",
         { n: options.updates },
       ),
     ),

@@ -25,7 +25,7 @@ export default function question(root, api) {
   const written = el("div", {
     class: "chips",
     role: "group",
-    "aria-label": t("Written tokens: choose the one to ask about"),
+    "aria-label": t("Tokens written: choose the one to ask about"),
     onkeydown: walk,
   });
   const others = el("div", {

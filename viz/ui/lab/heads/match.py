@@ -139,7 +139,7 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
             blocks.folded(say("The other {n} heads", n=len(found) - SHOWN), blocks.table(columns, found[SHOWN:]))
         )
     values, title = (
-        (apart, say("Distance of every two heads"))
+        (apart, say("Distance between every two heads"))
         if rows is None
         else (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
     )

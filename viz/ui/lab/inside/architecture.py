@@ -29,7 +29,7 @@ CODES = {
     PositionCode.LEARNED: (say("learned"), say("a row of numbers for each position and side")),
     PositionCode.RELATIVE: (say("relative"), say("each head adds a number to its scores by distance")),
     PositionCode.NONE: (say("none"), say("nothing tells the encoder its order")),
-    **{code: (formula, say("computed, otherwise than in the paper")) for code, formula in CONTRASTS.items()},
+    **{code: (formula, say("computed, but not as in the paper")) for code, formula in CONTRASTS.items()},
 }
 
 

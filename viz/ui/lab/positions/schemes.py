@@ -55,10 +55,10 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
             blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
             blocks.text(
                 say(
-                    "Tutorials define two of these otherwise. The normalised count is divided by n − 1 here, so that "
-                    "the last of n tokens has 1; others divide by n. In the paper's exponent 2i/d, i counts pairs of "
-                    "dimensions; where it counts dimensions, the exponent is twice as large, and a sine's cosine has "
-                    "another: a tutorial's exponents, above."
+                    "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
+                    "that the last of n tokens has 1; others divide by n. In the paper's exponent 2i/d, i counts "
+                    "pairs of dimensions; where it counts dimensions, the exponent is twice as large, and a sine and "
+                    "its cosine have different ones: a tutorial's exponents, above."
                 ),
                 tone="note",
             ),

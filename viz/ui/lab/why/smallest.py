@@ -134,7 +134,7 @@ PANEL = Panel(
     say("Smallest set"),
     say(
         "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
-        "is enough for this sentence, and no single head of it can go; it need not be the fewest of all."
+        "is enough for this sentence, and no single head of it can go; a smaller set may exist."
     ),
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
     searched,
