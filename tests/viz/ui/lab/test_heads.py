@@ -219,7 +219,8 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
     twin.survey = replace(twin.survey, digest=twin.digest)
     two = replace(scene, served=Translators([surveyed, twin]))
     (slot,) = match.side_by_side(two, ENCODER.value)
-    note, table, *_ = slot["blocks"]
+    note, row, *_ = slot["blocks"]
+    table = row["blocks"][0]["blocks"][0]
     assert "de-en of twin" in note["text"]
     assert len(table["rows"]) == 8  # 2 layers of 4
     for row in table["rows"]:
