@@ -67,7 +67,7 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
                 before.build(translators, header)
         for place, panels in tab.places():
             names |= {panel.name: gr.update(selected=place.name) for panel in panels}
-            with gr.Tab(label(place.title), id=place.name):
+            with gr.Tab(label(place.title), id=place.name, elem_id=f"{tab.name}-{place.name}"):
                 if isinstance(place, Panel):
                     lab.add(place)
                     continue

@@ -231,6 +231,7 @@ export default function explorer(root, api) {
       : state;
 
   function draw(before = null) {
+    views.measure();
     const overlay = overlays.find(state);
     map = mapOf(trace, state);
     refused = (overlay && overlays.kept(trace, state)?.refused) ?? null;

@@ -221,10 +221,21 @@ export function createDetail(hooks) {
   return {
     root,
     // map: of explorerModel.scoreMap; pinned: {row, column}; titles: {rows, columns, label}; compact: without a colour
-    // bar; height: what there is to fill, in pixels, or as high as the cells are wide
-    draw(map, colouring, pinned, titles, { compact = false, height = null, highest } = {}) {
-      const width = root.parentElement.clientWidth || 640;
-      const size = frame.draw(map, colouring, titles, { width, compact, height, highest });
+    // bar; width: of what it stands in, where that was measured already; height: what there is to fill, in pixels, or
+    // as high as the cells are wide
+    draw(
+      map,
+      colouring,
+      pinned,
+      titles,
+      { compact = false, width = 0, height = null, highest } = {},
+    ) {
+      const size = frame.draw(map, colouring, titles, {
+        width: width || root.parentElement.clientWidth || 640,
+        compact,
+        height,
+        highest,
+      });
       current = { map, colouring, size, titles, pinned };
       cursor = null;
       const { data, layout } = cells(map, colouring, size);

@@ -46,10 +46,9 @@ export function createViews(hooks) {
 
   // What the first screen has for the map, between its heading and a line of words; on a narrow page the map is as high
   // as it likes. The heading counts as one size, so that no head's map is higher than another's.
-  const below = () => {
-    const top = hooks.root.getBoundingClientRect().top + window.scrollY;
-    return innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity;
-  };
+  const below = () => (innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity);
+  let top = 0, // of the page's pixels
+    width = 0;
 
   function stage(name, map) {
     parts.map = pane = map.pyramid ? large : detail;
@@ -88,10 +87,17 @@ export function createViews(hooks) {
 
   return {
     root,
+    // Where the views begin, and how wide they are. Before anything is drawn: afterwards the browser would lay out the
+    // page once for each question.
+    measure() {
+      top = hooks.root.getBoundingClientRect().top + window.scrollY;
+      width = root.clientWidth;
+    },
     draw(state, map, colouring, titles) {
       stage(state.view, map);
       if (shown === "map")
         pane.draw(map, colouring, { row: null, column: null }, titles, {
+          width,
           height: room?.height,
           highest: below(),
         });
