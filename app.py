@@ -25,7 +25,7 @@ from model.serve.device import allow_many_files, cores, return_freed_memory, sha
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import assets, theme
-from viz.ui import header, language, tabs, train
+from viz.ui import direction, header, language, tabs, train
 from viz.ui.component import serve_web_files
 from viz.ui.gradio6 import parts, tool_answers
 from viz.ui.gradio6.discreet_log import keep_text_out_of_tracebacks
@@ -125,16 +125,18 @@ def main(argv: list[str] | None = None) -> None:
     share_cores(args.concurrency)
     # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
     zero_gpu = spaces is not None and spaces.config.Config.zero_gpu
-    # A pass of the shipped models is fastest on one thread: every thread of the server has torch helpers of its own,
-    # which fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.
-    each = cores() if args.model else 1
-    limits = BatchLimits(at_once=args.concurrency, waiting=args.queue, cores=Cores(each))
+    shared = Cores(cores())
+    limits = BatchLimits(at_once=args.concurrency, waiting=args.queue, cores=shared)
     translators = Translators.load(
         args.checkpoints,
         "cpu" if zero_gpu else args.device,
         limits=limits,
         models=[hub.locate(name) for name in args.model],
     )
+    if not any(map(direction.is_large, translators.all)):
+        # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
+        # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.
+        shared.number = 1
     demo = build_demo(translators)
     if zero_gpu:
         translators.to("cuda")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 import app
 from model.translators import Translators
@@ -43,6 +43,21 @@ def test_on_the_way_back(tiny_url, open_page) -> None:
     page.goto("about:blank")
     page.go_back()
     is_there_again(page, written)
+
+
+def test_a_slow_page_is_awaited(tiny_url, open_page) -> None:
+    """Gradio ends its heartbeat as soon as a page is to be left, which is no server that has ended."""
+    page = open_page(tiny_url)
+    page.reloads = True
+    page.wait_for_selector("#translation-text")
+
+    def answer(route: Route) -> None:
+        page.wait_for_timeout(1500)  # the page may ask for its server after 250 to 500 ms
+        route.fulfill(body="<!doctype html><title>Slow</title>", content_type="text/html")
+
+    page.route("**/slow", answer)
+    page.goto(f"{tiny_url}slow")
+    expect(page).to_have_title("Slow")
 
 
 def test_when_the_server_was_started_again(tiny_translator, open_page) -> None:

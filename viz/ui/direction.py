@@ -100,12 +100,17 @@ def sentences(translators: Translators, route: Route) -> list[str]:
     return list(dict.fromkeys(example.text for example in own or others[:OFFERED]))
 
 
+def is_large(translator: Translator) -> bool:
+    """Whether a model is of the size of published ones."""
+    return sum(weight.numel() for weight in translator.model.parameters()) >= LARGE
+
+
 def cost(translator: Translator) -> Words | None:
     """What a large model costs before it is asked for anything; None: it is none."""
+    if not is_large(translator):
+        return None
     weights = list(translator.model.parameters())
     numbers = sum(weight.numel() for weight in weights)
-    if numbers < LARGE:
-        return None
     memory = sum(weight.numel() * weight.element_size() for weight in weights)
     read = translator.model.step_numbers * weights[0].element_size()
     return say(

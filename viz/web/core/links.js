@@ -65,13 +65,19 @@ addEventListener("pagehide", () => {
 // without a word.
 const HEARTBEAT = /heartbeat\/[^/]+$/,
   FIRST = 250, // milliseconds before a server is asked whether it is there; then ever longer
-  LAST = 4000;
-let leaving = false;
-addEventListener("pagehide", () => (leaving = true));
-addEventListener("pageshow", () => (leaving = false));
+  LAST = 4000,
+  LEAVING = 30_000;
+// Gradio ends it, too, when the page is about to be left: what comes next may be slow to answer, and is not cut short.
+// A page that is still here after that was not left.
+let leaving = 0;
+addEventListener("beforeunload", () => {
+  clearTimeout(leaving);
+  leaving = setTimeout(() => (leaving = 0), LEAVING);
+});
+addEventListener("pageshow", () => (leaving = 0)); // out of the browser's cache, too
 new PerformanceObserver((list, observer) => {
   const ended = list.getEntriesByType("resource").find(({ name }) => HEARTBEAT.test(name));
-  if (!ended || leaving) return;
+  if (!ended) return;
   observer.disconnect();
   reconnect(ended.name.replace(HEARTBEAT, "app_id"), FIRST);
 }).observe({ type: "resource" });
@@ -79,7 +85,7 @@ new PerformanceObserver((list, observer) => {
 async function reconnect(address, wait) {
   await new Promise((resolve) => setTimeout(resolve, wait * (1 + Math.random()))); // not all of a server's pages at once
   const found = await fetch(address, { cache: "no-store" }).catch(() => null);
-  if (found?.ok && !document.hidden) location.reload();
+  if (found?.ok && !document.hidden && !leaving) location.reload();
   else reconnect(address, Math.min(LAST, 1.5 * wait));
 }
 

@@ -476,8 +476,7 @@ export default function explorer(root, api) {
   // What a link says to compare with: here already, or to be translated by the same model.
   function bringBeside(text) {
     if (!text || !api.options?.pairs) return;
-    const alike = (one) => ["direction", "checkpoint"].every((name) => one[name] === trace[name]),
-      one = traces.find((one) => one !== trace && one.text === text && alike(one));
+    const one = views.compare.plain(text);
     if (!one) return ask("keep", { key: trace.key, text });
     views.compare.keep(one);
     update({}, { tell: false });

@@ -43,6 +43,11 @@ export function createCompare(hooks) {
   let kept = null; // key of the one that is shown: that, else the last before this
 
   const others = () => hooks.traces().filter((one) => one !== hooks.trace());
+  // Whether the model that wrote the sentence shown wrote this one, too, unchanged and greedily.
+  const isPlain = (one) =>
+    ["direction", "checkpoint"].every((name) => one[name] === hooks.trace()[name]) &&
+    one.interventions === "" &&
+    one.beam === 1;
   const name = (trace, limit) => naming.name(trace, hooks.traces(), limit);
   const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, name(trace, 200));
   const written = (trace) =>
@@ -176,15 +181,13 @@ export function createCompare(hooks) {
         );
     },
     pair: () => drawn,
-    // Of a pair the other sentence, where the model that wrote this translation writes that one, too, unchanged.
+    // Of a pair the other sentence, where a link can bring it back.
     beside() {
-      const { direction, checkpoint } = hooks.trace(),
-        same = { direction, checkpoint, interventions: "", beam: 1 },
-        other = drawn.length ? others().find((one) => one.key === kept) : null;
-      return other && Object.keys(same).every((name) => other[name] === same[name])
-        ? other.text
-        : "";
+      const other = drawn.length ? others().find((one) => one.key === kept) : null;
+      return other && isPlain(other) ? other.text : "";
     },
+    // That translation of a text, where it is here already.
+    plain: (text) => others().find((one) => one.text === text && isPlain(one)),
     // A sentence came that is to stand beside the next one.
     keep(trace) {
       picked = trace.key;
