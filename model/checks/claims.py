@@ -102,12 +102,13 @@ def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
 
 
 def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
-    found = oracle.encoder_layer_errors(evidence.translator, evidence.output)
+    found = oracle.encoder_layer_errors(evidence.torch_layers[Side.ENCODER], evidence.output)
     return max(found), say("{n} layers, each on the input that it had", n=len(found))
 
 
 def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
-    found = oracle.decoder_layer_errors(evidence.translator, evidence.output)
+    masked = evidence.translator.config.look_ahead_mask
+    found = oracle.decoder_layer_errors(evidence.torch_layers[Side.DECODER], evidence.output, look_ahead_mask=masked)
     return max(found), say("{n} layers, each on the input that it had", n=len(found))
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.checks import oracle
 from model.decode.steps import StepDecoder
@@ -58,6 +58,11 @@ class Evidence:
     def oracle_attention(self) -> tuple[list[float], list[float]]:
         """Errors of weights and of outputs against torch's attention, one of each an attention."""
         return oracle.attention_errors(self.translator, self.output, self.trace)
+
+    @cached_property
+    def torch_layers(self) -> dict[Side, nn.ModuleList]:
+        """torch's layers with the model's weights."""
+        return oracle.torch_layers(self.translator, self.output)
 
     @cached_property
     def cached_steps(self) -> list[tuple[float, float]]:

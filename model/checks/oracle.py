@@ -147,49 +147,48 @@ def attention_errors(
     return of_weights, of_outputs
 
 
-@torch.inference_mode()
-def encoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[float]:
-    """For each encoder layer: the largest difference of the residual stream after it, in its own input's terms."""
-    errors = []
-    for layer, record in zip(translator.model.encoder.layers, output.layers(Side.ENCODER)):
-        theirs = torch_layer(layer, translator.config, record.self_attention.bias)(record.before)
-        errors.append(_error(theirs, record.after))
-    return errors
-
-
-@torch.inference_mode()
-def decoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[float]:
-    """For each decoder layer, as for the encoder's."""
-    errors = []
-    for layer, record in zip(translator.model.decoder.layers, output.layers(Side.DECODER)):
-        mask = (
-            ~causal_mask(record.before.shape[1], device=output.memory.device)[0, 0]
-            if translator.config.look_ahead_mask
-            else None
-        )
-        bias = record.self_attention.bias
-        theirs = torch_layer(layer, translator.config, bias)(record.before, output.memory, tgt_mask=mask)
-        errors.append(_error(theirs, record.after))
-    return errors
-
-
-@torch.inference_mode()
-def whole_stacks(translator: Translator, output: ForwardOutput) -> tuple[Tensor, Tensor]:
-    """nn.TransformerEncoder and nn.TransformerDecoder with our weights, from what entered our first layers on: the
-    memory [batch, source, d_model], and the decoder's output over that memory [batch, target, d_model]."""
-    model, config = translator.model, translator.config
-
-    norms = [stack.norm if config.norm_first else None for stack in (model.encoder, model.decoder)]
-    layers = [
-        nn.ModuleList(
-            torch_layer(layer, config, record.self_attention.bias)
+def torch_layers(translator: Translator, output: ForwardOutput) -> dict[Side, nn.ModuleList]:
+    """Of each side torch's layers with our weights, and what positions added to our scores in that pass."""
+    stacks = translator.model.encoder, translator.model.decoder
+    return {
+        stack.side: nn.ModuleList(
+            torch_layer(layer, translator.config, record.self_attention.bias)
             for layer, record in zip(stack.layers, output.layers(stack.side))
         )
-        for stack in (model.encoder, model.decoder)
+        for stack in stacks
+    }
+
+
+@torch.inference_mode()
+def encoder_layer_errors(layers: nn.ModuleList, output: ForwardOutput) -> list[float]:
+    """For each of torch's encoder layers: the largest difference of the residual stream after it, on our input."""
+    records = output.layers(Side.ENCODER)
+    return [_error(theirs(record.before), record.after) for theirs, record in zip(layers, records)]
+
+
+@torch.inference_mode()
+def decoder_layer_errors(layers: nn.ModuleList, output: ForwardOutput, *, look_ahead_mask: bool) -> list[float]:
+    """For each decoder layer, as for the encoder's."""
+    records, mask = output.layers(Side.DECODER), None
+    if look_ahead_mask:
+        mask = ~causal_mask(records[0].before.shape[1], device=output.memory.device)[0, 0]
+    return [
+        _error(theirs(record.before, output.memory, tgt_mask=mask), record.after)
+        for theirs, record in zip(layers, records)
     ]
-    encoder = nn.TransformerEncoder(layers[0][0], 1, norms[0], enable_nested_tensor=False).eval()
-    decoder = nn.TransformerDecoder(layers[1][0], 1, norms[1]).eval()
-    encoder.layers, decoder.layers = layers  # they would make copies of one layer
+
+
+@torch.inference_mode()
+def whole_stacks(
+    translator: Translator, output: ForwardOutput, layers: dict[Side, nn.ModuleList]
+) -> tuple[Tensor, Tensor]:
+    """nn.TransformerEncoder and nn.TransformerDecoder of torch_layers(), from what entered our first layers on: the
+    memory [batch, source, d_model], and the decoder's output over that memory [batch, target, d_model]."""
+    model, (reading, writing) = translator.model, (layers[side] for side in Side)
+    norms = [stack.norm if translator.config.norm_first else None for stack in (model.encoder, model.decoder)]
+    encoder = nn.TransformerEncoder(reading[0], 0, norms[0], enable_nested_tensor=False).eval()
+    decoder = nn.TransformerDecoder(writing[0], 0, norms[1]).eval()
+    encoder.layers, decoder.layers = reading, writing  # they would make copies of one layer
     read, written = (output.layers(side)[0].before for side in Side)
     memory = encoder(read)
     future = ~causal_mask(written.shape[1], device=memory.device)[0, 0]

@@ -85,7 +85,7 @@ def _masked(evidence: Evidence) -> str:
 def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """From what enters the first layers to the logits, through torch's own stacks."""
     translator, output = evidence.translator, evidence.output
-    memory, hidden = oracle.whole_stacks(translator, output)
+    memory, hidden = oracle.whole_stacks(translator, output, evidence.torch_layers)
     errors = [
         (output.project(hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
         for part in blocks(hidden.shape[1], translator.config.num_target_tokens)
