@@ -20,6 +20,7 @@ from bench.page.entered import entered
 from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
 from bench.page.first import first_view
 from bench.page.idle import idle
+from bench.page.openings import openings
 from bench.page.stage import ROOT, Measurement, Stage
 from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
 from model.program import add_json, command_line, given, program
@@ -38,6 +39,7 @@ MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
     lab_heads,
     lab_checks,
     stepper,
+    openings,
     idle,
 )
 

@@ -26,6 +26,19 @@ export function plotly() {
   return loading;
 }
 
+let last = Promise.resolve();
+
+// Figures are drawn one in a task, each after those that were asked for before: between two of them the page answers whoever
+// types or clicks. draw: is called then. A promise of what it returns.
+export function inTurn(draw) {
+  const mine = last.then(yielded).then(draw);
+  last = mine.catch(() => {});
+  return mine;
+}
+
+const yielded = () =>
+  globalThis.scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve));
+
 // After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
 const painted = () =>
   new Promise((resolve) => {

@@ -7,6 +7,7 @@ import { connect } from "../core/rpc.js";
 import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import * as surveying from "../heads/take.js";
+import { taken } from "../picture/figure.js";
 import { words } from "../why/words.js";
 import { simple } from "./blocks.js";
 import { exports } from "./exports.js";
@@ -19,6 +20,8 @@ export default async function panel(root, api) {
   const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
   let drawing = null; // a name for what stands here, where a panel draws in parts
   let about = null; // which translation the panel is about, in words
+  let turn = 0, // of what was asked and of what came
+    figures = null; // a promise that those of what came are drawn, until they are
   let acts = 0,
     asked; // asked: what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, t("Computing …")));
@@ -35,7 +38,7 @@ export default async function panel(root, api) {
   );
 
   function show(value, number) {
-    if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
+    if (value.error) root.setAttribute("aria-busy", "false");
     if (value.stale !== undefined) return void (shown() && ask(value));
     if (value.fill !== undefined) return fill(value.fill, number);
     if (value.error) {
@@ -44,19 +47,29 @@ export default async function panel(root, api) {
       return; // what was there stays readable
     }
     if (value.more === false) stop.remove();
-    if (!value.blocks || (value.drawing && String(value.drawing) === drawing)) return;
+    if (!value.blocks) return;
+    const mine = ++turn,
+      ready = () => mine === turn && root.setAttribute("aria-busy", "false");
+    if (value.drawing && String(value.drawing) === drawing)
+      return void (figures ? figures.then(ready) : ready());
     drawing = String(value.drawing);
     about = value.about;
-    place(root, value.blocks);
+    const plotted = (figures = place(root, value.blocks));
+    if (!plotted) ready();
+    else plotted.then(() => (ready(), plotted === figures && (figures = null)));
     if (value.more && api.options?.stops) root.prepend(stop);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
 
+  // A promise that its figures are drawn, where there are some.
   function place(parent, blocks) {
-    for (const figure of parent.querySelectorAll(".figure")) Plotly.purge(figure);
-    const after = [];
+    const after = [],
+      handOver = taken(parent);
     parent.replaceChildren(...blocks.map((block) => drawBlock(block, after)));
-    for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
+    handOver();
+    // A figure takes its width from the page, so it must be in it.
+    const plotted = after.map((plot) => plot()).filter((one) => one instanceof Promise);
+    return plotted.length ? Promise.allSettled(plotted) : null;
   }
 
   // keep: takes what is to be called once the block stands on the page.
@@ -111,8 +124,13 @@ export default async function panel(root, api) {
     box.setAttribute("aria-busy", "true");
     request(name, data, (value) => {
       if (!box.isConnected || box.dataset.act !== mine) return;
-      box.setAttribute("aria-busy", "false");
-      place(box, value.error ? [{ type: "text", text: value.error, tone: "bad" }] : value.blocks);
+      const ready = () => box.dataset.act === mine && box.setAttribute("aria-busy", "false");
+      const plotted = place(
+        box,
+        value.error ? [{ type: "text", text: value.error, tone: "bad" }] : value.blocks,
+      );
+      if (plotted) plotted.then(ready);
+      else ready();
     });
   }
 
@@ -131,6 +149,7 @@ export default async function panel(root, api) {
 
   // waits: a control was moved. What was asked before is waited for, and then the last position counts.
   function ask({ waits = false } = {}) {
+    turn += 1;
     root.setAttribute("aria-busy", "true");
     asked = api.options?.checks_page ? drawn.weights() : undefined;
     rpc.ask("needed", { drawn: asked }, show, null, { waits });

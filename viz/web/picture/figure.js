@@ -3,6 +3,7 @@
 import { el } from "../core/dom.js";
 import { arrow } from "../core/keys.js";
 import { said } from "../core/language.js";
+import { inTurn } from "../core/plotly.js";
 import { pictured } from "./copy.js";
 
 const REST = 250; // milliseconds
@@ -24,6 +25,22 @@ function translated({ data, layout }, rows) {
     for (const key of ["name", "hovertemplate", "text", "customdata"])
       if (trace[key])
         trace[key] = Array.isArray(trace[key]) ? trace[key].map(said) : said(trace[key]);
+}
+
+// Each label stands, even one that does not fit: to find those, Plotly measures them all, twice, which takes longer than all
+// else. The margins make room for them.
+function lightened({ data, layout }) {
+  const light = (axis) => ({ ...axis, ticklabeloverflow: "allow" });
+  const axes = Object.entries(layout).filter(([name]) => /^[xy]axis/.test(name));
+  return {
+    data: data.map((trace) =>
+      trace.colorbar ? { ...trace, colorbar: light(trace.colorbar) } : trace,
+    ),
+    layout: {
+      ...layout,
+      ...Object.fromEntries(axes.map(([name, axis]) => [name, light(axis)])),
+    },
+  };
 }
 
 // The same from top to bottom: what was right is below, what was below is right.
@@ -55,6 +72,25 @@ function upright({ data, layout }) {
       yaxis: turned(layout.xaxis),
       shapes: layout.shapes.map(shape),
     },
+  };
+}
+
+// What the figures in a part of the page show, taken from them: once others stand in their places, call what this returns,
+// and each shows what the one before it did until it is drawn itself.
+export function taken(parent) {
+  const pictures = [...parent.querySelectorAll(".figure")].map((box) => {
+    const picture = box.querySelector(".plot-container, .before > .plotly");
+    picture?.classList.remove("plot-container"); // by which Plotly would find it and draw into it
+    Plotly.purge(box);
+    return picture;
+  });
+  return () => {
+    const boxes = parent.querySelectorAll(".figure");
+    for (const [i, picture] of pictures.entries())
+      if (picture && boxes[i])
+        boxes[i].append(
+          el("div", { class: "before js-plotly-plot", "aria-hidden": "true" }, picture),
+        );
   };
 }
 
@@ -102,6 +138,7 @@ export function figure(block, keep, { about, follow }) {
   if (points.length) {
     whole.append(spoken);
     box.addEventListener("keydown", (event) => {
+      if (!box.layout) return; // not drawn yet
       const step = arrow(event);
       if (step) go(step[0] || step[1]);
       else if (["Enter", " "].includes(event.key) && at >= 0) follow(block.clicks[points[at].id]);
@@ -119,14 +156,19 @@ export function figure(block, keep, { about, follow }) {
   }
 
   function draw() {
-    const { data, layout } = stands() ? upright(block.figure) : block.figure,
+    const { data, layout } = lightened(stands() ? upright(block.figure) : block.figure),
       height = tall();
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
-    return Plotly.react(box, data, { ...layout, height, autosize: true }, OPTIONS);
+    const drawn = Plotly.react(box, data, { ...layout, height, autosize: true }, OPTIONS);
+    box.querySelector(":scope > .before")?.remove();
+    return drawn;
   }
   keep.push(() =>
-    draw().then(() => {
+    inTurn(async () => {
+      if (!box.isConnected) return; // something else took its place
+      await draw();
+      if (!box.isConnected) return;
       box.on(
         "plotly_click",
         ({ points: [{ id }] }) => id in block.clicks && follow(block.clicks[id]),

@@ -4,7 +4,7 @@ import { paint } from "../../core/colours.js";
 import { el, escape, themed } from "../../core/dom.js";
 import { arrow, clamp, modified } from "../../core/keys.js";
 import { said } from "../../core/language.js";
-import { plotly } from "../../core/plotly.js";
+import { inTurn, plotly } from "../../core/plotly.js";
 import { CONFIG, FONT, createStage } from "./frame.js";
 
 function places(map, colouring) {
@@ -246,7 +246,7 @@ export function createDetail(hooks) {
         picture();
       } else {
         sketch(map, colouring, size);
-        plotly().then(() => current === mine && picture());
+        plotly().then(() => inTurn(() => current === mine && picture()));
       }
       Object.assign(plot.style, { left: `${size.left}px`, top: `${size.top}px` });
       Object.assign(root.style, { width: `${size.width}px`, height: `${size.height}px` });
