@@ -22,11 +22,11 @@ WATCH = """() => {
   new PerformanceObserver((list) => window.__tasks.push(...list.getEntries().map(({ duration }) => duration)))
     .observe({ type: 'longtask', buffered: true });
 }"""
-# What is seen of a tab and can be opened, and was not yet: its own strips, the stepper's parts, what is folded, menus of
-# views. Each with a name for people.
+# What is seen of a tab and can be opened, and was not yet: its own strips, the parts of Step by step, what is folded.
+# Each with a name for people.
 FOUND = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((one) => one.offsetParent);
-  const kinds = '[role=tab][data-tab-id], [data-panel], .label-wrap, details > summary, [data-view]';
+  const kinds = '[role=tab][data-tab-id], [data-panel], .label-wrap, details > summary';
   const done = (window.__opened ||= new WeakSet());
   const node = [...tab.querySelectorAll(kinds)].find((one) => one.offsetParent && !done.has(one) && one.innerText.trim()
     && one.ariaSelected !== 'true' && one.ariaPressed !== 'true' && !one.parentElement.open);

@@ -1,7 +1,10 @@
 """Places of Gradio's scripts that are sent otherwise: where there is no other way to do without what they do.
 
 Gradio 6.31 leaves the timer of its loading sign running when the page has been built and the sign is gone: a frame is
-asked for sixty times a second as long as the page is open, 4 to 7 % of a core. And its page on the API asks how
+asked for sixty times a second as long as the page is open, 4 to 7 % of a core. At the beginning and at the end of each
+event, of whatever part of the page, it tells every component that was ever answered how it stands with its last event,
+for which it copies all that the component holds: of a page whose tabs have been opened, 100 ms each time. And its page
+on the API asks how
 often each endpoint was called, which the guard refuses to say, and for tools of the Model Context Protocol, whether or
 not there are any: what is refused is an error in the browser's console.
 """
@@ -32,6 +35,13 @@ TIMER_ENDS = Edit(
     "W&&U&&ze()})}",  # U: the sign's element, null once it is gone
     ("e=>U=e,()=>U", "W=!0,ze()"),  # where the element is kept, and where the time begins to be taken
 )
+TOLD_ONCE = Edit(
+    "Blocks-*.js",
+    "Object.entries(this.loading_stati.current).map(",
+    "Object.entries(this.loading_stati.current).filter(([e,t])=>(this.told??=new Map).get(e)!==(t=JSON.stringify(t))&&"
+    "this.told.set(e,t)).map(",  # those whom something else was told the last time
+    ("([e,t])=>this.update_state_cb(Number(e),{loading_status:t},!1)",),
+)
 NO_COUNTS = Edit(
     "ApiDocs-*.js",
     "fetch(c().replace(/\\/$/,``)+`/monitoring/summary`)",
@@ -44,7 +54,7 @@ NO_TOOLS = Edit(
     "Promise.resolve({ok:!1})",
     ("gradio_api/mcp/schema`;return", ".then(t=>{I(H,t.ok,!0)"),
 )
-EDITS = (TIMER_ENDS, NO_COUNTS) if tool_answers.OFFERED else (TIMER_ENDS, NO_COUNTS, NO_TOOLS)
+EDITS = (TIMER_ENDS, TOLD_ONCE, NO_COUNTS, *(() if tool_answers.OFFERED else (NO_TOOLS,)))
 
 
 def edited(path: Path, text: bytes) -> bytes:
@@ -65,5 +75,6 @@ def _missing() -> Iterator[str]:
 PART = Part(
     "edited scripts",
     _missing,
-    "an open page that nobody uses takes some 5 % of a core, and its page on the API asks for what there is not",
+    "an open page that nobody uses takes some 5 % of a core, what is opened in a page takes longer the more was opened "
+    "before, and its page on the API asks for what there is not",
 )
