@@ -2,7 +2,9 @@
 
     step      one decoding step next to what reading its weights takes, and a translation with every map next to
               transformers' MarianMTModel with eager attention at its better number of threads
-    opening   a folder as the hub has it, an old pickle, and a converted one: seconds, and memory that is no file's
+    opening   a folder as the hub has it, an old pickle, and a converted one: seconds up to the first translation, in
+              all and part by part, and memory that is no file's. Random weights never end a sentence, so it gets as
+              many tokens as its source has, as a real one does; `endless` is without that limit
     visitors  50 visitors at once with texts of 400 words, and of as many tokens as may be or as --tokens says: the
               app's memory, beside the weights and in all, and its answers
 
@@ -15,6 +17,7 @@ import argparse
 import gc
 import http.client
 import json
+import platform
 import subprocess
 import sys
 import tempfile
@@ -40,24 +43,6 @@ from model.translator import Translator
 TEXT = "Zwei Kinder bauen am Strand eine Burg aus Sand."
 TOKENS, VISITORS, WORDS = 32, 50, 400
 SHIPPED = "shipped"
-OPEN = """
-import threading, time
-from model.translator import Translator
-def anonymous():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-before, most, ended = anonymous(), 0, False
-def watch():
-    global most
-    while not ended:
-        most = max(most, anonymous())
-        time.sleep(0.002)
-threading.Thread(target=watch, daemon=True).start()
-started = time.monotonic()
-translator = Translator.load({folder!r}, "cpu")
-translator.translate({text!r})
-seconds, ended = time.monotonic() - started, True
-print(seconds, (max(most, anonymous()) - before) / 1000, translator.weight_bytes / 1e6)
-"""
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -71,7 +56,16 @@ def main(argv: list[str] | None = None) -> None:
                 print(speed.table(rows), flush=True)
                 gc.collect()
     if args.json:
-        args.json.write_text(json.dumps([asdict(m) for m in found], indent=2) + "\n", encoding="utf-8")
+        rows = [{"name": "processor", "value": processor(), "unit": ""}, *map(asdict, found)]
+        args.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+def processor() -> str:
+    """The name that it gives itself, and how many of its cores are used."""
+    told = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
+    fields = dict(map(str.strip, line.split(":", 1)) for line in told.splitlines() if ":" in line)
+    name = fields.get("model name") or platform.processor() or platform.machine()
+    return f"{name}, {torch.get_num_threads()} cores"
 
 
 def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
@@ -166,18 +160,33 @@ def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurem
     started = time.monotonic()
     python("-m", "model.convert", str(direct), "--out", str(folder / "converted"))
     found = [Measurement(f"{shape}_conversion", time.monotonic() - started, "s")]
+    endless = opened(folder / "converted", 1)
     for name, where in (("converted", folder / "converted"), ("direct", direct), ("old_pickle", pickled)):
-        rows = [
-            list(map(float, python("-c", OPEN.format(folder=str(where), text=TEXT)).split()))
-            for _ in range(args.starts)
-        ]
-        seconds, anonymous, weights = (median(column) for column in zip(*rows))
+        parts = opened(where, args.starts, tokens=int(endless["source"]))
         found += [
-            Measurement(f"{shape}_{name}_opening_to_first_translation", seconds, "s"),
-            Measurement(f"{shape}_{name}_anonymous_memory", anonymous, "MB"),
-            Measurement(f"{shape}_{name}_anonymous_by_weights", anonymous / weights, "x"),
+            Measurement(f"{shape}_{name}_opening_to_first_translation", parts["first"], "s"),
+            Measurement(f"{shape}_{name}_anonymous_memory", parts["memory"], "MB"),
+            Measurement(f"{shape}_{name}_anonymous_by_weights", parts["memory"] / parts["weights"], "x"),
         ]
+        if name == "converted":
+            found += [
+                Measurement(f"{shape}_of_that_opening", parts["open"], "s"),
+                Measurement(f"{shape}_of_that_encoder", parts["encoder"], "s"),
+                Measurement(f"{shape}_of_that_steps", parts["steps"], "s"),
+                Measurement(f"{shape}_of_that_number_of_steps", parts["target"], "steps"),
+                Measurement(f"{shape}_of_that_each_step", 1e3 * parts["steps"] / parts["target"], "ms"),
+                Measurement(f"{shape}_of_that_pass_with_maps", parts["maps"], "s"),
+                Measurement(f"{shape}_endless_opening_to_first_translation", endless["first"], "s"),
+                Measurement(f"{shape}_endless_number_of_steps", endless["target"], "steps"),
+            ]
     return found
+
+
+def opened(folder: Path, starts: int, *, tokens: int | None = None) -> dict[str, float]:
+    """What bench.made.opened tells, the median of so many processes. tokens: of the translation at most."""
+    limit = () if tokens is None else ("--tokens", str(tokens))
+    told = [json.loads(python("-m", "bench.made.opened", str(folder), TEXT, *limit)) for _ in range(starts)]
+    return {name: median(one[name] for one in told) for name in told[0]}
 
 
 def python(*arguments: str) -> str:

@@ -1,0 +1,83 @@
+"""A model opened in this process, and its first translation: python -m bench.made.opened FOLDER TEXT
+
+Prints JSON: seconds of the parts, and the memory that is no file's. Random weights never end a sentence; --tokens gives
+a translation's greatest length, and a real one is about as long as its source.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from model.program import command_line, program
+from model.serve.limits import BatchLimits
+from model.translator import Translator
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = command_line("bench.made.opened", __doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("text")
+    parser.add_argument("--tokens", type=int, help="of the translation at most; default: as the model has it")
+    args = parser.parse_args(argv)
+    # Of max_tokens a side, a translation may have one less: its begin is no part of it.
+    limits = BatchLimits() if args.tokens is None else BatchLimits(tokens=args.tokens + 1)
+    print(json.dumps(opened(args.folder, args.text, limits)))
+
+
+def opened(folder: Path, text: str, limits: BatchLimits) -> dict[str, float]:
+    """Seconds until the model is there (open), in the encoder, in all steps, in the pass that gives the maps, in all
+    (first); megabytes that are no file's; tokens of both sides."""
+    before, most, ended = anonymous(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not ended.wait(0.002):
+            most = max(most, anonymous())
+
+    threading.Thread(target=watch, daemon=True).start()
+    started = time.monotonic()
+    translator = Translator.load(folder, "cpu", limits=limits)
+    there = time.monotonic()
+    spans: dict[str, tuple[float, float]] = {}
+    for part in ("encode", "read"):
+        setattr(translator.model, part, timed(getattr(translator.model, part), part, spans))
+    trace = translator.translate(text)
+    end = time.monotonic()
+    ended.set()
+    return {
+        "open": there - started,
+        "encoder": spans["encode"][1] - spans["encode"][0],
+        "steps": spans["read"][0] - spans["encode"][1],
+        "maps": spans["read"][1] - spans["read"][0],
+        "first": end - started,
+        "memory": (max(most, anonymous()) - before) / 1000,
+        "weights": translator.weight_bytes / 1e6,
+        "source": len(trace.source_ids),
+        "target": len(trace.target_ids),
+    }
+
+
+def timed(work: Callable, name: str, spans: dict[str, tuple[float, float]]) -> Callable:
+    """The same, which leaves when it began and ended."""
+
+    def watched(*arguments, **options):
+        began = time.monotonic()
+        found = work(*arguments, **options)
+        spans[name] = began, time.monotonic()
+        return found
+
+    return watched
+
+
+def anonymous() -> int:
+    """Kilobytes of this process that are no file's."""
+    with open("/proc/self/status", encoding="ascii") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+
+if __name__ == "__main__":
+    program(main)
