@@ -17,6 +17,7 @@ from model.families.folder import Folder, digest_of, is_finite, name_of, touch
 from model.files import checkpoint_folder, read_json, replace_file, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
+from model.serve.cores import in_passing
 from model.text.interface import TextTokenizer
 from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
@@ -99,7 +100,7 @@ def load(folder: str | Path) -> Checkpoint:
     if not folder.is_dir():
         raise ValueError(f"the folder {folder} is missing: there is no such place")
     if Folder(folder).is_foreign:
-        return _load_foreign(folder)
+        return in_passing(_load_foreign, folder)
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
             raise ValueError(
@@ -113,8 +114,7 @@ def load(folder: str | Path) -> Checkpoint:
         model = network(config)
     with ThreadPoolExecutor(1) as beside:
         summed = beside.submit(digest_of, [folder / WEIGHTS])  # which takes as long as all the rest
-        tensors = read_tensors(folder / WEIGHTS, {name: list(t.shape) for name, t in model.state_dict().items()})
-        model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
+        in_passing(_fill, model, folder / WEIGHTS)
         digest = summed.result()
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
@@ -130,6 +130,11 @@ def load(folder: str | Path) -> Checkpoint:
         languages,
         folder,
     )
+
+
+def _fill(model: nn.Module, weights: Path) -> None:
+    tensors = read_tensors(weights, {name: list(t.shape) for name, t in model.state_dict().items()})
+    model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:

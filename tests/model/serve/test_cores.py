@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model.serve.batching import Batcher
-from model.serve.cores import Cores, map_over_cores
+from model.serve.cores import Cores, in_passing, map_over_cores
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from tests.conftest import SENTENCES
@@ -32,6 +32,17 @@ def test_results_keep_their_order_and_threads_are_divided():
         return item * item, torch.get_num_threads()
 
     assert map_over_cores(work, range(6)) == [(i * i, 1) for i in range(6)]
+
+
+def test_a_thread_in_passing_has_ended_and_its_error_is_the_callers():
+    found = in_passing(lambda item: (threading.current_thread(), item, torch.get_num_threads()), 7)
+    assert found[1:] == (7, 3) and not found[0].is_alive()
+    with pytest.raises(ValueError, match="as it was said"):
+        in_passing(_refuse, "as it was said")
+
+
+def _refuse(words: str) -> None:
+    raise ValueError(words)
 
 
 def test_a_single_item_keeps_all_threads():
