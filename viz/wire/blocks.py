@@ -274,7 +274,8 @@ def compact(value: float, digits: int = 3) -> str:
         return "0"
     size = abs(value)
     if 1e-3 <= size < 1e5:
-        decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+        first = math.floor(math.log10(float(f"{size:.{digits - 1}e}")))  # 0.09999 is written as 0.100
+        decimals = max(0, digits - 1 - first)
         return _grouped(f"{value:,.{decimals}f}")
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{mantissa}·10{_superscript(int(exponent))}".replace("-", "−")

@@ -44,7 +44,7 @@ def _offset(plain: Words, offset: int, kinds: tuple[AttentionKind, ...], title: 
         title,
         plain,
         say(
-            "mean weight at offset {offset}, rows and columns of words alone (Clark et al. 2019)",
+            "mean weight at offset {offset}, rows and columns of words alone; Clark et al. 2019",
             offset=f"{offset:+d}".replace("-", "−") if offset else "0",
         ),
         kinds,
@@ -73,21 +73,21 @@ STATISTICS: Mapping[str, Statistic] = {
     "begin": Statistic(
         say("begin sink"),
         say("rests on the symbol at the beginning"),
-        say("mean weight on the symbols before the first word (Clark et al. 2019; Xiao et al. 2023)"),
+        say("mean weight on the symbols before the first word; Clark et al. 2019; Xiao et al. 2023"),
         EVERY,
         _SINK,
     ),
     "end": Statistic(
         say("end sink"),
         say("rests on the symbol at the end"),
-        say("mean weight on the symbols after the last word (Clark et al. 2019)"),
+        say("mean weight on the symbols after the last word; Clark et al. 2019"),
         (ENCODER, CROSS),
         _SINK,
     ),
     "punctuation": Statistic(
         say("punctuation"),
         say("reads punctuation"),
-        say("mean weight on punctuation (Clark et al. 2019)"),
+        say("mean weight on punctuation; Clark et al. 2019"),
         EVERY,
         _SINK,
     ),

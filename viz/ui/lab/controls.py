@@ -92,7 +92,12 @@ class Text:
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Textbox:
         return gr.Textbox(
-            self.start, label=label(self.label), placeholder=self.placeholder, scale=self.scale, elem_id=self.elem_id
+            self.start,
+            label=label(self.label),
+            placeholder=self.placeholder,
+            scale=self.scale,
+            elem_id=self.elem_id,
+            min_width=190,  # on a phone a sentence has a line to itself
         )
 
     def fitted(self, value: str | None, config: ModelConfig) -> str:

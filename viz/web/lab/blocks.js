@@ -89,10 +89,13 @@ function follow(to, api) {
   else api.act(to.act, to.slot, to.data);
 }
 
+const NONE = "–"; // in place of a number
 const LONG = 26; // characters above which a cell's text may break into lines
 const right = (cell) => cell && typeof cell === "object" && cell.cell === "number";
 
-function kindOf(cell) {
+// next: the cell beside it, up to which a shade reaches if it is one, too
+function kindOf(cell, next) {
+  if (cell?.cell === "shade") return next?.cell === "shade" ? null : "last";
   const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
   return right(cell) ? "right" : String(said(words) ?? "").length > LONG ? "words" : null;
 }
@@ -109,7 +112,13 @@ function table(block, keep, api) {
               { scope: "row", class: kindOf(value) === "words" ? "words" : null },
               draw(value, api),
             )
-          : el(tag, { class: kindOf(value) }, draw(value, api)),
+          : el(
+              tag,
+              {
+                class: value === NONE && right(sample[i]) ? "right" : kindOf(value, values[i + 1]),
+              },
+              draw(value, api),
+            ),
       ),
     );
   const sample = block.rows[0] || [];

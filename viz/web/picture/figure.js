@@ -8,6 +8,7 @@ import { pictured } from "./copy.js";
 
 const REST = 250; // milliseconds
 const NARROW = 560; // pixels: below, what can stand upright does
+const UNDER = -0.31; // of what is left of the height by a legend of many rows: below the axis's title
 const OPTIONS = {
   displaylogo: false,
   showSendToCloud: false,
@@ -157,10 +158,12 @@ export function figure(block, keep, { about, follow }) {
 
   function draw() {
     const { data, layout } = lightened(stands() ? upright(block.figure) : block.figure),
-      height = tall();
+      height = tall(),
+      legend = { ...layout.legend };
+    if (legend.y < 0 && box.clientWidth < NARROW) legend.y = UNDER;
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
-    const drawn = Plotly.react(box, data, { ...layout, height, autosize: true }, OPTIONS);
+    const drawn = Plotly.react(box, data, { ...layout, legend, height, autosize: true }, OPTIONS);
     box.querySelector(":scope > .before")?.remove();
     return drawn;
   }

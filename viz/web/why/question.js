@@ -158,14 +158,19 @@ export default function question(root, api) {
       },
     ]);
     link.hidden = answer.beam === 0; // what somebody chose is in no link
-    headline.replaceChildren(
+    const told = el(
+      "span",
+      {},
       ...(answer.refused
         ? [said(answer.refused)]
         : answer.headline.flatMap((sentence) => [...emphasised(sentence), " "])),
+    );
+    headline.replaceChildren(
+      told,
       ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]),
     );
     headline.title = said(answer.exact) || "";
-    const about = { main: true, title: () => headline.textContent, caption: () => answer.text };
+    const about = { main: true, title: () => told.textContent.trim(), caption: () => answer.text };
     picture.replaceChildren(
       ...(answer.picture ? [pictured(whyPicture(answer.picture, answer.token), about)] : []),
     );

@@ -57,7 +57,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
                     columns=[str(unit) for unit in loudest],
                 )
             ),
-            blocks.bars(blocks.chart(say("units above 0"), shares)),
+            blocks.bars(blocks.chart(say("share of units above 0"), shares)),
         ),
         blocks.facts(
             (

@@ -82,8 +82,8 @@ def _cards(found: Contrast, source: str) -> list[tuple]:
                 one.translation,
                 say(
                     "log-probability {sum}, {mean} a token",
-                    sum=f"{one.log_probability.sum():.2f}",
-                    mean=f"{one.log_probability.mean():.2f}",
+                    sum=f"{one.log_probability.sum():.2f}".replace("-", "−"),
+                    mean=f"{one.log_probability.mean():.2f}".replace("-", "−"),
                 ),
             )
             for title, one in ((say("First"), found.first), (say("Second"), found.second))

@@ -111,6 +111,13 @@ function label(text, kind, style) {
   return node;
 }
 
+// Beside the middle of the rows; where it is longer than they are high, higher up; longer than the picture: it is cut.
+function rowLabel(text, { top, plotHeight, height }) {
+  const half = Math.min(height, textWidth(text)) / 2,
+    at = Math.max(half, Math.min(top + plotHeight / 2, height - half));
+  return label(text, "title row-title", { top: `${at}px`, maxWidth: `${height}px` });
+}
+
 function labels(size, titles) {
   const { rows, rowTitle, columns, left, top, cellWidth, cellHeight, angle } = size;
   const px = (value) => `${value}px`;
@@ -128,7 +135,7 @@ function labels(size, titles) {
         rotate: `${angle}deg`,
       }),
     ),
-    label(rowTitle, "title row-title", { top: px(top + size.plotHeight / 2) }),
+    rowLabel(rowTitle, size),
     label(titles.columns, "title", { left: px(left + size.plotWidth / 2) }),
   ];
 }

@@ -8,7 +8,7 @@ import { t } from "../../core/language.js";
 const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // weights that would only be fog
   SMALLEST = 0.75, // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
-  TIGHT = { gap: 1, padding: 3 }; // pixels between words, and on either side of one, where a line does not fit otherwise
+  TIGHT = { gap: 1, padding: 2 }; // pixels between words, and on either side of one, where a line does not fit otherwise
 const loose = () => ({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
 const SVG = "http://www.w3.org/2000/svg";
 
