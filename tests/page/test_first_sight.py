@@ -260,6 +260,7 @@ def test_the_picture_has_the_first_screen(app_url, open_page, shipped_translator
     assert len(shipped_translators["de-en"].translate(TWELVE, "de-en").source_ids) >= 12
     page = open_page(f"{app_url}#text={TWELVE}&direction=de-en", width=width, height=height)
     expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
+    expect(page.locator(".atlas-explorer .sentence-lines")).to_contain_text(TWELVE.split()[-2])
     for title, parts in [*PICTURES.items(), *(WITHIN.items() if width > 600 else ())]:
         open_tab(page, title)
         for part in parts:
