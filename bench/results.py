@@ -135,10 +135,11 @@ SECTIONS = (
         "own.json",
         "python -m bench.own --shapes shipped opus-mt nllb-600m t5-base --json {file} --replace",
         "At the sizes of public checkpoints, with random weights; shipped: the German → English Transformer, for "
-        "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run. Random "
-        "weights never end a sentence: the first translation gets as many tokens as its source has, as a real one "
-        "does; of that, what each part takes; endless: up to the limit of twice that and ten. Visitors: five at once "
-        "with 512 tokens each, by `--sections visitors --visitors 5 --tokens 512`.",
+        "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run; t5-base "
+        "was measured where memory gives half of what it gave the others. Random weights never end a sentence: the "
+        "first translation gets as many tokens as its source has, as a real one does; of that, what each part takes; "
+        "endless: up to the limit, by the first process that reads the file, which may come from the disk. Visitors: "
+        "five at once with 512 tokens each, by `--sections visitors --visitors 5 --tokens 512`.",
     ),
     Section(
         "On a GPU", "cuda.json", "python -m bench.cuda --json {file} --replace", "Every part with its own seconds."
