@@ -83,6 +83,15 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
     assert max(map(max, edges.values())) - min(map(min, edges.values())) < 1, edges
 
 
+def test_nothing_jumps_on_a_phone_while_a_link_opens(app_url, open_page) -> None:
+    page = open_page(f"{app_url}#text={TWELVE}&direction=de-en", width=390, height=844)
+    expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
+    expect(page.locator(".atlas-explorer .sentence-lines")).to_contain_text(TWELVE.split()[-2])
+    page.wait_for_selector(CELLS)
+    shifts = page.evaluate(SHIFTS)
+    assert sum(value for value, _ in shifts) < 0.05, shifts
+
+
 def test_nothing_jumps_on_why_while_another_sentence_is_translated(app_url, open_page) -> None:
     page = open_page(f"{app_url}#text=Guten+Tag.&direction=de-en&tab=why", height=800)
     busy = page.locator("#tab-why .atlas-root[aria-busy=true]:visible")
