@@ -12,7 +12,6 @@ from model.trace import is_whole
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
-from model.translator import Translator
 from model.translators import Translators
 from viz.export.formats import FORMATS
 from viz.maps.reduce import View, named_by_both, score_map
@@ -22,16 +21,15 @@ from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
+from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside, cutting
 from viz.ui.header import Header
 from viz.ui.rpc import Message, told
 from viz.ui.session import TRANSLATES, Selection, Session
 from viz.wire.overlay import descriptor
-from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict, thumbnails
+from viz.wire.payload import LARGEST, block, key_of, selection_dict, thumbnails
 from viz.wire.summary import INVITATION
-from viz.wire.survey import marks
 from viz.wire.tiles import strip, tiles
-from viz.words import say
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
@@ -44,18 +42,13 @@ EVENTS = (
 
 
 def build(translators: Translators | None, header: Header) -> None:
-    """Lay out and wire the tab. translators: of the models that can be asked; None: the traces are all there is."""
+    """Lay out and wire the tab. translators: of the models that can be asked; None: the traces are all there is.
+    Another sentence's maps come with the header's answer, which hands them on."""
     session = header.session
     first = sent(translators, header.first, header.first_selection) if header.first else {"invitation": INVITATION}
     explorer = component(first, model=translators is not None)
-    history = gr.State((header.first,) if header.first else ())
-
-    def show(trace: TranslationTrace | None, selection: Selection, history: tuple[TranslationTrace, ...]):
-        if trace is None:  # forgotten meanwhile, for want of room
-            return told(invitation=_forgotten().words), ()
-        return told(**sent(translators, trace, selection.fitted(trace))), remembered(history, trace)
-
-    session.trace.change(show, [session.trace, session.selection, history], [explorer, history], **PRIVATE)
+    history = gr.State((header.first,) if header.first else ())  # up to what the session shows, or to the one before
+    session.trace.change(remembered, [history, session.trace], [history], **PRIVATE)
     share_selection(explorer, session)
     desk = Desk(explorer, session, translators)
 
@@ -64,18 +57,20 @@ def build(translators: Translators | None, header: Header) -> None:
 
         def answer(
             message: Message,
+            trace: TranslationTrace | None,
             history: tuple[TranslationTrace, ...],
             selection: Selection = Selection(),
             asked: Asked = Asked(),
         ) -> dict | tuple:
-            return find(message, desk.scene(found(history, message.data.get("key")), selection, asked))
+            return find(message, desk.scene(found((*history, trace), message.data.get("key")), selection, asked))
 
         return answer
 
-    states = [history, session.selection, session.asked]
-    desk.answers("layers", about(lambda message, scene: layers(scene.trace, message.data)), [history])
-    desk.answers("tiles", about(lambda message, scene: tiled(scene.trace, message.data)), [history])
-    desk.answers("cell", about(lambda message, scene: cell(scene.trace, message.data)), [history])
+    shown = [session.trace, history]
+    states = [*shown, session.selection, session.asked]
+    desk.answers("layers", about(lambda message, scene: layers(scene.trace, message.data)), shown)
+    desk.answers("tiles", about(lambda message, scene: tiled(scene.trace, message.data)), shown)
+    desk.answers("cell", about(lambda message, scene: cell(scene.trace, message.data)), shown)
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
     for prefix, turn in (("", {}), ("model_", MODEL)):
         overlay = about(lambda message, scene: overlaid(scene, message.data))
@@ -85,46 +80,21 @@ def build(translators: Translators | None, header: Header) -> None:
     cut = about(lambda message, scene: {"cut": cutting.answered(scene, message.data)})
     desk.answers("cut", cut, states, turn=True, refused=not_cut, queue=False, **MODEL)
     uncut = about(lambda message, scene: ({}, *header.shown(message, cutting.translated(scene, message.data))))
-    desk.answers("cut_open", uncut, [history], [session.trace, header.result], refused=not_cut, **TRANSLATES)
+    desk.answers("cut_open", uncut, shown, [session.trace, header.result], refused=not_cut, **TRANSLATES)
 
-    def keep(message: Message, history: tuple[TranslationTrace, ...]) -> tuple[dict, tuple[TranslationTrace, ...]]:
-        trace = beside.translated(desk.scene(found(history, message.data.get("key"))), message.data)
-        return {"kept": sent(translators, trace, Selection().fitted(trace))}, remembered(history, trace)
+    def keep(
+        message: Message, trace: TranslationTrace | None, history: tuple[TranslationTrace, ...]
+    ) -> tuple[dict, tuple[TranslationTrace, ...]]:
+        kept = beside.translated(desk.scene(found((*history, trace), message.data.get("key"))), message.data)
+        return {"kept": sent(translators, kept)}, remembered(history, kept)
 
-    def alike(message: Message, history: tuple[TranslationTrace, ...]) -> dict:
+    def alike(message: Message, trace: TranslationTrace | None, history: tuple[TranslationTrace, ...]) -> dict:
         pair = {name: message.data.get(name) for name in ("key", "other")}
-        first, second = (found(history, pair[name]) for name in ("other", "key"))
+        first, second = (found((*history, trace), pair[name]) for name in ("other", "key"))
         return {"alike": {**pair, **beside.answered(desk.scene(second), first)}}
 
-    desk.answers("keep", keep, [history], [history], **TRANSLATES)
-    desk.answers("alike", alike, [history], turn=True, refused=not_alike, queue=False, **MODEL)
-
-
-def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection) -> dict:
-    """What the page is told of a translation: the trace, and what its heads are named where these very weights were
-    surveyed."""
-    made_by = translators.made(trace.digest) if translators else None
-    survey = made_by.survey if made_by else None
-    measured = survey.directions.get(trace.direction) if survey else None
-    return {
-        **payload(trace, selection),
-        "marks": marks(measured),
-        "beyond": _beyond(made_by, trace) if made_by else None,
-        "language": beside.language(trace),
-        "glosses": beside.glossed(trace, measured),
-    }
-
-
-def _beyond(made_by: Translator, trace: TranslationTrace) -> Words | None:
-    """Where a text is longer than those that its model was made for."""
-    made_for = made_by.config.max_length
-    if max(len(trace.source_ids), len(trace.target_ids)) <= made_for:
-        return None
-    return say(
-        "Longer than the {n} tokens that this model was made for: what it writes is a guess there, what is shown of it "
-        "is exact.",
-        n=made_for,
-    )
+    desk.answers("keep", keep, shown, [history], **TRANSLATES)
+    desk.answers("alike", alike, shown, turn=True, refused=not_alike, queue=False, **MODEL)
 
 
 def component(value: dict, *, model: bool = False) -> Component:
@@ -143,8 +113,10 @@ def component(value: dict, *, model: bool = False) -> Component:
     )
 
 
-def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -> tuple[TranslationTrace, ...]:
+def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace | None) -> tuple[TranslationTrace, ...]:
     """The history with the trace as its newest entry, within its bounds."""
+    if trace is None:  # forgotten meanwhile, for want of room
+        return ()
     kept, size = [trace], _bytes(trace)
     for earlier in reversed(history):
         size += _bytes(earlier)
@@ -274,16 +246,12 @@ def exported(scene: Scene, data: Mapping[str, object]) -> dict:
     return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
 
 
-def found(history: tuple[TranslationTrace, ...], key: object) -> TranslationTrace:
+def found(traces: tuple[TranslationTrace | None, ...], key: object) -> TranslationTrace:
     """The translation that the page names. A Refusal for one that is no longer remembered."""
-    for trace in history:
-        if key_of(trace) == key:
+    for trace in traces:
+        if trace and key_of(trace) == key:
             return trace
-    raise _forgotten()
-
-
-def _forgotten() -> Refusal:
-    return Refusal("This translation is no longer remembered: translate the sentence again.")
+    raise Refusal("This translation is no longer remembered: translate the sentence again.")
 
 
 def _bytes(trace: TranslationTrace) -> int:

@@ -17,6 +17,7 @@ from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
 from viz.ui.desk.doubts import doubts
+from viz.ui.desk.sent import sent
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.rpc import Message, dispatches, fills, told
@@ -39,7 +40,7 @@ class Header:
     first_selection: Selection
     result: Component
     menu: gr.Dropdown  # of directions
-    showing: Callable[[TranslationTrace], dict]  # a trace as `result` shows it
+    showing: Callable[[TranslationTrace], dict]  # another trace as `result` is told of it
 
     def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, dict]:
         """For whoever changes the session's trace in answer to a question: the values of that state and of `result`."""
@@ -102,7 +103,7 @@ def build(translators: Translators) -> Header:
     )
     result = Component(
         "translation",
-        told(**(do.showing(first) if first else inviting(model))),
+        told(**(do.line(first) if first else inviting(model))),
         events=("translate", "ask", "fill", "pin", "open"),
         options={"details": DETAILS},
         elem_id="translation",
@@ -124,7 +125,7 @@ def build(translators: Translators) -> Header:
     menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
     result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
     session = Session(trace_state, selection_state, turns_for(translators))
-    asked = Desk(result, session).answers("translate", do.translate, others=[trace_state], **TRANSLATES)
+    asked = Desk(result, session).answers("translate", do.translate, [selection_state], [trace_state], **TRANSLATES)
     asked.then(None, js=dispatches("atlas-ended"), **PRIVATE)
     asked.failure(None, js=dispatches("atlas-failed"), **PRIVATE)
     # Outside the queue, whose own work for an event takes as long.
@@ -154,7 +155,7 @@ class _Handlers:
     def __init__(self, translators: Translators) -> None:
         self.translators = translators
 
-    def translate(self, message: Message) -> dict | tuple[dict, object]:
+    def translate(self, message: Message, selection: Selection) -> dict | tuple[dict, object]:
         """Translate a text as the menus say, {text, entry, pair, beam} (viz/ui/direction.py; pair: of a model of many
         languages), or as a link does, {text, direction, checkpoint, beam, interventions}: the menus then follow."""
         text, entry, pair, code, checkpoint, beam, changes = (
@@ -173,9 +174,13 @@ class _Handlers:
             )
         except ValueError as error:
             return {"error": words_of(error), "fill": fill}
-        return {**self.showing(trace), "fill": fill}, message.state(trace)
+        return {**self.showing(trace, selection), "fill": fill}, message.state(trace)
 
-    def showing(self, trace: TranslationTrace) -> dict:
+    def showing(self, trace: TranslationTrace, selection: Selection | None = None) -> dict:
+        """With what the explorer draws: an event of its own would take longer than the drawing."""
+        return {**self.line(trace), "map": sent(self.translators, trace, selection)}
+
+    def line(self, trace: TranslationTrace) -> dict:
         translator = serving(self.translators, trace)
         found = summarise(trace, translator, registry.lacking(trace, translator))
         return {**found, "doubts": doubts(trace, self.translators.made(trace.digest))}

@@ -13,6 +13,7 @@ from model.trace.kinds import AttentionKind
 from viz.ui import explorer
 from viz.ui.component import Component, serve_web_files
 from viz.ui.header import Header
+from viz.ui.rpc import told
 from viz.ui.session import Selection, Session
 
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
@@ -56,17 +57,24 @@ def page_of(*traces):
         result = Component("translation", None, events=("translate", "fill", "open"))
         chosen = gr.Textbox(label="Selection", elem_id="selection")
         following = gr.Button("Next", elem_id="next")
-        following.click(lambda n: (traces[(n + 1) % len(traces)], n + 1), [count], [state, count])
         gr.Button("Elsewhere", elem_id="elsewhere").click(lambda: Selection(), [], [selection])
         selection.change(lambda s: f"{s.kind.value} {s.layer} {s.head} {s.query} {s.key}", [selection], [chosen])
 
-        def restore(event: gr.EventData):
-            found = next(t for t in traces if t.source_text == event._data["text"])
-            return event._data["text"], found
-
-        result.translate(restore, [], [text, state])
         session = Session(state, selection)
         explorer.build(None, Header(session, traces[0], Selection(), result, gr.Dropdown(visible=False), print))
+
+        shown = next(one for one in demo.blocks.values() if one.elem_id == "explorer")
+
+        def move_on(count: int, selected: Selection):
+            trace = traces[(count + 1) % len(traces)]
+            return trace, count + 1, told(**explorer.sent(None, trace, selected))
+
+        def restore(selected: Selection, event: gr.EventData):
+            trace = next(one for one in traces if one.source_text == event._data["text"])
+            return event._data["text"], trace, told(**explorer.sent(None, trace, selected))
+
+        following.click(move_on, [count, selection], [state, count, shown])
+        result.translate(restore, [selection], [text, state, shown])
     return demo
 
 

@@ -47,8 +47,8 @@ def ask():
             header = Header(session, trace, Selection(), result, gr.Dropdown(), print)
             explorer.build(Translators([translator]), header)
         (handler,) = (fn for fn in demo.fns.values() if any(name == event for _, name in fn.targets))
-        states = {session.selection: Selection(), session.asked: Asked()}
-        given = [states.get(state, (trace,)) for state in handler.inputs]  # the rest is the history
+        states = {session.trace: trace, session.selection: Selection(), session.asked: Asked()}
+        given = [states.get(state, ()) for state in handler.inputs]  # the rest is the history
         value = handler.fn(gr.EventData(None, {"id": 1, "key": key_of(trace), "view": VIEW, **data}), *given)
         return json.loads(value["json"])
 

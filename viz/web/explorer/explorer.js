@@ -557,6 +557,12 @@ export default function explorer(root, api) {
     awaited = wanted;
     tell("atlas-translate", what); // its answer is another translation, which everybody is told
   }
+  // Another translation, of which the line above the tabs tells: one after another, however long each takes to unpack.
+  document.addEventListener("atlas-map", (event) => {
+    event.preventDefault();
+    const receiveNext = () => receiveTrace(event.detail);
+    taken = taken.then(receiveNext, receiveNext);
+  });
   window.addEventListener("hashchange", openLink);
   // A panel shows a head here.
   document.addEventListener(
@@ -564,5 +570,5 @@ export default function explorer(root, api) {
     ({ detail }) => trace && update({ ...detail, heads: [], overlay: "" }),
   );
   const rpc = connect(api, receive);
-  rpc.take(api.value()).then(openLink);
+  let taken = rpc.take(api.value()).then(openLink);
 }

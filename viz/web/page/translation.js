@@ -4,7 +4,7 @@ import { el } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { kept, pageLink, visit } from "../core/links.js";
-import { connect } from "../core/rpc.js";
+import { connect, tell } from "../core/rpc.js";
 import { aboutModel, doubted } from "./about.js";
 
 const PATIENCE = 30000; // milliseconds after which a translation is asked for once more
@@ -135,6 +135,7 @@ export default function translation(root, api) {
 
   function draw(value, number) {
     if (value.fill) fillIn(value.fill, number);
+    if (value.map) tell("atlas-map", value.map); // the explorer draws what this line says
     if (value.error) {
       const banner = el("p", { class: "notice error", role: "alert" }, value.error);
       root.querySelector(".notice.error")?.remove();
