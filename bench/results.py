@@ -53,8 +53,9 @@ SECTIONS = (
         "parts.json",
         "python -m bench.parts --json {file} --replace",
         "Processor time of one thread, beside the time that the products and the reading of weights take at the "
-        "speeds of the same run. Methods of the tab Why are asked about the last of 16 + 16 tokens. Last, the time "
-        "that a start takes and the memory it leaves resident, stage by stage.",
+        "speeds of the same run. Methods of the tab Why are asked about the last of 16 + 16 tokens. Then the time "
+        "that a start takes and the memory it leaves resident, stage by stage. Last, every panel on a caption of 26 "
+        "tokens, in time that passes: to the first that it shows, and to all of it.",
     ),
     Section(
         "The page in a browser",

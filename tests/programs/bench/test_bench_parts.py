@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 
 import torch
 
 from bench import parts
+from viz.ui.lab.panel import Panel
+from viz.wire import blocks
 
 
 def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
@@ -21,3 +24,23 @@ def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
     assert set(named[6:]) == set(parts.METHODS) and len(named) == len(set(named))
     of = {name: row["bound_milliseconds"] for name, row in zip(named, rows)}
     assert of["integrated_gradients"] > 20 * of["gradient_x_input"] > 0
+
+
+def test_a_panel_is_timed_to_its_first_part_and_to_its_last(tiny_checkpoint, capsys, monkeypatch):
+    def streams(scene):
+        yield [blocks.text("first")]
+        time.sleep(0.05)  # takes no processor time: a visitor waits for it
+        yield [blocks.text(f"{scene.output.hidden.shape[1]} rows")]
+
+    words = ("title", "look", "section")
+    shown = [
+        Panel("streams", *words, streams),
+        Panel("at-once", *words, lambda scene: []),
+        Panel("other", *words, None),
+    ]
+    monkeypatch.setattr(parts.registry, "PANELS", {"tab": shown})
+    options = ["--sections", "panels", "--panels", "streams", "at-once", "--runs", "1"]
+    parts.main(["--checkpoint", str(tiny_checkpoint), *options])
+    first, at_once = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["milliseconds"] >= first["first part, milliseconds"] + 50 and first["bound_milliseconds"] > 0
+    assert at_once["milliseconds"] == at_once["first part, milliseconds"] < 50 and at_once["bound_milliseconds"] == 0
