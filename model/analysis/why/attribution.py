@@ -18,6 +18,7 @@ from model.analysis.why.means_cache import stored_means
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
 from model.decode.runs import batched
+from model.serve.cores import side_by_side
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Against
@@ -121,7 +122,9 @@ def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
 def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
     """The rows of these methods for a case, and how well each agrees with occlusion under the other replacement where
     that is among them."""
-    rows = {name: METHODS[name](case) for name in dict.fromkeys(methods)}
+    names = tuple(dict.fromkeys(methods))
+    case.metric()  # once, before several methods ask for the recorded pass
+    rows = dict(zip(names, side_by_side(lambda name: METHODS[name](case), names)))
     ordinary = ~case.columns.special
 
     def agreement(name: str) -> float | None:

@@ -19,6 +19,7 @@ from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
+from model.serve.cores import side_by_side
 from model.trace import number_of
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal, Words, say
@@ -30,6 +31,10 @@ from model.translator import Translator
 
 Baseline = tuple[np.ndarray | Tensor, np.ndarray | Tensor]  # of source and prefix, [d_model] or [positions, d_model]
 CHUNK_TOKENS = 4096  # of both sides, in one batch of counterfactuals: bounds memory, costs no speed
+CPU_TOKENS = (
+    1024  # the same on the CPU, whose caches hold what a layer makes of these: products are up to 1.5 times faster
+)
+APART = 512  # so many are worth a thread of their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +185,10 @@ class Case:
         assert not change.masked_source.all(-1).any(), "a source of which nothing may be read"
         hidden = self.output.hidden.new_empty(len(change), self.output.hidden.shape[-1])
         at_source = (change.masked_source | change.replaced_source).any(-1)
-        for rows in (np.flatnonzero(at_source), np.flatnonzero(~at_source)):
-            for part in self.chunks(len(rows)):
-                hidden[torch.from_numpy(rows[part])] = self._run(change[rows[part]])
+        kinds = np.flatnonzero(at_source), np.flatnonzero(~at_source)
+        parts = [rows[part] for rows in kinds for part in self.chunks(len(rows))]
+        for rows, found in zip(parts, side_by_side(lambda rows: self._run(change[rows]), parts)):
+            hidden[torch.from_numpy(rows)] = found
         return hidden
 
     def _run(self, change: Change) -> Tensor:
@@ -217,9 +223,15 @@ class Case:
         return SourceMemory(self.output.memory, None)
 
     def chunks(self, count: int) -> list[slice]:
-        """Slices of `count` counterfactuals that fit into one batch each."""
-        size = max(1, CHUNK_TOKENS // (self.source_ids.shape[1] + self.decoder_ids.shape[1]))
-        return [slice(start, start + size) for start in range(0, count, size)]
+        """Slices of `count` counterfactuals that fit into one batch each; on the CPU of one size, and two where one
+        would do but has work for two threads."""
+        tokens = self.source_ids.shape[1] + self.decoder_ids.shape[1]
+        if self.source_ids.device.type != "cpu":
+            size = max(1, CHUNK_TOKENS // tokens)
+        else:
+            fewest = max(-(-count // max(1, min(CPU_TOKENS, CHUNK_TOKENS) // tokens)), 1 + (count * tokens > APART))
+            size = max(1, -(-count // fewest))
+        return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemory:

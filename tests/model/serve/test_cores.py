@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model.serve.batching import Batcher
-from model.serve.cores import Cores, in_passing, map_over_cores
+from model.serve.cores import Cores, in_passing, map_over_cores, side_by_side
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from tests.conftest import SENTENCES
@@ -117,4 +117,61 @@ def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
         raise ValueError("in words")
     with turns.one():  # whatever happened, no pass is still counted
         assert torch.get_num_threads() == 4
+    torch.set_num_threads(3)
+
+
+def test_what_is_independent_has_a_second_core_while_nobody_else_needs_it():
+    cores, seen = Cores(2), []
+    cores.number = 1  # one of torch's threads a pass
+    together = threading.Barrier(2, timeout=10)
+
+    def work(item: int) -> int:
+        seen.append((item, threading.get_ident(), torch.is_inference_mode_enabled(), torch.get_num_threads()))
+        if item < 2:
+            together.wait()  # for the other thread: without one this would fail
+        return 2 * item
+
+    with cores.share(), torch.inference_mode():
+        assert side_by_side(work, range(6)) == [0, 2, 4, 6, 8, 10]
+        assert side_by_side(work, [7]) == [14]
+    assert len({thread for _, thread, *_ in seen}) == 2 and all(one[2:] == (True, 1) for one in seen)
+
+    def fails(item: int) -> None:
+        if item == 3:
+            raise ValueError("item 3")
+
+    with cores.share(), pytest.raises(ValueError, match="item 3"):
+        side_by_side(fails, range(9))
+    torch.set_num_threads(3)
+
+
+def test_a_second_core_is_left_to_the_next_visitor():
+    cores, begun, come = Cores(2), threading.Event(), threading.Event()
+    cores.number = 1
+    mine, threads = threading.get_ident(), []
+
+    def work(item: int) -> None:
+        threads.append(threading.get_ident())
+        if item < 2:
+            begun.set() if threading.get_ident() != mine else begun.wait(10)
+            assert come.wait(10)  # the other visitor's pass has begun
+
+    def other() -> None:
+        begun.wait(10)
+        with cores.share():
+            come.set()
+            assert finished.wait(10)
+
+    finished, visitor = threading.Event(), threading.Thread(target=other)
+    visitor.start()
+    with cores.share():
+        side_by_side(work, range(20))
+        assert sum(thread != mine for thread in threads) == 1  # what it had begun, and no more
+        finished.set()
+    visitor.join(10)
+    alone = []
+    side_by_side(lambda item: alone.append(threading.get_ident()), range(3))  # outside a share
+    with cores.share(), cores.share():  # as many passes as cores
+        side_by_side(lambda item: alone.append(threading.get_ident()), range(3))
+    assert alone == [mine] * 6
     torch.set_num_threads(3)

@@ -17,6 +17,7 @@ from torch import Tensor
 from model.analysis.why.case import Case
 from model.nets.blocks import exact
 from model.nets.sweep import PatchValue, Sweep
+from model.serve.cores import side_by_side
 from model.trace.interventions import Edge, HeadOutput, Interventions, Patch
 from model.trace.kinds import AttentionKind
 
@@ -59,13 +60,18 @@ def effects_if_cut(case: Case, kind: AttentionKind, layer: int, head: int, how: 
         exists &= exists.sum(-1, keepdims=True) > 1
     cells = np.argwhere(exists)
     found = np.full((queries, keys), np.nan)
-    for part in case.chunks(len(cells)):
+
+    def without(part: slice) -> np.ndarray:
         query, key = torch.from_numpy(cells[part]).to(weights.device).unbind(1)
         said = weights[query] @ values - weights[query, key, None] * values[key]  # [batch, d_head]
         if how is Cut.RENORMALISE:
             said = _renormalised(weights, values, query, key, said)
         hidden = _run(case, HeadOutput(kind, layer, head), said.to(case.source_rows), query)
-        found[query.cpu(), key.cpu()] = case.metric() - case.measure(hidden).cpu().numpy()
+        return case.metric() - case.measure(hidden).cpu().numpy()
+
+    parts = case.chunks(len(cells))
+    for part, effects in zip(parts, side_by_side(without, parts)):
+        found[tuple(cells[part].T)] = effects
     return found
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from model.analysis.why.case import Case
 from model.nets.blocks import most_probable
 from model.nets.sweep import Sweep
+from model.serve.cores import side_by_side
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.why.evidence import Evidence
@@ -112,10 +113,15 @@ def without(case: Case, sets: Sequence[Sequence[Head]], instead: Instead) -> Ten
     """The decoder's output [batch, d_model] at the question's row, row i without the heads of sets[i]."""
     hidden = case.output.hidden.new_empty(len(sets), case.output.hidden.shape[-1])
     at_source = np.array([any(kind is AttentionKind.ENCODER_SELF for kind, _, _ in heads) for heads in sets], bool)
-    for rows, encode in ((np.flatnonzero(at_source), True), (np.flatnonzero(~at_source), False)):
-        for part in case.chunks(len(rows)):
-            gates = closed(case, [sets[row] for row in rows[part]])
-            hidden[torch.from_numpy(rows[part])] = gated(case, gates, instead, encode=encode)
+    kinds = (np.flatnonzero(at_source), True), (np.flatnonzero(~at_source), False)
+    parts = [(rows[part], encode) for rows, encode in kinds for part in case.chunks(len(rows))]
+
+    def some(part: tuple[np.ndarray, bool]) -> Tensor:
+        rows, encode = part
+        return gated(case, closed(case, [sets[row] for row in rows]), instead, encode=encode)
+
+    for (rows, _), found in zip(parts, side_by_side(some, parts)):
+        hidden[torch.from_numpy(rows)] = found
     return hidden
 
 

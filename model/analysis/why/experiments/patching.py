@@ -18,6 +18,7 @@ from torch import Tensor
 from model.analysis.why.case import Case, ask_case
 from model.nets.records import ForwardOutput
 from model.nets.sweep import PatchValue, Sweep
+from model.serve.cores import side_by_side
 from model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Named, Side, SubLayerName
 from model.trace.language import Refusal
@@ -176,8 +177,12 @@ def patched(clean: Case, corrupt: Case, grid: Grid, direction: Direction) -> Pat
     common = np.flatnonzero(allowed).tolist()
     wanted = [(index, column) for index in range(_rows(places, grid, columns)) for column in common]
     metrics = np.full((_rows(places, grid, columns), columns), np.nan)
-    for part in into.chunks(len(wanted)):
-        found = into.measure(_run(into, places, values, grid, wanted[part])).cpu().numpy()
+
+    def with_some(part: slice) -> np.ndarray:
+        return into.measure(_run(into, places, values, grid, wanted[part])).cpu().numpy()
+
+    parts = into.chunks(len(wanted))
+    for part, found in zip(parts, side_by_side(with_some, parts)):
         for (layer, column), metric in zip(wanted[part], found):
             metrics[layer, column] = metric
     return PatchEffects(grid, direction, metrics, into.metric(), giver.metric(), pairs)

@@ -20,6 +20,7 @@ from model.nets.blocks import blocks, log_probabilities
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
+from model.serve.cores import side_by_side
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -44,19 +45,21 @@ class Whole:
     def margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
         """Row i without the heads of sets[i]: by how much each token that was written leads over every other one, in
         nats, float64 [batch, target]."""
-        config, found = self.case.model.config, []
-        for part in self.case.chunks(len(sets)):
-            hidden = self._without(sets[part], instead)[:, self.forced :]
-            rows, written = hidden.flatten(0, 1), self.target_ids[self.forced :].repeat(len(hidden))[:, None]
-            leads = [rows.new_zeros(0)]
-            for some in blocks(len(rows), config.num_target_tokens):
-                logits = self.case.model.project(rows[some])
-                chosen = logits.gather(-1, written[some])
-                logits.scatter_(-1, written[some], float("-inf"))
-                logits[:, list(config.banned_ids)] = float("-inf")
-                leads.append(chosen[:, 0] - logits.amax(-1))
-            found.append(torch.cat(leads).view(hidden.shape[:2]).cpu().double().numpy())
-        return np.concatenate(found)
+        parts = self.case.chunks(len(sets))
+        return np.concatenate(side_by_side(lambda part: self._margins(sets[part], instead), parts))
+
+    def _margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
+        config = self.case.model.config
+        hidden = self._without(sets, instead)[:, self.forced :]
+        rows, written = hidden.flatten(0, 1), self.target_ids[self.forced :].repeat(len(hidden))[:, None]
+        leads = [rows.new_zeros(0)]
+        for some in blocks(len(rows), config.num_target_tokens):
+            logits = self.case.model.project(rows[some])
+            chosen = logits.gather(-1, written[some])
+            logits.scatter_(-1, written[some], float("-inf"))
+            logits[:, list(config.banned_ids)] = float("-inf")
+            leads.append(chosen[:, 0] - logits.amax(-1))
+        return torch.cat(leads).view(hidden.shape[:2]).cpu().double().numpy()
 
     def slopes(self, instead: Instead) -> np.ndarray:
         """By how much the translation's log-probability would fall without each head, if it were linear in their

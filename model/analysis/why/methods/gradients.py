@@ -14,6 +14,7 @@ from model.analysis.why.case import Case
 from model.analysis.why.method import Answer, Method
 from model.nets.blocks import exact
 from model.nets.sweep import Changes
+from model.serve.cores import side_by_side
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Sum, Unit
 
@@ -114,15 +115,19 @@ class _Line:
 
     def take(self, places: np.ndarray | list[float]) -> None:
         places = np.asarray(places, np.float64)
-        for part in self.case.chunks(len(places)):
+
+        def slopes(part: slice) -> tuple[Tensor, Tensor]:
             alpha = self.starts[0].new_tensor(places[part])[:, None, None]
             metric, *found = gradients(
                 self.case, *(start + alpha * change for start, change in zip(self.starts, self.changes))
             )
-            slopes = torch.cat(
+            return metric, torch.cat(
                 [(exact(gradient) * exact(change)).sum(-1) for gradient, change in zip(found, self.changes)], dim=1
             )
-            for place, value, slope in zip(places[part].tolist(), metric.tolist(), slopes.cpu().numpy()):
+
+        parts = self.case.chunks(len(places))
+        for part, (metric, found) in zip(parts, side_by_side(slopes, parts)):
+            for place, value, slope in zip(places[part].tolist(), metric.tolist(), found.cpu().numpy()):
                 self.metric[place], self.slope[place] = value, slope
 
     def part(self, segment: Segment) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import plotly.graph_objects as go
 
-from model.analysis.why.faithful import Trial, trials
+from model.analysis.why.faithful import LEAST_WORDS, Trial, trials
 from model.analysis.why.methods import occlusion
 from model.analysis.why.registry import METHODS
 from viz import theme
@@ -25,15 +25,21 @@ HEIGHT = 430  # pixels
 
 
 def holds(scene: Scene, how: str) -> Iterator[Blocks]:
-    """The curves as they come, those of slow methods last, then the table of many sentences."""
+    """The curves as they come, those of slow methods last, above the table of many sentences, known at once."""
     by = occlusion.MASK if how == MASK else occlusion.MEAN
     done: list[Trial] = []
     offline = _offline(scene)
-    for some in trials(scene.case, by):
-        done += some
+
+    def reached() -> Blocks:
         more = len(METHODS) - len(done)  # random order has the place of the occlusion that would judge itself
         note = [blocks.text(say("{n} more orders are still being tried.", n=more), tone="note")] if more else []
-        yield [*_curves(done), *note, *offline]
+        return [*_curves(done), *note, *offline]
+
+    if (~scene.case.columns.special).sum() >= LEAST_WORDS:
+        yield reached()  # the places of the curves, and what was measured over many sentences: there at once
+    for some in trials(scene.case, by):
+        done += some
+        yield reached()
     if not done:
         yield [
             blocks.text(
@@ -45,8 +51,7 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
 
 
 def _curves(done: list[Trial]) -> Blocks:
-    chance = done[0]
-    rows = [_row(trial, chance) for trial in done]
+    rows = [_row(trial, done[0]) for trial in done]
     return [
         blocks.row(
             _figure(done, "left", say("The best words taken away first"), say("words taken away, best first")),
