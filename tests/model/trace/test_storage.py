@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from model.trace import interventions_file, storage
@@ -118,3 +119,14 @@ def test_a_trace_of_a_model_with_one_kind_of_attention_is_kept_as_it_is(hand_mad
 def test_positions_are_written_in_words_of_json():
     shifted = Interventions(target_positions=Positions(shift=2))
     assert interventions_file.to_plain(shifted) == {"target_positions": {"enabled": True, "shift": 2}}
+
+
+def test_numbers_are_written_as_the_shortest_text_that_reads_back():
+    random = np.random.default_rng(0)
+    anything = random.integers(0, 2**32, 20_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    weights = np.concatenate([random.random(20_000, np.float32), 10 ** random.uniform(-14, 0, 20_000)])
+    edges = [0.0, -0.0, 1.0, 0.1, 0.5, 0.099999994, 1e-12, 9.999999e-13, 1e-45, np.inf, -np.inf, np.nan]
+    for numbers in (anything[~np.isnan(anything)], weights.astype(np.float32), np.array([edges], np.float32)):
+        texts = json.loads(json.dumps(storage._numbers(numbers)))
+        assert list(map(repr, np.ravel(texts))) == list(map(repr, numbers.astype("U").astype(np.float64).ravel()))
+        np.testing.assert_array_equal(np.array(texts, np.float64).astype(np.float32), numbers)
