@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -28,6 +29,8 @@ from model.trace.why.heads import Head, SmallestSet
 from model.translator import Translator
 
 SIZES = (1, 2, 3, 5, 8, 12, 18, 26, 36, 48, 64, 90, 130, 190, 280, 400)  # of sets of heads, tried in one batch
+RIVALS = 16  # tokens a row that are looked at before the whole vocabulary
+SURELY = -1e-3  # nats behind one of them, and no rounding of the whole product makes the written token the first
 PATIENCE = 3  # heads that could not go, before the leads of all are measured again
 
 
@@ -48,9 +51,47 @@ class Whole:
         parts = self.case.chunks(len(sets))
         return np.concatenate(side_by_side(lambda part: self._margins(sets[part], instead), parts))
 
-    def _margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
-        config = self.case.model.config
+    def least_leads(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
+        """The least of margins() over the rows, float64 [batch]; of a set without which a row writes something else it
+        may be any number that is not positive: there what the whole vocabulary says is not asked for."""
+        parts = self.case.chunks(len(sets))
+        return np.concatenate(side_by_side(lambda part: self._least(sets[part], instead), parts))
+
+    @torch.inference_mode()
+    def _least(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
         hidden = self._without(sets, instead)[:, self.forced :]
+        if not hidden.shape[1]:
+            return np.full(len(sets), np.inf)
+        matrix, offsets = self._rivals
+        logits = (hidden * self.case.model.output_scale)[:, :, None] @ matrix.mT  # [batch, target, 1, rivals + 1]
+        logits = logits[:, :, 0] if offsets is None else logits[:, :, 0] + offsets
+        found = (logits[..., :1] - logits[..., 1:]).amin((1, 2)).cpu().double().numpy()
+        open_yet = np.flatnonzero(found > SURELY)
+        if len(open_yet):
+            found[open_yet] = self._leads(hidden[torch.from_numpy(open_yet).to(hidden.device)]).min(-1)
+        return found
+
+    @cached_property
+    def _rivals(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Rows of the output matrix [target, 1 + RIVALS, d_model], and their biases: of the token that each row wrote,
+        and of the most probable others."""
+        model, config = self.case.model, self.case.model.config
+        with torch.inference_mode():
+            hidden = self._without([[]], {})[0, self.forced :]
+            written, ids = self.target_ids[self.forced :, None], []
+            for some in blocks(len(hidden), config.num_target_tokens):
+                logits = model.project(hidden[some]).scatter_(-1, written[some], float("-inf"))
+                logits[:, list(config.banned_ids)] = float("-inf")
+                ids.append(logits.topk(min(RIVALS, logits.shape[-1] - 1 - len(config.banned_ids)), dim=-1).indices)
+            ids = torch.cat([written, torch.cat(ids)], dim=1)
+            return model.output_matrix[ids], None if model.output_bias is None else model.output_bias[ids]
+
+    def _margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
+        return self._leads(self._without(sets, instead)[:, self.forced :])
+
+    def _leads(self, hidden: torch.Tensor) -> np.ndarray:
+        """margins() of the decoder's output [batch, target, d_model] at rows that were not forced."""
+        config = self.case.model.config
         rows, written = hidden.flatten(0, 1), self.target_ids[self.forced :].repeat(len(hidden))[:, None]
         leads = [rows.new_zeros(0)]
         for some in blocks(len(rows), config.num_target_tokens):
@@ -201,7 +242,7 @@ class _Search:
 
     def _leads(self, sets: Sequence[Sequence[Head]]) -> np.ndarray:
         self.passes += len(sets)
-        return self.found.margins([[*self.gone, *heads] for heads in sets], self.instead).min(-1, initial=np.inf)
+        return self.found.least_leads([[*self.gone, *heads] for heads in sets], self.instead)
 
     def _take(self, heads: Sequence[Head]) -> None:
         self.gone += heads

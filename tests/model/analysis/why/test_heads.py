@@ -147,6 +147,19 @@ def test_the_smallest_set_keeps_the_translation_and_none_of_it_can_go(tiny_trans
         assert written(found.kept - {head}) != trace.target_ids
 
 
+def test_what_a_few_rivals_rule_out_the_whole_vocabulary_rules_out(tiny_translator):
+    trace = tiny_translator.translate("Zwei Kinder bauen.")
+    case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
+    found, random = smallest.whole(case, tiny_translator, trace), np.random.default_rng(0)
+    every = heads.all_heads(case)
+    sets = [[head for head in every if random.random() < share] for share in np.linspace(0, 1, 24)]
+    exact, quick = found.margins(sets, {}).min(-1), found.least_leads(sets, {})
+    stays = exact > 0
+    assert 0 < stays.sum() < len(sets)
+    np.testing.assert_allclose(quick[stays], exact[stays], atol=1e-5)
+    assert (quick[~stays] <= 0).all() and (quick >= exact - 1e-5).all()
+
+
 def test_a_forced_translation_has_no_smallest_set(tiny_translator):
     trace = tiny_translator.trace("Hund", "de-en", target=tiny_translator.tokenizer.encode("boat"))
     case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
