@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from model.checks import oracle
 from model.decode.steps import StepDecoder
+from model.nets.blocks import blocks
 from model.nets.records import ForwardOutput, LayerRecord
 from model.trace.kinds import AttentionKind, Side
 from model.trace.translation import TranslationTrace
@@ -73,11 +74,12 @@ class Evidence:
             source = model.encode(self.source_ids())
             decoder = StepDecoder(model, source, ids[:, :1], record=True)
             errors = []
-            for step in range(ids.shape[1]):
-                if step:
-                    decoder.append(ids[:, step])
-                logits = float((decoder.logits[0] - whole.project(whole.hidden[0, step])).abs().max())
-                errors.append((logits, _row_error(decoder.records, whole.layers(Side.DECODER), step)))
+            for part in blocks(ids.shape[1], self.translator.config.num_target_tokens):
+                for step, expected in enumerate(whole.project(whole.hidden[0, part]), part.start):
+                    if step:
+                        decoder.append(ids[:, step])
+                    logits = float((decoder.logits[0] - expected).abs().max())
+                    errors.append((logits, _row_error(decoder.records, whole.layers(Side.DECODER), step)))
         return errors
 
     @cached_property

@@ -40,7 +40,6 @@ def plot_grid(
     size = (layers * shape[1], heads * shape[3])
     heatmap = go.Heatmap(
         z=tiled.reshape(size),
-        text=text.reshape(size),
         zmin=0,
         zmax=1,
         colorscale=scale.plotly(),
@@ -48,7 +47,7 @@ def plot_grid(
         hoverongaps=False,
         colorbar=colour_bar(scale),
     )
-    return Figure(
+    figure = Figure(
         heatmap,
         theme.figure_layout(
             title={"text": f"{labels.KIND_TITLES[kind]}: all heads"},
@@ -57,6 +56,8 @@ def plot_grid(
             margin={"l": 8, "r": 8, "t": 72, "b": 8},
         ),
     )
+    figure.data[0].text = text.reshape(size)  # here, since a figure copies twice, cell by cell, what it is made of
+    return figure
 
 
 def _ticks(letter: str, count: int, step: int, length: int) -> dict:
