@@ -17,7 +17,6 @@ import argparse
 import gc
 import http.client
 import json
-import platform
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,7 @@ import torch
 from bench import load, speed
 from bench.made import shapes
 from bench.speed import Measurement, take_turns
+from model import processor
 from model.decode.trace_builder import Request
 from model.nets.layer import SourceMemory
 from model.nets.step import DecoderStep
@@ -56,16 +56,11 @@ def main(argv: list[str] | None = None) -> None:
                 print(speed.table(rows), flush=True)
                 gc.collect()
     if args.json:
-        rows = [{"name": "processor", "value": processor(), "unit": ""}, *map(asdict, found)]
+        rows = [
+            {"name": "processor", "value": f"{processor.name()}, {torch.get_num_threads()} cores", "unit": ""},
+            *map(asdict, found),
+        ]
         args.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-
-
-def processor() -> str:
-    """The name that it gives itself, and how many of its cores are used."""
-    told = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
-    fields = dict(map(str.strip, line.split(":", 1)) for line in told.splitlines() if ":" in line)
-    name = fields.get("model name") or platform.processor() or platform.machine()
-    return f"{name}, {torch.get_num_threads()} cores"
 
 
 def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:

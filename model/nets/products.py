@@ -8,6 +8,8 @@ from functools import cache, cached_property, lru_cache, partial
 import torch
 from torch import Tensor
 
+from model import processor
+
 SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
 
 
@@ -17,14 +19,16 @@ class Affine:
     piece of memory.
 
     A row's product is the sum of the matrix's rows, weighted by x: that is what an embedding bag computes, and its
-    kernel fetches ahead, which no matrix product does. It needs the inputs to lie one after the other, as a checkpoint
-    is loaded. Many rows, and other processors, take a share of the output's columns, or, of large matrices and of those
-    whose columns cannot be shared out (a vocabulary may be odd), of the input's. A small matrix is read before a second
-    core has begun.
+    kernel fetches ahead, which MKL's matrix product does not on processors that are not Intel's. It needs the inputs to
+    lie one after the other, as a checkpoint is loaded. Many rows, and Intel's processors, take a share of the output's
+    columns, or, of large matrices and of those whose columns cannot be shared out (a vocabulary may be odd), of the
+    input's. A small matrix is read before a second core has begun.
 
-    GB/s read on 2 cores as matrix products and as bags, from memory, where a sum reads 43: one row, [1536, 512] 29 and
-    38, [512, 2048] 29 and 38, [58101, 512] 42 and 46, [256, 256] 18 and 20, [1024, 256] 20 and 28, [8000, 256] 23 and
-    36; two rows, [1536, 512] 18 and 35, [58101, 512] 26 and 31; five, 17 and 22, and 17 and 14."""
+    GB/s read on 2 cores as matrix products and as bags, from memory: on an AMD EPYC, where a sum reads 43, one row,
+    [1536, 512] 29 and 38, [512, 2048] 29 and 38, [58101, 512] 42 and 46, [256, 256] 18 and 20, [1024, 256] 20 and 28,
+    [8000, 256] 23 and 36; two rows, [1536, 512] 18 and 35, [58101, 512] 26 and 31; five, 17 and 22, and 17 and 14. On
+    an Intel Xeon, where a sum reads 28, one row, [512, 2048] 26 and 24, [58101, 512] 29 and 26, [256, 256] 23 and 15,
+    [8000, 256] 27 and 26; two rows, [512, 2048] 16 and 14, [58101, 512] 24 and 13; five, 15 and 9, and 16 and 16."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         """weight [out, in], bias [out] or None"""
@@ -105,20 +109,20 @@ class Affine:
 
 
 def _fits_bags(weight: Tensor) -> bool:
-    """Whether a product with weight [in, out] can be an embedding bag's: float32, on a processor that its kernel is
-    written for, and the inputs one after the other, or as many outputs apart."""
+    """Whether a product with weight [in, out] is to be an embedding bag's: float32, on a processor that its kernel is
+    written for and the fastest on, and the inputs one after the other, or as many outputs apart."""
     return (
         weight.device.type == "cpu"
         and weight.dtype == torch.float32
-        and _has_vectors()
+        and _gains_by_bags()
         and weight.stride(1) == 1
         and weight.stride(0) % weight.shape[1] == 0
     )
 
 
 @cache
-def _has_vectors() -> bool:
-    return torch.backends.cpu.get_cpu_capability().startswith("AVX")
+def _gains_by_bags() -> bool:
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX") and not processor.is_intels()
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,6 @@ measured.json beside itself, for the page.
 
 from __future__ import annotations
 
-import platform
 import statistics
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from model import processor
 from model.config import ModelConfig, from_json
 from model.files import read_json, write_json
 from model.nets import networks
@@ -82,7 +82,7 @@ def measure(lengths: tuple[int, ...] = LENGTHS, *, tokens: int = TOKENS, rounds:
             if turn:
                 seconds.append(took)
     return Pace(
-        processor(),
+        processor.name(),
         torch.get_num_threads(),
         tokens,
         rounds,
@@ -94,14 +94,6 @@ def measure(lengths: tuple[int, ...] = LENGTHS, *, tokens: int = TOKENS, rounds:
 
 def _spread(seconds: list[float]) -> tuple[float, float, float]:
     return tuple(round(value, 5) for value in (min(seconds), statistics.median(seconds), max(seconds)))
-
-
-def processor() -> str:
-    """What the machine calls its processor; its architecture where it does not say."""
-    about = Path("/proc/cpuinfo")
-    lines = about.read_text(encoding="utf-8").splitlines() if about.is_file() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name") and ":" in line]
-    return next(filter(None, names), platform.processor() or platform.machine())
 
 
 def read(path: Path = FILE) -> Pace:

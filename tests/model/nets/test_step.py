@@ -29,7 +29,7 @@ def threads(request) -> Iterator[int]:
 def test_every_share_of_a_product_gives_the_product(threads, bags, monkeypatch):
     monkeypatch.setattr(products, "SMALL", 100)
     monkeypatch.setattr(products, "LARGE", 2000)
-    monkeypatch.setattr(products, "_has_vectors", lambda: bags)
+    monkeypatch.setattr(products, "_gains_by_bags", lambda: bags)
     taken, few = set(), set()
     for outputs, inputs in ((7, 6), (61, 12), (60, 12), (12, 60), (301, 12), (300, 12), (12, 300), (25, 25), (97, 60)):
         for biased in (True, False):
@@ -74,7 +74,7 @@ def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
     monkeypatch.setattr(products, "SMALL", 1)
     for laid in (torch.randn(1163, 48), _for_decoding(torch.randn(1163, 48))):
         assert Affine(laid, None).product.__name__ == ("_whole" if threads == 1 else "_by_input")
-    monkeypatch.setattr(products, "_has_vectors", lambda: True)
+    monkeypatch.setattr(products, "_gains_by_bags", lambda: True)
     assert len(Affine(laid, None).bags(1)[1]) == threads
 
 
@@ -83,7 +83,7 @@ def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
     "changes", [{}, {"norm_first": False, "logits_bias": True}, {"norm": "rms", "biases": False, "residual": False}]
 )
 def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes, bags, monkeypatch):
-    monkeypatch.setattr(products, "_has_vectors", lambda: bags)
+    monkeypatch.setattr(products, "_gains_by_bags", lambda: bags)
     monkeypatch.setattr(products, "SMALL", 1)
     monkeypatch.setattr(products, "LARGE", 4000)
     model = build_tiny_model(tokenizer, d_model=36, **changes)
