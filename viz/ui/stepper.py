@@ -25,7 +25,7 @@ from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.explorer import share_selection
 from viz.ui.header import Header
-from viz.ui.rpc import Message, told
+from viz.ui.rpc import Message, announces, told
 from viz.ui.session import serving
 from viz.wire import steps
 from viz.wire.payload import selection_dict
@@ -58,6 +58,8 @@ def build(translators: Translators, header: Header) -> None:
         if AttentionKind.CROSS not in scene.trace.kinds:
             return {"invitation": RECURRENT}
         tree, data = tree or Tree.of(scene.trace), message.data
+        if data.get("action") == "changed":
+            return {"stale": not tree.holds(scene.trace)}, gr.skip(), gr.skip()
         if data.get("action") == "start":
             reply = start(scene, tree)
         else:  # of the tree's own sentence and model: the page may have gone on to another one
@@ -85,7 +87,8 @@ def build(translators: Translators, header: Header) -> None:
         **PRIVATE,
     )
     share_selection(stepper, session)
-    session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **PRIVATE)
+    # The page asks whether that concerns it. A value that says so would be lost where another arrives with it.
+    session.trace.change(None, js=announces("atlas-changed"), **PRIVATE)
 
 
 def is_of(tree: Tree | None, trace: TranslationTrace | None) -> bool:

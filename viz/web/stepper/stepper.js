@@ -69,7 +69,9 @@ export default function stepper(root, api) {
       async (answer, number) => {
         waiting = false;
         if (answer.publish) published = number;
-        await take({ ...answer, held });
+        if (data.action === "changed")
+          told({ stale: (answer.stale ?? true) || root.classList.contains("inviting") });
+        else await take({ ...answer, held });
         if (opens) opening -= 1;
         if (!opening) later.splice(0).forEach((move) => go(move(at)));
         root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
@@ -79,7 +81,7 @@ export default function stepper(root, api) {
     );
   }
 
-  // Unasked: what the page opens with, another selection, or that the other tabs show another sentence.
+  // Unasked: what the page opens with, or another selection. Asked: whether the other tabs show another sentence.
   function told(value) {
     if (value.stale !== undefined) {
       stale = stale || value.stale;
@@ -385,6 +387,7 @@ export default function stepper(root, api) {
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
   const rpc = connect(api, told);
   rpc.take(api.value());
+  document.addEventListener("atlas-changed", () => (path || opening) && ask("changed"));
   window.addEventListener("hashchange", openLink);
   openLink();
 }
