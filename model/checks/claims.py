@@ -71,7 +71,7 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     for row, cut in enumerate(cuts):  # another token, whatever it is: never the same one
         variants[row, cut:] = (variants[row, cut:] + 1 + row) % translator.config.num_target_tokens
     with torch.inference_mode():
-        source = translator.model.encode(evidence.source_ids()).select(torch.zeros_like(target[: len(cuts)]))
+        source = evidence.encoded.select(torch.zeros_like(target[: len(cuts)]))
         hidden, _ = translator.model.decode(variants, source)
     error = max(
         float((hidden[row, :cut] - evidence.output.hidden[0, :cut]).abs().max()) for row, cut in enumerate(cuts)
@@ -156,7 +156,7 @@ def largest_stream(evidence: Evidence) -> float:
 
 @once
 def largest_embedding(evidence: Evidence) -> float:
-    return float(evidence.translator.model.embedding.weight.detach().abs().max())
+    return float(torch.linalg.vector_norm(evidence.translator.model.embedding.weight.detach(), torch.inf))
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from model.checks import oracle
 from model.decode.steps import StepDecoder
 from model.nets.blocks import blocks
+from model.nets.layer import SourceMemory
 from model.nets.records import ForwardOutput, LayerRecord
+from model.nets.recurrent import RecurrentMemory
 from model.trace.kinds import AttentionKind, Side
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -56,6 +58,12 @@ class Evidence:
         return self.output.weights(kind)[:, 0].float().cpu().numpy()
 
     @cached_property
+    def encoded(self) -> SourceMemory | RecurrentMemory:
+        """The source, encoded once more."""
+        with torch.inference_mode():
+            return self.translator.model.encode(self.source_ids())
+
+    @cached_property
     def oracle_attention(self) -> tuple[list[float], list[float]]:
         """Errors of weights and of outputs against torch's attention, one of each an attention."""
         return oracle.attention_errors(self.translator, self.output, self.trace)
@@ -71,8 +79,7 @@ class Evidence:
         model, whole = self.translator.model, self.output
         ids = torch.tensor([self.trace.decoder_ids], device=self.translator.device)
         with torch.inference_mode():
-            source = model.encode(self.source_ids())
-            decoder = StepDecoder(model, source, ids[:, :1], record=True)
+            decoder = StepDecoder(model, self.encoded, ids[:, :1], record=True)
             errors = []
             for part in blocks(ids.shape[1], self.translator.config.num_target_tokens):
                 for step, expected in enumerate(whole.project(whole.hidden[0, part]), part.start):

@@ -110,11 +110,11 @@ def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
 @torch.inference_mode()
 def torchs_loss(evidence: Evidence) -> float:
     """F.cross_entropy, smoothed, of each of the two sentences in a pass of its own, without padding: a token's mean."""
-    trace, summed = evidence.trace, 0.0
-    lengths = ((len(trace.source_ids), len(trace.target_ids)), (None, None))  # the second is as long as the batch
-    for row, (source_length, length) in enumerate(lengths):
-        source, inputs, targets = (ids[row : row + 1] for ids in evidence.padded)
-        output, ids = evidence.translator.model(source[:, :source_length], inputs[:, :length]), targets[0, :length]
+    source, inputs, targets = evidence.padded  # its second row is as long as the batch
+    passes = evidence.output, evidence.translator.model(source[1:], inputs[1:])
+    summed = 0.0
+    for output, targets_of_one in zip(passes, targets):
+        ids = targets_of_one[: output.hidden.shape[1]]
         # A random model may write the symbol that pads, as if it were a word: training would not learn from it.
         summed += sum(
             float(

@@ -42,8 +42,8 @@ def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
     with torch.inference_mode():
         rows = model.token_rows(torch.tensor([evidence.trace.decoder_ids], device=output.memory.device))
         contexts = _contexts(evidence)
-        encoded = model.encode(evidence.source_ids())
-        states, _ = torch_unit(model.writer)(torch.cat((rows, *contexts), dim=-1), encoded.start[None])
+        start = evidence.encoded.start[None]
+        states, _ = torch_unit(model.writer)(torch.cat((rows, *contexts), dim=-1), start)
         read = torch.tanh(model.readout(torch.cat((states, rows, *contexts), dim=-1)))
         error = float((read - output.hidden).abs().max())
     return error, say("{n} steps", n=rows.shape[1])

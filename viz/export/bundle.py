@@ -7,6 +7,7 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -17,9 +18,11 @@ from viz import assets, theme, words
 class Bundle:
     """text   JSON of style, plotly, modules (name -> text) and languages, which viz/web/alone/alone.js reads
     name      under which several explorers in one notebook find it: of the same scripts the same
+    words     of every language, by the English ones
     """
 
     text: str
+    words: Mapping[str, Mapping[str, str]]
 
     @cached_property
     def name(self) -> str:
@@ -40,6 +43,7 @@ class Bundle:
 @lru_cache(maxsize=1)
 def _of_files(digest: str) -> Bundle:
     modules = assets.modules(assets.module("explorer"))
+    languages = {language: words.read(path) for language, path in words.files().items()}
     own = (assets.PICTURE_STYLE, *assets.styles("explorer"))
     return Bundle(
         json.dumps(
@@ -47,8 +51,9 @@ def _of_files(digest: str) -> Bundle:
                 "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
                 "plotly": assets.plotly(),
                 "modules": {assets.name(path): assets.with_names(path) for path in modules},
-                "languages": {language: words.read(path) for language, path in words.files().items()},
+                "languages": languages,
             },
             ensure_ascii=False,
-        )
+        ),
+        languages,
     )

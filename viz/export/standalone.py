@@ -37,7 +37,7 @@ def document(
     one shown. heading: with the sentences above it. alone: with all that it needs; else another frame beside has it."""
     bundle = Bundle.read()
     lines = [f"{trace.source_text} → {trace.translation}" for trace in traces]
-    said = html.escape(json.dumps(_waiting(), ensure_ascii=False))
+    said = html.escape(json.dumps(_waiting(bundle), ensure_ascii=False))
     title, frame = html.escape(" | ".join(lines)), assets.ALONE.with_suffix(".css").read_text(encoding="utf-8")
     return "\n".join(
         (
@@ -67,11 +67,9 @@ def _heading(trace: TranslationTrace, line: str) -> str:
     )
 
 
-def _waiting() -> dict[str, str]:
+def _waiting(bundle: Bundle) -> dict[str, str]:
     """WAITING in every language."""
-    return {
-        language: words.read(path).get(WAITING.english) or WAITING.english for language, path in words.files().items()
-    }
+    return {language: said.get(WAITING.english) or WAITING.english for language, said in bundle.words.items()}
 
 
 def _json(value: object) -> str:
