@@ -110,11 +110,9 @@ def load(folder: str | Path) -> Checkpoint:
     network, config, directions, languages, described = _read_config(folder / CONFIG)
     tokenizer = read_tokenizer(folder, described)
     check_fit(folder, config, tokenizer, (*directions, *(languages.covering() if languages else ())))
-    with torch.device("meta"):  # shapes without memory, and without drawing weights that are replaced at once
-        model = network(config)
     with ThreadPoolExecutor(1) as beside:
         summed = beside.submit(digest_of, [folder / WEIGHTS])  # which takes as long as all the rest
-        in_passing(_fill, model, folder / WEIGHTS)
+        model = in_passing(_filled, network, config, folder / WEIGHTS)
         digest = summed.result()
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
@@ -132,9 +130,12 @@ def load(folder: str | Path) -> Checkpoint:
     )
 
 
-def _fill(model: nn.Module, weights: Path) -> None:
+def _filled(network: type[nn.Module], config: object, weights: Path) -> nn.Module:
+    with torch.device("meta"):  # shapes without memory, and without drawing weights that are replaced at once
+        model = network(config)
     tensors = read_tensors(weights, {name: list(t.shape) for name, t in model.state_dict().items()})
     model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
+    return model
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
@@ -247,12 +248,8 @@ def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[E
     if unknown := sorted(set(values) - set(directions)):
         raise ValueError(f"{path}: examples of {unknown[0]!r}, the checkpoint translates {', '.join(directions)}")
     for row in (row for rows in values.values() for row in rows):
-        if (
-            not isinstance(row, dict)
-            or set(row) - {"text", "reference"}
-            or not all(isinstance(value, str) for value in row.values())
-            or not row.get("text", "").strip()
-        ):
+        named = isinstance(row, dict) and not set(row) - {"text", "reference"}
+        if not (named and all(isinstance(value, str) for value in row.values()) and row.get("text", "").strip()):
             raise ValueError(f'{path}: an example has a "text" and may have a "reference", found {row!r}')
     return {direction: tuple(Example(**row) for row in rows) for direction, rows in values.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from threading import current_thread, main_thread
 from typing import Generic, TypeVar
 
 from model.serve.limits import BatchLimits, Busy
@@ -59,11 +60,19 @@ class Batcher(Generic[Item, Result]):
         with self._changed:
             if len(self._line) >= self.limits.waiting:
                 raise Busy.behind(len(self._line))
-            self._line.append(job)
-            if not self._idle and self._workers < self.limits.at_once:
-                self._start(job)
-            self._changed.notify_all()
-        self._wait(job)
+            runs_it = not self._workers and not self._line and current_thread() is main_thread()
+            if runs_it:
+                self._workers += 1
+            else:
+                self._line.append(job)
+                if not self._idle and self._workers < self.limits.at_once:
+                    self._start(job)
+                self._changed.notify_all()
+        if runs_it:
+            self._serve([job])
+            self._leave()
+        else:
+            self._wait(job)
         if job.error is not None:
             raise job.error
         return job.result
@@ -99,16 +108,31 @@ class Batcher(Generic[Item, Result]):
                     self._workers -= 1
                     return
                 jobs = self._take()
-            try:
-                with self.limits.share():
-                    self._finish(jobs)
-            except BaseException as error:  # memory that is short even for telling of it: nobody may be left waiting
-                for job in jobs:
-                    if job.result is None:
-                        job.error = error
-            for job in jobs:
-                job.done.set()
+            self._serve(jobs)
             del jobs  # the thread may idle for long: it must not keep the last results alive
+
+    def _leave(self) -> None:
+        """The main thread is done; those who came meanwhile may have found no room for a thread of the batcher's."""
+        with self._changed:
+            self._workers -= 1
+            if self._line and not self._workers:
+                first = self._line[0]
+                try:
+                    self._start(first)
+                except RuntimeError as error:
+                    first.error = error
+                    first.done.set()
+
+    def _serve(self, jobs: list[_Job]) -> None:
+        try:
+            with self.limits.share():
+                self._finish(jobs)
+        except BaseException as error:  # memory that is short even for telling of it: nobody may be left waiting
+            for job in jobs:
+                if job.result is None:
+                    job.error = error
+        for job in jobs:
+            job.done.set()
 
     def _take(self) -> list[_Job]:
         oldest = self._line[0]

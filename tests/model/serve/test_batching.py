@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from model.trace.interventions import Interventions, Positions
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
+from tests import ROOT
 from tests.conftest import SENTENCES, TINY_LIMITS
 
 
@@ -144,11 +148,13 @@ def test_without_memory_for_a_thread_one_is_told_and_the_next_is_served(monkeypa
     def refused(thread):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refused)
-    with pytest.raises(RuntimeError, match="thread"):
-        batcher("first", length=1)
-    monkeypatch.setattr(threading.Thread, "start", start)
-    assert batcher("next", length=1) == "did next"
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result(5)  # its own thread is there
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="thread"):
+            pool.submit(batcher, "first", length=1).result(5)
+        monkeypatch.setattr(threading.Thread, "start", start)
+        assert pool.submit(batcher, "next", length=1).result(5) == "did next"
 
 
 def test_an_error_around_a_batch_leaves_nobody_waiting(monkeypatch):
@@ -170,10 +176,47 @@ def test_its_thread_ends_when_idle_and_a_new_one_comes_when_needed(monkeypatch):
     monkeypatch.setattr("model.serve.batching.IDLE_SECONDS", 0.05)
     threads = []
     batcher = Batcher(lambda items: threads.append(threading.current_thread()) or items)
-    for item in range(3):
-        assert batcher(item, length=1) == item
-        threads[-1].join(5)
-        assert not threads[-1].is_alive() and batcher._workers == 0
+    with ThreadPoolExecutor(1) as pool:
+        for item in range(3):
+            assert pool.submit(batcher, item, length=1).result(5) == item
+            threads[-1].join(5)
+            assert not threads[-1].is_alive() and batcher._workers == 0
+
+
+def test_the_main_thread_runs_its_own_while_nobody_else_does():
+    threads, entered, gate = [], threading.Event(), threading.Event()
+
+    def run(items: list) -> list:
+        threads.append(threading.current_thread())
+        entered.set()
+        assert gate.wait(5)
+        return items
+
+    batcher = Batcher(run, BatchLimits(at_once=1))
+    with ThreadPoolExecutor(1) as pool:
+        # Who comes while the main thread is inside is served by a thread that starts when it leaves.
+        other = pool.submit(lambda: entered.wait(5) and calls(batcher, [("b", 1, None)], late) + [gate.set()])
+        with ThreadPoolExecutor(1) as late:
+            assert batcher("a", length=1) == "a"
+            assert other.result(5)[0].result(5) == "b"
+    assert threads[0] is threading.main_thread() and threads[1] is not threading.main_thread()
+    assert batcher("c", length=1) == "c" and threads[2] is threads[1]  # which is there now
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux lists them")
+def test_opening_a_checkpoint_leaves_no_pool_of_torchs_threads():
+    """Of two pools each sleeps between two operations: beside another a translation took 3.6 times as long."""
+    program = """
+import os, threading, torch
+torch.set_num_threads(2)
+from model.translator import Translator
+before = os.listdir("/proc/self/task")
+translator = Translator.load("de-en", "cpu")
+assert os.listdir("/proc/self/task") == before
+translator.translate("Ein Haus.")
+assert threading.active_count() == 1
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
 
 
 class Inside:
