@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from threading import current_thread, main_thread
 from typing import Generic, TypeVar
 
 from model.serve.limits import BatchLimits, Busy
@@ -60,7 +59,7 @@ class Batcher(Generic[Item, Result]):
         with self._changed:
             if len(self._line) >= self.limits.waiting:
                 raise Busy.behind(len(self._line))
-            runs_it = not self._workers and not self._line and current_thread() is main_thread()
+            runs_it = not self._workers and not self._line and threading.current_thread() is threading.main_thread()
             if runs_it:
                 self._workers += 1
             else:
@@ -69,8 +68,10 @@ class Batcher(Generic[Item, Result]):
                     self._start(job)
                 self._changed.notify_all()
         if runs_it:
-            self._serve([job])
-            self._leave()
+            try:
+                self._serve([job])
+            finally:  # the main thread is the one that Ctrl-C interrupts, at whatever line
+                self._leave()
         else:
             self._wait(job)
         if job.error is not None:
