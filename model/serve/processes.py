@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,24 +22,51 @@ NOTICE = 5  # seconds in which torchrun tells a process that another one has end
 @contextmanager
 def side_by_side(backend: str = "gloo") -> Iterator[None]:
     """A group of the processes that torchrun started, as long as the context lasts; otherwise nothing. Without an error
-    it ends for all at once: a process that leaves early can abort the others. SystemExit, in words, where torchrun ends
-    this process because another one has ended."""
+    it ends for all at once: a process that leaves early can abort the others. Where torchrun ends this process because
+    another one has ended, it says so."""
     if "WORLD_SIZE" not in os.environ:
         yield
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"error: {LOST}"))
-    dist.init_process_group(backend)
+    with _ended_when_told():
+        dist.init_process_group(backend)
+        try:
+            yield
+            together()
+        except RuntimeError:
+            time.sleep(NOTICE)  # if a connection broke because another process is gone, torchrun now ends this one, too
+            raise
+        finally:
+            dist.destroy_process_group()
+
+
+@contextmanager
+def _ended_when_told() -> Iterator[None]:
+    """While this lasts, SIGTERM ends the process at once and in words, wherever it is: a main thread that waits in C++
+    for a process that is gone does not come back to Python, where signals are handled, and neither may one that takes
+    the group down. So a thread of its own reads which signals come."""
+    told, tell = socket.socketpair()
+    tell.setblocking(False)
+
+    def wait() -> None:
+        while signals := told.recv(1):
+            if signals[0] == signal.SIGTERM:
+                os.write(sys.stderr.fileno(), f"error: {LOST}\n".encode())
+                os._exit(1)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    handler = signal.signal(signal.SIGTERM, lambda *_: None)  # without one of Python's, nothing would be told
+    other = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
     try:
         yield
-        together()
-    except RuntimeError:
-        time.sleep(NOTICE)  # if a connection broke because another process is gone, torchrun now ends this one, too
-        raise
     finally:
-        dist.destroy_process_group()
-        signal.signal(signal.SIGTERM, before)
+        signal.set_wakeup_fd(other)
+        signal.signal(signal.SIGTERM, handler)
+        tell.close()
+        waiting.join()
+        told.close()
 
 
 def rank() -> int:
