@@ -25,11 +25,12 @@ def threads(request) -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("bags", [True, False], ids=["bags", "products"])
-def test_every_share_of_a_product_gives_the_product(threads, bags, monkeypatch):
+@pytest.mark.parametrize(("bags", "intel"), [(True, False), (False, True), (False, False)])
+def test_every_share_of_a_product_gives_the_product(threads, bags, intel, monkeypatch):
     monkeypatch.setattr(products, "SMALL", 100)
     monkeypatch.setattr(products, "LARGE", 2000)
     monkeypatch.setattr(products, "_gains_by_bags", lambda: bags)
+    monkeypatch.setattr(products.processor, "is_intels", lambda: intel)
     taken, few = set(), set()
     for outputs, inputs in ((7, 6), (61, 12), (60, 12), (12, 60), (301, 12), (300, 12), (12, 300), (25, 25), (97, 60)):
         for biased in (True, False):
@@ -40,6 +41,7 @@ def test_every_share_of_a_product_gives_the_product(threads, bags, monkeypatch):
                 product = Affine(laid, bias)
                 taken.add(product.product.__name__)
                 few.add(product.few)
+                assert product.whole == intel
                 for rows in (1, 2, 4, 7):
                     x = torch.randn(rows, inputs)
                     torch.testing.assert_close(product(x), F.linear(x, weight, bias), atol=1e-4, rtol=0)
