@@ -179,11 +179,9 @@ def _milliseconds(bench: Bench, translator: Translator, length: int, batch: int,
         _, found = greedy_with_records(
             translator.model, memory, [length] * batch, begin_id=translator.tokenizer.begin_id, end_id=NO_END
         )
-        for record in found.output.encoder_records:
-            record.self_attention.weights.cpu()
-        for record in found.output.decoder_records:
-            record.self_attention.weights.cpu()
-            record.cross_attention.weights.cpu()
+        for kind in found.output.kinds:
+            for row in range(batch):
+                found.output.maps(kind, row).cpu()
 
     return round(1000 * bench.seconds(run, repeats=repeats), 2)
 

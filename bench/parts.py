@@ -31,6 +31,7 @@ from model.analysis.why.registry import METHODS
 from model.decode.distributions import Choices
 from model.decode.greedy import greedy
 from model.decode.recorded import Recorded
+from model.decode.stepped import Steps
 from model.decode.trace_builder import Request, TraceBuilder
 from model.program import add_checkpoint, add_json, command_line, given, program, whole
 from model.serve.cores import Cores
@@ -91,11 +92,10 @@ def with_maps(translator: Translator, args: argparse.Namespace) -> Iterator[Row]
     source = torch.tensor([request.source_ids])
     speed, bandwidth = matrix_speed(translator.config.d_model), reading_speed(model.step_numbers)
     encoder = sum(weight.nbytes for weight in model.encoder.parameters())
-    decoder = sum(weight.nbytes for weight in model.decoder.parameters())
     for length in args.lengths:
         for part, work, bytes_read, more in _parts(translator, request, source, length):
             flops = counted(work) + more
-            read = {"encoder": encoder, "decoder": decoder}.get(bytes_read, bytes_read)
+            read = encoder if bytes_read == "encoder" else bytes_read
             yield {
                 "one sentence with maps, target tokens": length,
                 "part": part,
@@ -112,11 +112,10 @@ def _parts(
     ends = {"begin_id": tokenizer.begin_id, "end_id": NO_END}
     with torch.inference_mode():
         memory = model.encode(source, record=True)
-        seen = Choices(1)
+        seen = Steps(1, maps=True)
         (ids,) = greedy(model, memory, [length], seen=seen, **ends)
-        waiting = list(seen._waiting)
-        inputs = torch.tensor([[tokenizer.begin_id, *ids[:-1]]])
-        recorded = Recorded(model.read(memory, inputs, record=True), seen.of_each())
+        waiting = list(seen.choices._waiting)
+        chosen = seen.choices.of_each()
 
     def choices() -> None:
         again = Choices(1)
@@ -125,14 +124,14 @@ def _parts(
         again.of_each()
 
     def trace() -> object:
+        recorded = Recorded(seen.maps(model, memory, translator.changes), chosen)
         return TraceBuilder(recorded, tokenizer, seconds=0.0, device="cpu", checkpoint="", digest="")(0, request, ids)
 
     step = length * model.step_numbers
     yield "encoder", lambda: model.encode(source, record=True), "encoder", 0.0
     yield "steps", lambda: greedy(model, memory, [length], **ends), 4 * step, 2.0 * step
     yield "what each step chose by", choices, 0, 0.0
-    yield "recorded pass", lambda: model.read(memory, inputs, record=True), "decoder", 0.0
-    yield "trace", trace, 0, 0.0
+    yield "maps and trace", trace, 0, 0.0
 
 
 def why(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:

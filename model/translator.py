@@ -275,7 +275,7 @@ class Translator:
     def trace_batch(
         self, texts: Sequence[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
-        """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
+        """Translate many in one batch. The steps that find the ids leave behind what every map follows from."""
         requests = [self.request(text, direction, interventions) for text in texts]
         if not any(map(self._is_long, requests)):
             return self._traced(requests)
@@ -584,7 +584,7 @@ class Translator:
 
     @torch.inference_mode()
     def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], Recorded]:
-        """The ids that are asked for and the recorded pass over them; the encoder runs once where nothing is
+        """The ids that are asked for, and their maps and distributions; the encoder runs once where nothing is
         searched."""
         forced, interventions = self.forced_prefix(asked.direction), asked.interventions
         prefix = asked.prefix or forced

@@ -17,12 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from model.analysis.again import check_again
 from model.analysis.order import token_order
-from model.decode.distributions import joined
-from model.decode.recorded import distributions
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import jensen_shannon_bits
@@ -66,15 +63,14 @@ def compare(
         else token_order(trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
     )
     broken = translator.trace(text or trace.source_text, trace.direction, source_ids=ids, interventions=changes)
-    output = translator.inspect(ids, trace.target_ids, interventions=changes)
-    with torch.inference_mode():
-        taken = torch.tensor(trace.target_ids, device=output.hidden.device)
-        forced = joined(distributions(translator.model, output.hidden[0], taken, changes)).log_probability
+    forced = translator.trace(
+        text or trace.source_text, trace.direction, source_ids=ids, target=trace.target_ids, interventions=changes
+    )
     back = np.argsort(order)  # the place in the new sentence of each token of the old one
     moved = {}
     for kind in trace.kinds:
-        weights = output.weights(kind)[:, 0].float().cpu().numpy()  # [layers, heads, query, key]
+        weights = forced.maps(kind).weights  # [layers, heads, query, key]
         weights = weights if kind is AttentionKind.DECODER_SELF else weights[..., back]
         weights = weights[:, :, back] if kind is AttentionKind.ENCODER_SELF else weights
         moved[kind] = jensen_shannon_bits(trace.maps(kind).weights, weights).mean(-1)
-    return Comparison(trace, broken, forced.cpu().numpy(), moved)
+    return Comparison(trace, broken, forced.log_probability, moved)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from model.decode.distributions import Choices
+from model.decode.stepped import Steps
 from model.decode.steps import StepDecoder
 from model.nets.blocks import largest
 from model.nets.layer import SourceMemory
@@ -24,12 +24,12 @@ def greedy(
     end_id: int,
     interventions: Changes = NO_INTERVENTIONS,
     prefix: Sequence[int] = (),
-    seen: Choices | None = None,
+    seen: Steps | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.
 
     prefix: y1 .. yk, after which every sentence goes on; they are read in one pass and are no steps.
-    seen: receives what each step chose by.
+    seen: receives what each step leaves behind.
     Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
     Eight parameters: what every way of decoding takes, and three options that few callers name.
     """
@@ -42,7 +42,7 @@ def greedy(
     while alive:
         best = largest(decoder.choices)
         if seen is not None:
-            seen.add(alive, decoder.logits, best)
+            seen.add(alive, decoder, best)
         going = []
         for row, (sentence, token) in enumerate(zip(alive, best.tolist())):
             results[sentence].append(token)

@@ -9,9 +9,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from model.decode.distributions import Choices, Distributions, joined, summarised
+from model.decode.distributions import Distributions, joined, summarised
 from model.decode.greedy import greedy
 from model.decode.held import Held
+from model.decode.stepped import Steps
 from model.decode.steps import StepDecoder
 from model.nets.blocks import blocks
 from model.nets.layer import SourceMemory
@@ -26,7 +27,8 @@ from model.trace.maps import ComputedWeights
 
 
 class Maps(Protocol):
-    """What a trace needs of a recorded pass, as ForwardOutput has it, and Held of a long text."""
+    """What a trace needs of a recorded pass, as ForwardOutput has it; SteppedMaps has it of a decode, Held of a long
+    text."""
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]: ...
@@ -36,8 +38,8 @@ class Maps(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """output: of a recorded teacher-forced pass over a batch's ids; distributions: what each sentence's tokens were
-    chosen by, one a sentence."""
+    """output: the maps of a batch's ids, of a recorded teacher-forced pass over them or of the steps that found them;
+    distributions: what each sentence's tokens were chosen by, one a sentence."""
 
     output: Maps
     distributions: list[Distributions]
@@ -54,17 +56,18 @@ def greedy_with_records(
     interventions: Changes = NO_INTERVENTIONS,
     held: Held | None = None,
 ) -> tuple[list[list[int]], Recorded]:
-    """greedy(), with the prefix in front of the new ids, then one recorded teacher-forced pass over them, which gives
-    every map. The distributions are those that each token was chosen by, and are not computed again. held: what the
-    encoder's pass was watched by, which then watches this one in place of a record.
+    """greedy(), with the prefix in front of the new ids, and every map: of what the steps left behind, or, where that
+    does not say all, of one recorded teacher-forced pass over the ids. The distributions are those that each token was
+    chosen by, and are not computed again. source: with records, unless there is held: what the encoder's pass was
+    watched by, which then watches one over the ids in place of a record.
     Eight parameters: those of greedy(), and that one.
     """
-    seen = Choices(len(limits))
+    seen = Steps(len(limits), maps=held is None)
     found = greedy(
         model, source, limits, begin_id=begin_id, end_id=end_id, prefix=prefix, interventions=interventions, seen=seen
     )
     found = [[*prefix, *ids] for ids in found]
-    return found, _recorded(model, source, found, seen.of_each(), begin_id, interventions, held)
+    return found, _recorded(model, source, found, seen, begin_id, interventions, held)
 
 
 def forced_with_records(
@@ -88,25 +91,28 @@ def forced_with_records(
         torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device),
         interventions=interventions,
     )
-    seen = Choices(1)
+    seen = Steps(1, maps=held is None)
     for step, token in enumerate(ids[given:]):
         chosen = decoder.prefix.new_tensor([token])
-        seen.add([0], decoder.logits, chosen)
+        seen.add([0], decoder, chosen)
         if step < len(ids) - given - 1:
             decoder.append(chosen)
-    return _recorded(model, source, [list(ids)], seen.of_each(), begin_id, interventions, held)
+    return _recorded(model, source, [list(ids)], seen, begin_id, interventions, held)
 
 
 def _recorded(
     model: Transformer,
     source: SourceMemory,
     found: list[list[int]],
-    steps: list[Distributions],
+    seen: Steps,
     begin_id: int,
     interventions: Changes,
     held: Held | None,
 ) -> Recorded:
     """Seven parameters: what both callers have in hand when their ids are found."""
+    steps = seen.choices.of_each()
+    if (maps := seen.maps(model, source, interventions)) is not None:
+        return Recorded(maps, steps)
     device = source.memory.device
     inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(device)
     output = model.read(source, inputs, interventions=held.watched if held else interventions, record=held is None)

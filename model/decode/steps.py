@@ -9,7 +9,7 @@ from model.nets.layer import SourceMemory
 from model.nets.places.hooks import are_hooked
 from model.nets.places.visit import projected
 from model.nets.records import LayerRecord
-from model.nets.step import DecoderStep
+from model.nets.step import DecoderStep, LayerRows
 from model.nets.sweep import Changes, Sweep
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
@@ -21,6 +21,8 @@ class StepDecoder:
     prefix   int64 [batch, length], from `<s>` on
     logits   float [batch, vocabulary]: of the token after the prefix
     records  the decoder's LayerRecords of the rows added last, with record=True
+    rows     by layer, what the attentions of a single row added last were computed of; empty where several were added,
+             and where the model's own path was taken
 
     Any token may be appended, not only the best; rewind() goes back. Each step costs the model only its new rows.
     """
@@ -43,13 +45,15 @@ class StepDecoder:
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
         self.records: tuple[LayerRecord, ...] = ()
+        self.rows: list[LayerRows] = []
         self.extend(prefix)
 
     def extend(self, ids: Tensor) -> None:
         """Append ids [batch, new] to the prefixes."""
         with torch.inference_mode():
+            self.rows = []
             if self.step is not None and ids.shape[1] == 1:
-                self.logits = self.step(ids[:, 0], self.source, self.cache)
+                self.logits = self.step(ids[:, 0], self.source, self.cache, self.rows)
             else:
                 hidden, self.records = self.model.decode(
                     ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record

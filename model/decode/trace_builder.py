@@ -1,4 +1,4 @@
-"""From a recorded pass of the model to the traces of its rows."""
+"""From the maps and distributions of a decode to the traces of its rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Names(Protocol):
 
 
 class TraceBuilder:
-    """Turns rows of a recorded batch into traces, without their padding."""
+    """Turns rows of a decoded batch into traces, without their padding."""
 
     def __init__(
         self,

@@ -22,17 +22,28 @@ AtPart = Callable[[str, Tensor], Tensor]
 
 
 def attention_weights(
-    queries: Tensor, keys: Tensor, mask: Tensor | None = None, *, bias: Tensor | None = None, scaled: bool = True
+    queries: Tensor,
+    keys: Tensor,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
+    scaled: bool = True,
+    at: AtPart | None = None,
 ) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)), the left half of equation 1; bias: what is added to the scores; scaled False: without
-    the division.
+    the division; at: what happens to the scores.
 
     queries [batch, heads, query, d_head], keys [batch, heads, key, d_head], mask: True = may attend, None = all.
     Returns [batch, heads, query, key]; rows sum to 1, masked cells are exactly 0. Every row of the mask needs at
     least one True: the functions below that build masks guarantee it.
+    Six parameters: those of scaled_dot_product() that concern the weights.
     """
     scores = attention_scores(queries, keys, scaled=scaled)
-    return _softmax(scores if bias is None else scores + bias, mask)
+    if bias is not None:
+        scores = scores + bias
+    if at is not None:
+        scores = at("scores", scores)
+    return _softmax(scores, mask)
 
 
 def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
@@ -69,10 +80,7 @@ def scaled_dot_product(
     Nine parameters: the equation's four, the three places where something may step in, the part that may be missing
     and the one that may be added.
     """
-    scores = attention_scores(queries, keys, scaled=scaled)
-    if bias is not None:
-        scores = scores + bias
-    weights = _softmax(scores if at is None else at("scores", scores), mask)
+    weights = attention_weights(queries, keys, mask, bias=bias, scaled=scaled, at=at)
     used = weights if keep is None else weights * keep
     if at is not None:
         used = at("pattern", used)

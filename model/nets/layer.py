@@ -159,7 +159,7 @@ class Layer(nn.Module):
         at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
 
         def part_of(name: SubLayerName) -> AtPart | None:
-            return None if at is None else lambda part, x: at(f"{SHORT[name]}.{part}", x)
+            return None if at is None else at.within(name)
 
         def leave(sublayer: SubLayer, name: SubLayerName, x: Tensor, output: Tensor) -> Tensor:
             if at is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from functools import partial
 from itertools import repeat
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +29,15 @@ from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 
 Norm = Callable[[Tensor], Tensor]
+
+
+class LayerRows(NamedTuple):
+    """What a layer's attentions were computed of in a step, beside the rows before it and the source: each [batch,
+    heads, 1, d_head]."""
+
+    queries: Tensor
+    keys: Tensor
+    cross_queries: Tensor
 
 
 class DecoderStep:
@@ -59,9 +69,11 @@ class DecoderStep:
         happens at any place."""
         return not _unsupported(interventions)
 
-    def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
+    def __call__(
+        self, ids: Tensor, source: SourceMemory, cache: KeyValueCache, rows: list[LayerRows] | None = None
+    ) -> Tensor:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
-        grows by a row."""
+        grows by a row. rows: receives what each layer's attentions were computed of."""
         position = cache.length
         x, encoding = torch.embedding(self.embedding, ids) * self.scale, self.encoding(position)
         at = self._at("decoder", position)
@@ -74,7 +86,9 @@ class DecoderStep:
         x = x if self.norm_before_positions else self.entry(x)
         biases = repeat(None) if self.biases is None else self.biases(position)
         for layer, layer_cache, bias in zip(self.layers, cache.layers, biases):
-            x = layer(x, source, layer_cache, bias, position, self._at(layer.name, position))
+            x, left = layer(x, source, layer_cache, bias, position, self._at(layer.name, position))
+            if rows is not None:
+                rows.append(left)
         cache.length += 1
         x = self.norm(x)
         if at is not None:
@@ -115,8 +129,9 @@ class _LayerStep:
         bias: Tensor | None,
         position: int,
         at: Visit | None = None,
-    ) -> Tensor:
-        """x after the layer. Six parameters: what a layer reads, and what may change it."""
+    ) -> tuple[Tensor, LayerRows]:
+        """x after the layer, and what its attentions were computed of. Six parameters: what a layer reads, and what may
+        change it."""
         batch, heads, d_head = x.size(0), self.heads, self.d_head
         around_self, around_cross, around_feed_forward = self.norms
 
@@ -127,6 +142,7 @@ class _LayerStep:
         if at is not None:
             queries, keys, values = at("self.q", queries), at("self.k", keys), at("self.v", values)
             bias = None if bias is None else at("self.bias", bias)
+        own = queries, keys
         keys, values = cache.extend(position, keys, values)
         context = None if at is None else self._changed("self", at, queries, keys, values, bias=bias)
         if context is None:  # [batch, heads, 1, d_head]
@@ -160,7 +176,8 @@ class _LayerStep:
             active = active * (gate if at is None else at("ffn.gate", gate[:, None])[:, 0])
         if at is not None:
             active = at("ffn.post", active[:, None])[:, 0]
-        return self._leave(x, self.contract, active, around_feed_forward, at, ("ffn", "resid_post"))
+        x = self._leave(x, self.contract, active, around_feed_forward, at, ("ffn", "resid_post"))
+        return x, LayerRows(*own, queries)
 
     def _changed(
         self,

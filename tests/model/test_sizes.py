@@ -108,18 +108,19 @@ def test_a_text_that_is_too_long_is_refused_with_the_limit(tokenizer, tiny_model
     ],
 )
 def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
-    """No more, and not half of it: else the bound would keep sentences apart that fit together. Nor where queries and
-    keys are held."""
+    """No more; and not half of it where a pass is recorded, as after a prefix: else the bound would keep sentences
+    apart that fit together. Nor where queries and keys are held."""
     model = build_tiny_model(tokenizer, **changes)
     translator = made(model, tokenizer, BatchLimits(tokens=model.config.max_length))
     longest = translator.max_tokens
     for rows, length in ((1, longest), (3, longest // 2)):
         request = replace(translator.request(SENTENCES[0], "de-en", NO_INTERVENTIONS), source_ids=tuple([40] * length))
-        with TensorMemory() as memory:
-            traces = translator._traced([request] * rows)
-        target = max(len(trace.target_ids) for trace in traces)
-        thought = rows * FLOAT * translator.config.pass_numbers(length, target)
-        assert 0.5 * thought < memory.peak <= thought
+        for prefix, least in ((), 0.0), ((41,), 0.5):
+            with TensorMemory() as memory:
+                traces = translator._traced([replace(request, prefix=prefix)] * rows)
+            target = max(len(trace.target_ids) for trace in traces)
+            thought = rows * FLOAT * translator.config.pass_numbers(length, target)
+            assert least * thought < memory.peak <= thought
     translator = made(model, tokenizer, BatchLimits(trace_bytes=1))
     length = 2 * model.config.max_length
     request = replace(request, source_ids=tuple([40] * length), target=tuple([41] * length))

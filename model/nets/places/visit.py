@@ -19,7 +19,7 @@ from model.nets.places.registry import Place
 from model.nets.sweep import Changes, PatchValue, Sweep, window
 from model.trace.edits import Ablate, Add, Edit, Numbers, Replace, Scale
 from model.trace.interventions import HeadOutput, Interventions, Patch
-from model.trace.kinds import Side
+from model.trace.kinds import Side, SubLayerName
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,10 @@ class Visit:
     def is_at(self, *parts: str) -> bool:
         """Whether anything happens at any of these places."""
         return not self.found.keys().isdisjoint(parts)
+
+    def within(self, sublayer: SubLayerName) -> Callable[[str, Tensor], Tensor]:
+        """The same for the parts of one sub-layer, by their own names."""
+        return lambda part, x: self(f"{registry.SHORT[sublayer]}.{part}", x)
 
     def __call__(self, part: str, x: Tensor) -> Tensor:
         """The tensor that the pass goes on with at the place of this part."""

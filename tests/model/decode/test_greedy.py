@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 import torch
 
-from model.decode import distributions, recorded
+from model.decode import distributions, stepped
 from model.decode.distributions import TOP_TOKENS, Choices, Distributions, summarised
 from model.decode.greedy import greedy
-from model.decode.recorded import forced_with_records, greedy_with_records
+from model.decode.recorded import Maps, forced_with_records, greedy_with_records
+from model.decode.stepped import SteppedMaps
 from model.decode.steps import StepDecoder
 from model.nets import step
 from model.nets.cache import KeyValueCache
 from model.nets.masks import pad
+from model.nets.records import ForwardOutput
 from model.nets.step import DecoderStep
 from model.nets.sweep import PatchValue, Sweep
 from model.nets.transformer import Transformer
+from model.trace.edits import Add, Scale
 from model.trace.interventions import Interventions, Patch, Positions, Stream
 from model.trace.kinds import AttentionKind, Side
 from tests.conftest import build_tiny_model
@@ -252,11 +255,20 @@ def expected_distributions(logits: torch.Tensor, ids: list[int], found: Distribu
     assert found.chosen_rank.tolist() == [int((row > row[i]).sum()) + 1 for row, i in zip(values, ids)]
 
 
+def same_maps(found: Maps, whole: ForwardOutput, row: int = 0) -> None:
+    """The maps of one sentence's steps beside those of a pass, which may be padded."""
+    assert found.kinds == whole.kinds
+    for kind in found.kinds:
+        ours = found.maps(kind, row)
+        theirs = whole.maps(kind, row)[:, :, : ours.shape[2], : ours.shape[3]]
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize("room", [1, 700, 10**9])
 def test_records_carry_what_each_token_was_chosen_by_in_blocks_of_any_size(tiny_model, monkeypatch, room):
-    memory, ends = tiny_model.encode(pad(SOURCES, 0)), {"begin_id": BEGIN, "end_id": END}
+    memory, ends = tiny_model.encode(pad(SOURCES, 0), record=True), {"begin_id": BEGIN, "end_id": END}
     limits, held = [6, 2, 9], []
-    monkeypatch.setattr(recorded, "Choices", partial(Choices, room=room))
+    monkeypatch.setattr(stepped, "Choices", partial(Choices, room=room))
     monkeypatch.setattr(
         distributions, "summarised", lambda logits, chosen: (held.append(logits.numel()), summarised(logits, chosen))[1]
     )
@@ -267,22 +279,71 @@ def test_records_carry_what_each_token_was_chosen_by_in_blocks_of_any_size(tiny_
     for row, ids in enumerate(found):
         assert len(kept.distributions[row]) == len(ids) and set(kept.distributions[row].chosen_rank.tolist()) == {1}
         expected_distributions(whole.logits[row, : len(ids)], ids, kept.distributions[row])
-    for ours, theirs in zip(kept.output.decoder_records, whole.decoder_records):
-        assert torch.equal(ours.cross_attention.weights, theirs.cross_attention.weights)
+        same_maps(kept.output, whole, row)
+
+
+EDITED = {
+    "edits": lambda rows: Interventions(
+        edits=(
+            ("decoder.*.self.q", Scale(1.5, heads=(1,))),
+            ("decoder.1.self.k", Add(0.4, positions=(1, 2))),
+            ("decoder.0.cross.k", Add(0.3, positions=(0,))),
+            ("decoder.2.cross.scores", Scale(0.5)),
+            ("decoder.1.resid_mid", Add(0.2)),
+        )
+    ),
+    "a function": lambda rows: Sweep(edits=(("decoder.*.self.scores", lambda x, at: x * 0.7),)),
+    "a stream patched": SWEEPS["a stream patched"],
+}
+
+
+@pytest.mark.parametrize("family", [{}, {"norm_first": False}, {"position_code": "relative", "scale_scores": False}])
+@pytest.mark.parametrize("changes", [*LEAN, *EDITED])
+@torch.inference_mode()
+def test_the_maps_of_steps_are_those_of_a_pass_under_the_same_changes(tokenizer, family, changes):
+    model, changes = build_tiny_model(tokenizer, **family), {**LEAN, **EDITED}[changes](len(SOURCES))
+    memory = model.encode(pad(SOURCES, 0), interventions=changes, record=True)
+    found, kept = greedy_with_records(model, memory, [6, 2, 9], begin_id=BEGIN, end_id=-1, interventions=changes)
+    assert isinstance(kept.output, SteppedMaps) and [len(ids) for ids in found] == [6, 2, 9]
+    inputs = pad([[BEGIN, *ids[:-1]] for ids in found], 0)
+    for row, whole in enumerate([model.read(memory, inputs, interventions=changes, record=True)] * len(found)):
+        same_maps(kept.output, whole, row)
+
+
+@pytest.mark.parametrize("changes", ["gates by position", "gates and a cut edge"])
+@torch.inference_mode()
+def test_where_steps_do_not_say_all_a_pass_is_recorded(tiny_model, changes):
+    changes = SWEEPS[changes](1)
+    memory = tiny_model.encode(torch.tensor(SOURCES[:1]), interventions=changes, record=True)
+    _, kept = greedy_with_records(tiny_model, memory, [5], begin_id=BEGIN, end_id=-1, interventions=changes)
+    assert isinstance(kept.output, ForwardOutput)
+
+
+@torch.inference_mode()
+def test_a_network_that_looks_ahead_has_the_maps_of_a_pass(tokenizer):
+    """Its steps read no more than their prefix."""
+    model = build_tiny_model(tokenizer, look_ahead_mask=False)
+    memory = model.encode(torch.tensor(SOURCES[:1]), record=True)
+    _, kept = greedy_with_records(model, memory, [5], begin_id=BEGIN, end_id=-1)
+    assert kept.output.maps(AttentionKind.DECODER_SELF, 0)[0, 0, 0, -1] > 0
 
 
 @torch.inference_mode()
 def test_a_prefix_is_read_in_one_pass_and_given_ids_step_by_step(tiny_model):
-    memory, ends = tiny_model.encode(pad(SOURCES[:1], 0)), {"begin_id": BEGIN, "end_id": -1}
+    memory, ends = tiny_model.encode(pad(SOURCES[:1], 0), record=True), {"begin_id": BEGIN, "end_id": -1}
     (free,), kept = greedy_with_records(tiny_model, memory, [9], **ends)
     forced = forced_with_records(tiny_model, memory, free, begin_id=BEGIN)
-    assert torch.equal(forced.output.hidden, kept.output.hidden)
+    for kind in kept.output.kinds:
+        assert torch.equal(forced.output.maps(kind, 0), kept.output.maps(kind, 0))
+    plain = tiny_model.read(memory, torch.tensor([[BEGIN, *free[:-1]]]), record=True)
+    same_maps(kept.output, plain)
     for field in fields(Distributions):
         assert torch.equal(getattr(forced.distributions[0], field.name), getattr(kept.distributions[0], field.name))
     for length in (1, 5, 8):
         (found,), again = greedy_with_records(tiny_model, memory, [9 - length], prefix=free[:length], **ends)
         assert found == free
-        expected_distributions(kept.output.logits[0], free, again.distributions[0])
+        expected_distributions(plain.logits[0], free, again.distributions[0])
+        same_maps(again.output, plain)
     (found,), other = greedy_with_records(tiny_model, memory, [3], prefix=[9, 8, 7], **ends)
     whole = tiny_model.read(memory, torch.tensor([[BEGIN, *found[:-1]]]))
     assert found[:3] == [9, 8, 7] and len(found) == 6

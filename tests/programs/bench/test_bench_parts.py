@@ -20,8 +20,8 @@ def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
     assert rows == json.loads((tmp_path / "parts.json").read_text()) and torch.get_num_threads() == before
     assert all(row["milliseconds"] > 0 and row["bound_milliseconds"] >= 0 for row in rows)
     named = [row.get("part") or row["why"] for row in rows]
-    assert named[:5] == ["encoder", "steps", "what each step chose by", "recorded pass", "trace"]
-    assert set(named[6:]) == set(parts.METHODS) and len(named) == len(set(named))
+    assert named[:4] == ["encoder", "steps", "what each step chose by", "maps and trace"]
+    assert set(named[5:]) == set(parts.METHODS) and len(named) == len(set(named))
     of = {name: row["bound_milliseconds"] for name, row in zip(named, rows)}
     assert of["integrated_gradients"] > 20 * of["gradient_x_input"] > 0
 

@@ -1,0 +1,110 @@
+"""What the steps of a decode leave behind: what each token was chosen by, and the queries and keys from which every map
+of the decoder follows without another pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from model.decode.distributions import Choices
+from model.decode.steps import StepDecoder
+from model.nets.attention import AtPart, attention_weights
+from model.nets.layer import Layer, SourceMemory
+from model.nets.masks import causal_mask
+from model.nets.places.visit import visit
+from model.nets.step import LayerRows
+from model.nets.sweep import Changes, Sweep
+from model.nets.transformer import Transformer
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
+
+
+class Steps:
+    """The steps of a batch of sentences as a decode takes them."""
+
+    def __init__(self, sentences: int, *, maps: bool) -> None:
+        """maps: whether what they follow from is kept."""
+        self.choices = Choices(sentences)
+        self.sentences: list[int] = []  # of each row that was read, in the order of the steps
+        self.rows: list[Sequence[LayerRows]] = []  # by step; empty where a step left none
+        self._maps = maps
+
+    def add(self, sentences: list[int], decoder: StepDecoder, chosen: Tensor) -> None:
+        """A step of some of the sentences, which are the decoder's batch, and the tokens that were taken, int64
+        [sentences]."""
+        self.choices.add(sentences, decoder.logits, chosen)
+        if self._maps:
+            self.sentences += sentences
+            self.rows.append(decoder.rows)
+
+    def maps(self, model: Transformer, source: SourceMemory, changes: Changes) -> SteppedMaps | None:
+        """The maps of every sentence, over encoded sources with records; None where the steps do not say all: where one
+        read several tokens at once or left nothing, and where a whole pass would look ahead, as no step does."""
+        if not self._maps or not all(self.rows) or not model.config.look_ahead_mask:
+            return None
+        return SteppedMaps(self, model, source, changes)
+
+
+class SteppedMaps:
+    """The maps of a decode by kind and sentence, as ForwardOutput has those of a pass."""
+
+    def __init__(self, steps: Steps, model: Transformer, source: SourceMemory, changes: Changes) -> None:
+        self.steps, self.model, self.source, self.changes = steps, model, source, changes
+        self.owners = torch.tensor(steps.sentences)
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        return TRANSFORMER_KINDS
+
+    def maps(self, kind: AttentionKind, row: int) -> Tensor:
+        """Every map of a kind of one sentence: [layers, heads, query, key]."""
+        if kind is AttentionKind.ENCODER_SELF:
+            return torch.stack([record.self_attention.weights[row] for record in self.source.records])
+        changes = self.changes
+        if isinstance(changes, Sweep) and changes.rows > 1:
+            changes = changes.select(torch.tensor([row]))
+        decoder = self.model.decoder
+        with torch.inference_mode():
+            if kind is AttentionKind.CROSS:
+                return torch.cat([self._cross(layer, row, changes) for layer in decoder.layers])
+            biases = decoder.biases(0, self.steps.sentences.count(row), changes)
+            return torch.cat([self._self(layer, row, changes, bias) for layer, bias in zip(decoder.layers, biases)])
+
+    def _self(self, layer: Layer, row: int, changes: Changes, bias: Tensor | None) -> Tensor:
+        """The maps of a layer's self-attention, [1, heads, query, key]."""
+        at = self._at(layer, SubLayerName.SELF_ATTENTION, changes)
+        queries, keys = self._of("queries", layer, row), self._of("keys", layer, row)
+        if at is not None and bias is not None:
+            bias = at("bias", bias)
+        mask = causal_mask(queries.shape[2], device=queries.device)
+        return attention_weights(queries, keys, mask, bias=bias, scaled=layer.self_attention.scaled, at=at)
+
+    def _cross(self, layer: Layer, row: int, changes: Changes) -> Tensor:
+        """Those of its cross-attention."""
+        at = self._at(layer, SubLayerName.CROSS_ATTENTION, changes)
+        keys = self.source.keys_values(layer)[0][row : row + 1]
+        mask = None if self.source.mask is None else self.source.mask[row : row + 1]
+        queries = self._of("cross_queries", layer, row)
+        keys = keys if at is None else at("k", keys)
+        return attention_weights(queries, keys, mask, scaled=layer.cross_attention.scaled, at=at)
+
+    def _at(self, layer: Layer, sublayer: SubLayerName, changes: Changes) -> AtPart | None:
+        at = visit(changes, f"{Side.DECODER.value}.{layer.index}", 0, self.model.config)
+        return None if at is None else at.within(sublayer)
+
+    def _of(self, part: str, layer: Layer, row: int) -> Tensor:
+        """What one sentence's steps left in a layer, after whatever changed it: [1, heads, step, d_head]."""
+        read = (self.owners == row).nonzero()[:, 0]
+        parts = self._parts[part][layer.index]
+        return parts.index_select(0, read.to(parts.device)).transpose(0, 1)[None]
+
+    @cached_property
+    def _parts(self) -> dict[str, list[Tensor]]:
+        """By name and layer, the rows of all steps one after the other: [row, heads, d_head]."""
+        layers = range(len(self.model.decoder.layers))
+        return {
+            name: [torch.cat([step[layer][number] for step in self.steps.rows])[:, :, 0] for layer in layers]
+            for number, name in enumerate(LayerRows._fields)
+        }
