@@ -13,8 +13,9 @@ from itertools import islice
 from pathlib import Path
 
 from model.program import add_checkpoint, command_line, program, whole
+from model.text.tidy import tidy
 from model.trace import storage
-from model.translator import Translator, tidy
+from model.translator import Translator
 
 LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first of them is written
 

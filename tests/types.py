@@ -16,7 +16,7 @@ from model.program import program
 from tests import ROOT
 
 PUBLIC = (
-    "model/translator.py",
+    "model/translator",
     "model/trace/__init__.py",
     "model/trace/translation.py",
     "model/trace/interventions.py",

@@ -22,7 +22,8 @@ from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.trust.measured import Trust
 from model.trace.trust.signals import Reading
-from model.translator import TWIN_BYTES, Translator
+from model.translator import Translator
+from model.translator.translator import TWIN_BYTES
 
 FILE = "truth.json"
 AT_ONCE = 10  # passes with dropout in one batch

@@ -113,7 +113,7 @@ def test_what_is_read_is_a_text_and_its_target(tiny_translator):
 
 
 def test_one_run_reads_all_of_its_texts(tiny_translator, monkeypatch):
-    monkeypatch.setattr("model.translator.AT_ONCE", 2)
+    monkeypatch.setattr("model.translator.passes.AT_ONCE", 2)
     assert len(tiny_translator.run(["Hund."] * 5, ["Dog."] * 5, names=["decoder.final"])) == 5
     assert [len(run) for run in tiny_translator.runs(["Hund."] * 5, names=["decoder.final"])] == [2, 2, 1]
 

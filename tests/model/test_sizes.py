@@ -272,7 +272,7 @@ def test_a_large_model_has_no_silent_twin(tiny_checkpoint, monkeypatch):
     monkeypatch.setattr(translator, "_decode_and_record", full)
     assert translator.translate(SENTENCES[0]).device == "cpu" and translator._twin is not None
     translator._twin = None
-    monkeypatch.setattr("model.translator.TWIN_BYTES", translator.weight_bytes - 1)
+    monkeypatch.setattr("model.translator.translator.TWIN_BYTES", translator.weight_bytes - 1)
     with pytest.raises(Refusal, match="no memory left for a text of"):
         translator.translate(SENTENCES[0])
     assert translator._twin is None

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from model.text.tidy import tidy
 from model.trace import storage
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.translator import tidy
 from tests.conftest import SENTENCES
 from viz.export import standalone, table
 from viz.maps import reduce

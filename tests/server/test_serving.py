@@ -103,7 +103,7 @@ def test_every_page_and_answer_carries_the_policy(served):
         "app.py",
         "requirements.txt",
         ".git/config",
-        "model/translator.py",
+        "model/translator/passes.py",
         "viz/theme.py",
         "viz/ui/server/api.py",
         "tests/conftest.py",

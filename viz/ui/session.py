@@ -69,7 +69,7 @@ class Session:
 
 def turns_for(translators: Translators) -> Turns:
     """As many passes at once as requests have, and no more in line than the server can bear."""
-    limits: BatchLimits = next(iter(translators.values())).requests.limits
+    limits: BatchLimits = next(iter(translators.values())).limits
     return Turns(replace(limits, waiting=min(limits.waiting, MAX_WAITING)))
 
 

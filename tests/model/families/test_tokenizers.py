@@ -23,8 +23,8 @@ from transformers import (
 
 from model import checkpoint
 from model.checkpoint import Checkpoint
+from model.text.tidy import tidy
 from model.trace.tokens import TokenKind
-from model.translator import tidy
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 

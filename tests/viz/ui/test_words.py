@@ -40,7 +40,7 @@ JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # of join(): parts, each in words
 # a check, whose failure the page shows as such; and where no control of the page leads, but a caller's slip or a forged
 # request does.
 FOR_VISITORS = (
-    "model/translator.py",
+    "model/translator",
     "model/translators.py",
     "model/decode",
     "model/serve",
@@ -80,13 +80,13 @@ NO_CONTROL = {
     ("model/analysis/units/sparse.py", "train"),
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
-    ("model/translator.py", "trace"),
+    ("model/translator/translator.py", "trace"),
     ("model/analysis/why/attribution.py", "_named"),
     ("model/analysis/why/case.py", "baseline_rows"),
     ("model/decode/runs.py", "__getitem__"),
     ("model/decode/runs.py", "to_frame"),
     ("model/decode/runs.py", "paired"),
-    ("model/translator.py", "run"),
+    ("model/translator/passes.py", "run"),
     ("model/analysis/again.py", "check_again"),
     ("model/analysis/dissection.py", "dissect"),
     ("model/analysis/formulas/projections.py", "join_heads"),

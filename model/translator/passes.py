@@ -1,0 +1,280 @@
+"""A network on a device: its passes, read and changed at any place, and its decoding of any number of texts."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.checkpoint import Checkpoint
+from model.decode import scoring
+from model.decode.beam import BeamResult, beam_search
+from model.decode.greedy import greedy
+from model.decode.recipes import difference, with_vectors
+from model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
+from model.nets.masks import pad
+from model.nets.networks import check_transformer
+from model.nets.places.registry import Place, places
+from model.nets.records import ForwardOutput
+from model.nets.sweep import Changes, Sweep, edited, joined
+from model.serve.cores import map_over_cores
+from model.serve.limits import FLOAT, BatchLimits
+from model.text.tidy import tidy
+from model.trace.decoding import Decoding
+from model.trace.edits import Edit, Recipe
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.language import Refusal
+from model.trace.tokens import whole_ids
+from model.translator.texts import Texts
+
+
+class Passes(Texts):
+    """The network, without a line of requests before it."""
+
+    def __init__(self, checkpoint: Checkpoint, device: torch.device, limits: BatchLimits) -> None:
+        super().__init__(checkpoint, limits)
+        self.device, self.limits = device, limits
+        self.changes: Changes = NO_INTERVENTIONS  # that every pass of edit()'s copies is made with
+        self.model = checkpoint.model.to(device)
+
+    def places(self) -> tuple[Place, ...]:
+        """Every place of a pass by its name, with its axes: what edit() and run() take. A Refusal for a network that
+        is not a Transformer."""
+        check_transformer(self.model)
+        return places(self.config)
+
+    def edit(self, edits: Mapping[str, Edit | Callable]) -> Self:
+        """This translator with something changed at named places, in everything that it does: one pass, steps, beam,
+        batches. It shares the model, and other threads may use it alongside this one.
+
+        edits: place or glob -> Add, Replace, Scale or Ablate (model.trace.edits), which a trace keeps, or a function of
+        the tensor and of where it is (model.nets.places.visit.At) that returns the tensor to continue with; a trace
+        records such a function only in words. ValueError for an unknown place. Usable in a `with` statement:
+
+        with translator.edit({"decoder.2.resid_post": Add(direction, strength=4)}) as steered:
+            steered.translate(text)
+        """
+        check_transformer(self.model)
+        changed = copy.copy(self)
+        changed.changes = self._with_vectors(joined(self.changes, edited(edits)))
+        self.model.check(changed.changes, batch=1)
+        return changed
+
+    def _with_vectors(self, changes: Changes, direction: str | None = None) -> Changes:
+        """The same with the vectors that recipes make in this model unchanged."""
+
+        def vector(recipe: Recipe, place: str) -> np.ndarray:
+            plain = copy.copy(self)
+            plain.changes = NO_INTERVENTIONS
+            texts, languages = [recipe.towards, recipe.away], recipe.languages or direction
+            return difference(plain.run(texts, names=[place], direction=languages), place)
+
+        return with_vectors(changes, vector)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass  # an edit ends with the translator that has it: there is nothing to take back
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of all parameters."""
+        return sum(parameter.nbytes for parameter in self.model.parameters())
+
+    def inspect(
+        self,
+        source_ids: Sequence[int],
+        target_ids: Sequence[int],
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        beside: Sequence[Sequence[int]] = (),
+    ) -> ForwardOutput:
+        """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
+        `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t].
+        beside: other sources of the same target, as further rows. A Refusal for texts whose full record does not fit
+        into memory."""
+        interventions = self._with_vectors(joined(self.changes, interventions))
+        rows = interventions.rows if isinstance(interventions, Sweep) else 1
+        source = whole_ids(source_ids, self.config.vocabulary_size)
+        if not source:
+            raise Refusal("The text is empty: type a sentence to translate.")
+        target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
+        if FLOAT * self.config.pass_numbers(len(source), len(target)) > self.limits.batch_bytes:
+            raise Refusal(
+                "A full record of a pass over texts of {source} and {target} tokens does not fit into memory: ask "
+                "about a shorter text.",
+                source=len(source),
+                target=len(target),
+            )
+        sources = [*[source] * rows, *map(list, beside)]
+        return self._inspect(sources, [target] * len(sources), interventions)
+
+    def run(
+        self,
+        texts: Sequence[str],
+        targets: Sequence[str] | None = None,
+        *,
+        names: Sequence[str] = ("*.resid_post",),
+        direction: str | None = None,
+        grad: bool = False,
+    ) -> Run:
+        """The values of one pass over these sentences at named places, by name or glob: run["decoder.2.resid_post"],
+        [batch, position, d_model]. targets: translations to read, one per text; None: the model's own. grad: keep
+        gradients for what is returned. ValueError for names, texts or targets that cannot be used; runs() is for many
+        sentences."""
+        if not texts:
+            raise ValueError("there is no text to read: name one or more")
+        return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, room=sys.maxsize))
+
+    def runs(
+        self,
+        texts: Iterable[str],
+        targets: Iterable[str] | None = None,
+        *,
+        names: Sequence[str] = ("*.resid_post",),
+        direction: str | None = None,
+        grad: bool = False,
+        room: int = 1 << 28,
+    ) -> Iterator[Run]:
+        """run() in order, with as many sentences at a time as fit into `room` bytes: any number of sentences can be
+        streamed. Seven parameters: those of run(), and how much memory to use."""
+        check_transformer(self.model)
+        direction = self.check_direction(direction)
+        pairs = zip(texts, repeat(None)) if targets is None else paired(texts, targets)
+        for part in batched(pairs, room if room == sys.maxsize else AT_ONCE):
+            sources = [self.encode(text, direction) for text, _ in part]
+            wanted = (
+                self.generate(sources, direction)
+                if targets is None
+                else [self.encode_target(target, direction) for _, target in part]
+            )
+            lengths = [*zip(map(len, sources), map(len, wanted))]
+            for rows in chunks(self.config, names, lengths, room):
+                found = run(
+                    self.model,
+                    [sources[i] for i in rows],
+                    [wanted[i] for i in rows],
+                    names,
+                    begin_id=self.tokenizer.begin_id,
+                    interventions=self.changes,
+                    grad=grad,
+                )
+                tokens = tuple(
+                    (
+                        self.tokenizer.source_tokens(sources[i], tidy(part[i][0])),
+                        self.tokenizer.tokens(self._decoder_ids(wanted[i])),
+                    )
+                    for i in rows
+                )
+                yield replace(found, tokens=tokens)
+
+    def generate(
+        self,
+        sources: Sequence[list[int]],
+        direction: str | None = None,
+        *,
+        batch_size: int = 64,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[list[int]]:
+        """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
+        Decoding(beam, length_penalty)  # raises
+        prefix = self.forced_prefix(direction)
+        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+
+        def decoded(rows: list[int]) -> list[list[int]]:
+            batch = [sources[i] for i in rows]
+            if beam == 1:
+                return [[*prefix, *ids] for ids in self._greedy(batch, prefix)]
+            return [
+                list(r.hypotheses[0].ids)
+                for r in self.beam(batch, direction, width=beam, length_penalty=length_penalty)
+            ]
+
+        order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))  # the longest first: none is last alone
+        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        found = map_over_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
+        results: list[list[int]] = [[] for _ in sources]
+        for rows, ids in zip(batches, found):
+            for i, target in zip(rows, ids):
+                results[i] = target
+        return results
+
+    @torch.inference_mode()
+    def beam(
+        self,
+        sources: Sequence[Sequence[int]],
+        direction: str | None = None,
+        *,
+        width: int = 5,
+        length_penalty: float = 0.0,
+        n_best: int = 1,
+        keep_pruned: bool = False,
+        interventions: Changes = NO_INTERVENTIONS,
+        prefix: Sequence[int] = (),
+    ) -> list[BeamResult]:
+        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
+        prefix: what all hypotheses begin with; empty: what every translation in this direction begins with.
+
+        Eight parameters: those of beam_search() that a user chooses.
+        """
+        prefix = tuple(prefix) or self.forced_prefix(direction)
+        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        interventions = self._with_vectors(joined(self.changes, interventions), direction)
+        memory = self.model.encode(self._padded(sources), interventions=interventions)
+        return beam_search(
+            self.model,
+            memory,
+            self._limits(sources, prefix),
+            begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id,
+            width=width,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            interventions=interventions,
+            prefix=prefix,
+            keep_pruned=keep_pruned,
+        )
+
+    def log_probabilities(
+        self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, batch_size: int = 64
+    ) -> list[list[float]]:
+        """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
+        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        targets = [whole_ids(ids, self.config.num_target_tokens) for ids in targets]
+        return scoring.of_targets(
+            self.model,
+            sources,
+            targets,
+            begin_id=self.tokenizer.begin_id,
+            device=self.device,
+            batch_size=batch_size,
+            interventions=self.changes,
+        )
+
+    @torch.inference_mode()
+    def _greedy(self, sources: list[list[int]], prefix: tuple[int, ...]) -> list[list[int]]:
+        return greedy(
+            self.model,
+            self.model.encode(self._padded(sources), interventions=self.changes),
+            self._limits(sources, prefix),
+            begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id,
+            prefix=prefix,
+            interventions=self.changes,
+        )
+
+    @torch.inference_mode()
+    def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]], interventions: Changes) -> ForwardOutput:
+        return self.model(self._padded(sources), self._padded(decoder_ids), interventions=interventions, record=True)
+
+    def _padded(self, sequences: list[list[int]]) -> Tensor:
+        return pad(sequences, self.tokenizer.pad_id).to(self.device)

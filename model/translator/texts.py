@@ -1,0 +1,106 @@
+"""What a checkpoint reads and writes: ids for texts, within its limits and directions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from model.checkpoint import Checkpoint
+from model.serve.limits import BatchLimits
+from model.text.tidy import tidy
+from model.trace.directions import parse_direction
+from model.trace.language import Refusal
+from model.trace.tokens import whole_ids
+
+
+class Texts:
+    """Everything about a checkpoint but its network."""
+
+    def __init__(self, checkpoint: Checkpoint, limits: BatchLimits) -> None:
+        self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
+        self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
+        self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
+        self.examples, self.survey, self.folder = checkpoint.examples, checkpoint.survey, checkpoint.folder
+        self.config = checkpoint.model.config
+        self.max_tokens = limits.longest(self.config)  # that each side of a text may have
+
+    def encode(self, text: str, direction: str | None = None) -> list[int]:
+        """Source ids of a text: `<2xx>` .. `</s>`.
+
+        ValueError, in words, if it is empty, longer than the limit, or the direction is not this checkpoint's.
+        """
+        text = tidy(text)
+        if not text:
+            raise Refusal("The text is empty: type a sentence to translate.")
+        return self._within(self._source_ids(text, direction))
+
+    def encode_typed(self, text: str, *, joined: bool = False) -> list[int]:
+        """Ids of text that a person types into a target. joined: without the space that starts a word. ValueError, in
+        words, for empty text."""
+        if not text.strip():
+            raise Refusal("There is no text: type a word or more.")
+        return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(tidy(text))
+
+    def encode_target(self, text: str, direction: str | None = None) -> list[int]:
+        """Ids of a whole translation: the forced prefix, the text's ids, `</s>`. ValueError for empty text."""
+        return [*self.forced_prefix(direction), *self.encode_typed(text), self.tokenizer.end_id]
+
+    def check_target(self, target_ids: Sequence[int]) -> list[int]:
+        """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""
+        ids, limit = whole_ids(target_ids, self.config.num_target_tokens), self.max_tokens - 1
+        if not ids:
+            raise Refusal("The target is empty: there is nothing to follow.")
+        if len(ids) > limit:
+            raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
+        if self.tokenizer.end_id in ids[:-1]:
+            raise Refusal("Nothing can follow the end of the sentence.")
+        return ids
+
+    def fits(self, text: str, direction: str | None = None) -> bool:
+        """Whether a text is within the limit."""
+        return len(self._source_ids(tidy(text), direction)) <= self.max_tokens
+
+    def check_direction(self, direction: str | None) -> str:
+        """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
+        direction = self.directions[0] if direction is None else direction
+        if direction not in self.directions and not (self.languages and direction in self.languages):
+            raise Refusal(
+                "Unknown direction {direction}: this model translates {all}.",
+                direction=repr(direction),
+                all=", ".join(self.directions),
+            )
+        return direction
+
+    def forced_prefix(self, direction: str | None = None) -> tuple[int, ...]:
+        """The ids that every translation in this direction begins with: in most models none."""
+        return self.tokenizer.forced_prefix(parse_direction(self.check_direction(direction))[1])
+
+    def step_limit(self, source_length: int) -> int:
+        """How many tokens a translation may have, including a given beginning: a little more than twice the source,
+        within max_tokens."""
+        return min(self.max_tokens - 1, 2 * source_length + 10)
+
+    def _within(self, ids: list[int]) -> list[int]:
+        if not ids:
+            raise Refusal("The text is empty: type a sentence to translate.")
+        if len(ids) > self.max_tokens:
+            raise Refusal(
+                "The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=self.max_tokens
+            )
+        return ids
+
+    def _source_ids(self, text: str, direction: str | None) -> list[int]:
+        source, target = parse_direction(self.check_direction(direction))
+        return self.tokenizer.encode_source(text, target, source)
+
+    def _begun(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:
+        if isinstance(prefix, str):
+            prefix = [*self.forced_prefix(direction), *self.encode_typed(prefix)] if prefix.strip() else ()
+        return () if prefix is None or not len(prefix) else tuple(self.check_target(prefix))
+
+    def _decoder_ids(self, target_ids: Sequence[int]) -> list[int]:
+        return [self.tokenizer.begin_id, *target_ids[:-1]]
+
+    def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
+        room, given = self.max_tokens - 1 - len(prefix), len(prefix)
+        # A long prefix still gets a few steps of its own, as far as the model reaches.
+        return [min(max(self.step_limit(len(ids)) - given, 10), room) for ids in sources]

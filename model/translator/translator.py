@@ -1,0 +1,297 @@
+"""The front door: a text in, everything that happened inside out."""
+
+from __future__ import annotations
+
+import logging
+import math
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+
+import torch
+
+from model import checkpoint as checkpoints
+from model.checkpoint import Checkpoint
+from model.decode.held import Held
+from model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
+from model.decode.runs import batched
+from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.sweep import Changes, joined
+from model.nets.transformer import Transformer
+from model.serve.batching import Batcher
+from model.serve.cores import map_over_cores
+from model.serve.device import choose_device
+from model.serve.limits import FLOAT, BatchLimits
+from model.text.tidy import tidy
+from model.trace.decoding import GREEDY, Decoding
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.language import Refusal
+from model.trace.tokens import whole_ids
+from model.trace.translation import TranslationTrace
+from model.translator.passes import Passes
+
+TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
+
+log = logging.getLogger(__name__)
+
+
+class Translator(Passes):
+    """A checkpoint on a device. One instance serves many threads, and batches what they ask for at the same time."""
+
+    def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
+        super().__init__(checkpoint, device, limits)
+        self.requests = self._batcher(limits)
+        self._twin: Translator | None = None
+        self._twin_lock = threading.Lock()
+
+    @cached_property
+    def scratch(self) -> Path:
+        """A private folder for what is computed about these weights while they are served; it is deleted with them.
+        An app whose processes fork asks for it before they do."""
+        self._scratch = tempfile.TemporaryDirectory(prefix="attention-atlas-")
+        return Path(self._scratch.name)
+
+    def close(self) -> None:
+        """Delete what was kept on disk, for a program that ends without Python's own cleanup."""
+        if "scratch" in vars(self):
+            self._scratch.cleanup()
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translator:
+        """Load a checkpoint folder. device None: CUDA if present, else CPU. ValueError if either cannot be used."""
+        return cls(checkpoints.load(folder), choose_device(device), limits=limits)
+
+    def to(self, device: torch.device) -> None:
+        """Move the model to a device. Only before an app starts serving."""
+        self.model, self.device = self.model.to(device), device
+        # The old one's threads would be missing in a process forked from this one.
+        self.requests = self._batcher(self.limits)
+
+    def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
+        return Batcher(
+            self._traced, limits, size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length))
+        )
+
+    def translate(
+        self,
+        text: str,
+        direction: str | None = None,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> TranslationTrace:
+        """Translate one text and return everything that happened inside. beam, length_penalty: as in translate_batch().
+        ValueError as in trace()."""
+        return self.trace(text, direction, interventions=interventions, beam=beam, length_penalty=length_penalty)
+
+    def trace(
+        self,
+        text: str | None = None,
+        direction: str | None = None,
+        *,
+        source_ids: Sequence[int] | None = None,
+        target: str | Sequence[int] | None = None,
+        prefix: str | Sequence[int] | None = None,
+        interventions: Changes = NO_INTERVENTIONS,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> TranslationTrace:
+        """translate() from given ids, or with a target that is given in whole or in part.
+
+        text, source_ids   what is translated, as a text or as the ids of encode(); with both, the ids are read, and
+                           the text is their label
+        target   read as if the model had written it: a text, or ids y1 .. yT with `</s>` or (unfinished) without. A
+                 trace's own target_ids reproduce it to the last digit
+        prefix   how the translation begins: a text, or ids; decoding continues from there, for at least ten steps
+                 where the model reaches that far
+
+        Calls from many threads at once share batches (model/serve/batching.py), unless something is given.
+
+        ValueError, in words, for a text, ids, a target or interventions that cannot be used, and Busy when more wait
+        than the limits allow. Nine parameters: those of translate(), and what may be given.
+        """
+        if target is not None and (prefix is not None or (beam, length_penalty) != (1, 0.0)):
+            raise ValueError("a target is the whole of a translation: give it without prefix, beam and length_penalty")
+        begun = self._begun(prefix, direction) if target is None else ()
+        whole = self.encode_target(target, direction) if isinstance(target, str) else target
+        if whole is not None or begun[-1:] == (self.tokenizer.end_id,) or len(begun) == self.max_tokens - 1:
+            whole = tuple(self.check_target(begun if whole is None else whole))
+        decoding = Decoding(beam, length_penalty, len(whole if whole is not None else begun))
+        request = self.request(text, direction, interventions, decoding, source_ids)
+        if whole is not None or begun:
+            return self._traced([replace(request, target=whole, prefix=begun)])[0]
+        # A long text goes through alone: padding would change how its maps' rows are summed.
+        alone = object() if self._is_long(request) else None
+        key = (request.interventions, decoding, self.forced_prefix(request.direction), alone)
+        return self.requests(request, length=len(request.source_ids), key=key)
+
+    def trace_batch(
+        self, texts: Sequence[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
+    ) -> list[TranslationTrace]:
+        """Translate many in one batch. The steps that find the ids leave behind what every map follows from."""
+        requests = [self.request(text, direction, interventions) for text in texts]
+        if not any(map(self._is_long, requests)):
+            return self._traced(requests)
+        return [self._traced([request])[0] for request in requests]
+
+    def traces(
+        self, texts: Iterable[str], direction: str | None = None, *, batch_size: int = 32
+    ) -> Iterator[TranslationTrace]:
+        """translate() of any number of texts, in their order, `batch_size` at a time on each core (on one GPU): no
+        more are in memory at once."""
+        at_once = torch.get_num_threads() if self.device.type == "cpu" else 1
+        for part in batched(texts, at_once * batch_size):
+            by_length = sorted(range(len(part)), key=lambda i: -len(part[i]))  # what is padded takes time, too
+            rows = list(batched(by_length, min(batch_size, math.ceil(len(part) / at_once))))
+            asked = [[part[i] for i in batch] for batch in rows]
+            found = map_over_cores(partial(self.trace_batch, direction=direction), asked)
+            traces = dict(zip(chain(*rows), chain(*found)))
+            yield from (traces[i] for i in range(len(part)))
+
+    def translate_batch(
+        self,
+        texts: Sequence[str],
+        direction: str | None = None,
+        *,
+        batch_size: int = 64,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[str]:
+        """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the width of the
+        search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.beam.beam_search. An empty text gives an
+        empty translation. ValueError for a text or a setting that cannot be used."""
+        direction = self.check_direction(direction)
+        rows = [i for i, text in enumerate(texts) if tidy(text)]
+        found = self.generate(
+            [self.encode(texts[i], direction) for i in rows],
+            direction,
+            batch_size=batch_size,
+            beam=beam,
+            length_penalty=length_penalty,
+        )
+        results = [""] * len(texts)
+        for i, ids in zip(rows, found):
+            results[i] = self.tokenizer.decode(ids)
+        return results
+
+    def request(
+        self,
+        text: str | None,
+        direction: str | None,
+        interventions: Changes,
+        decoding: Decoding = GREEDY,
+        source_ids: Sequence[int] | None = None,
+    ) -> Request:
+        """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
+        direction = self.check_direction(direction)
+        interventions = self._with_vectors(joined(self.changes, interventions), direction)
+        self.model.check(interventions, batch=1)
+        if source_ids is None:
+            ids = self.encode(text := text or "", direction)
+        else:
+            ids = self._within(whole_ids(source_ids, self.config.vocabulary_size))
+            text = self.tokenizer.decode_source(ids) if text is None else text
+        interventions.check_positions(len(ids), self.max_tokens)
+        return Request(tidy(text), tuple(ids), direction, interventions, decoding)
+
+    def _is_long(self, request: Request) -> bool:
+        """Whether a pass over this text and its translation would hold too much of its maps."""
+        source = len(request.source_ids)
+        target = len(request.target) if request.target is not None else self._limits([request.source_ids], ())[0]
+        return isinstance(self.model, Transformer) and self.limits.holds(self.config, source, target)
+
+    def _traced(self, requests: Sequence[Request]) -> list[TranslationTrace]:
+        """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
+        if not requests:
+            return []
+        started = time.perf_counter()
+        sources = [list(request.source_ids) for request in requests]
+        try:
+            targets, recorded = self._decode_and_record(sources, requests[0])
+        except torch.OutOfMemoryError as error:
+            if len(requests) > 1 or self.device.type == "cpu":
+                raise  # of many, the batcher tries again with fewer
+            if self.weight_bytes > TWIN_BYTES:
+                raise Refusal(
+                    "The device has no memory left for a text of {n} tokens: try a shorter one.", n=len(sources[0])
+                ) from error
+            log.warning("%s is out of memory: a text of %d tokens goes through the CPU", self.device, len(sources[0]))
+            return self._cpu_twin()._traced(requests)
+        build = TraceBuilder(
+            recorded,
+            self.tokenizer,
+            seconds=time.perf_counter() - started,
+            device=str(self.device),
+            checkpoint=self.name,
+            digest=self.digest,
+            room=self.limits.trace_bytes,
+        )
+        return [build(row, request, targets[row]) for row, request in enumerate(requests)]
+
+    def _cpu_twin(self) -> Translator:
+        """The same model on the CPU, made when first needed: only of a small one."""
+        with self._twin_lock:
+            if self._twin is None:
+                model = type(self.model)(self.config)
+                model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
+                twin = Checkpoint(
+                    self.name,
+                    model.eval(),
+                    self.tokenizer,
+                    self.directions,
+                    self.metrics,
+                    self.digest,
+                    languages=self.languages,
+                )
+                self._twin = Translator(twin, torch.device("cpu"), limits=self.limits)
+            return self._twin
+
+    @torch.inference_mode()
+    def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], Recorded]:
+        """The ids that are asked for, and their maps and distributions; the encoder runs once where nothing is
+        searched."""
+        forced, interventions = self.forced_prefix(asked.direction), asked.interventions
+        prefix = asked.prefix or forced
+        held = Held(self.model, interventions) if self._is_long(asked) else None
+        watched = interventions if held is None else held.watched
+        if asked.target is None and asked.decoding.width > 1:
+            found = self.beam(
+                sources,
+                asked.direction,
+                width=asked.decoding.width,
+                interventions=interventions,
+                length_penalty=asked.decoding.length_penalty,
+                prefix=prefix,
+            )
+            ids = [list(result.hypotheses[0].ids) for result in found]
+            inputs = self._padded([self._decoder_ids(row) for row in ids])
+            output = self.model(self._padded(sources), inputs, interventions=watched, record=held is None)
+            return ids, with_distributions(self.model, output, ids, interventions, held)
+        memory = self.model.encode(self._padded(sources), interventions=watched, record=held is None)
+        if asked.target is not None:
+            return [list(asked.target)], forced_with_records(
+                self.model,
+                memory,
+                asked.target,
+                begin_id=self.tokenizer.begin_id,
+                # What is no choice of a translation, it would have read in one pass.
+                given=len(forced) if asked.target[: len(forced)] == forced else 0,
+                interventions=interventions,
+                held=held,
+            )
+        return greedy_with_records(
+            self.model,
+            memory,
+            self._limits(sources, prefix),
+            begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id,
+            prefix=prefix,
+            interventions=interventions,
+            held=held,
+        )
