@@ -16,13 +16,14 @@ from model.translators import Translators
 from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
-from viz.ui.desk.doubts import doubts
+from viz.ui.desk.doubts import doubtful, doubts
 from viz.ui.desk.sent import sent
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.rpc import Message, dispatches, fills, told
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, serving, turns_for
 from viz.ui.tours import guide
+from viz.wire.payload import key_of
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
@@ -103,8 +104,8 @@ def build(translators: Translators) -> Header:
     )
     result = Component(
         "translation",
-        told(**(do.line(first) if first else inviting(model))),
-        events=("translate", "ask", "fill", "pin", "open"),
+        told(**(do.opening(first) if first else inviting(model))),
+        events=("translate", "doubts", "ask", "fill", "pin", "open"),
         options={"details": DETAILS},
         elem_id="translation",
     )
@@ -125,9 +126,11 @@ def build(translators: Translators) -> Header:
     menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
     result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
     session = Session(trace_state, selection_state, turns_for(translators))
-    asked = Desk(result, session).answers("translate", do.translate, [selection_state], [trace_state], **TRANSLATES)
+    desk = Desk(result, session)
+    asked = desk.answers("translate", do.translate, [selection_state], [trace_state], **TRANSLATES)
     asked.then(None, js=dispatches("atlas-ended"), **PRIVATE)
     asked.failure(None, js=dispatches("atlas-failed"), **PRIVATE)
+    desk.answers("doubts", do.doubts, [trace_state], **TRANSLATES)
     # Outside the queue, whose own work for an event takes as long.
     Desk(examples, session).answers("choose", do.choose, queue=False)
     return Header(session, first, selection, result, menu, do.showing)
@@ -183,7 +186,18 @@ class _Handlers:
     def line(self, trace: TranslationTrace) -> dict:
         translator = serving(self.translators, trace)
         found = summarise(trace, translator, registry.lacking(trace, translator))
-        return {**found, "doubts": doubts(trace, self.translators.made(trace.digest))}
+        return {**found, "doubtful": doubtful(trace, translator)}
+
+    def opening(self, trace: TranslationTrace) -> dict:
+        """Of what the page opens with nobody waits for the doubts."""
+        return {**self.line(trace), "doubts": doubts(trace, serving(self.translators, trace))}
+
+    def doubts(self, message: Message, trace: TranslationTrace | None) -> dict:
+        """What speaks up about the visitor's translation, and which that is. Asked for once its map is painted, which
+        would otherwise wait for another pass of the model."""
+        if trace is None:  # forgotten meanwhile, for want of room
+            return {}
+        return {"doubts": doubts(trace, self.translators.made(trace.digest)), "about": key_of(trace)}
 
     def choose(self, message: Message) -> dict:
         """The menus of languages and the sentences to try for {entry, pair}."""
