@@ -26,6 +26,10 @@ DRAWN = """() => {
     heading: document.querySelector('.heading-line').textContent };
 }"""
 
+# Plotly draws another sentence's maps once their sketches are painted.
+PLOTTED = """() => [...document.querySelectorAll('.atlas-explorer .plot')]
+  .every((plot) => plot.data && plot.style.visibility !== 'hidden')"""
+
 # Contents come to a component as JSON: those that say what is chosen, and nothing else.
 NOTE_HEARD = """() => {
   const { parse } = JSON;
@@ -98,6 +102,7 @@ def open_traces(serve, open_page):
 
 
 def drawn(page) -> dict:
+    page.wait_for_function(PLOTTED)
     found = page.evaluate(DRAWN)
     found["z"] = np.array([[np.nan if v is None else v for v in row] for row in found["z"]])
     return found
