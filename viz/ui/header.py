@@ -122,7 +122,7 @@ def build(translators: Translators) -> Header:
     # What is asked is what the controls hold when it is asked. The page's scripts ask it, with a number.
     controls = [text, menu, search]
     gr.on([text.submit, go.click], None, controls, js=dispatches("atlas-ask", *ASKED), **PRIVATE)
-    result.ask(None, controls, js=dispatches("atlas-ask-example", *ASKED), **PRIVATE)
+    result.ask(None, controls, js=dispatches("atlas-ask-given", *ASKED), **PRIVATE)
     menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
     result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
     session = Session(trace_state, selection_state, turns_for(translators))

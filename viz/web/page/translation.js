@@ -3,6 +3,7 @@
 import { el, painted } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
+import { onEnter } from "../core/keys.js";
 import { kept, pageLink, visit } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
 import { aboutModel, doubted } from "./about.js";
@@ -229,20 +230,24 @@ export default function translation(root, api) {
   document.addEventListener("atlas-fill", ({ detail }) => Object.assign(detail, filling));
 
   // The controls of Gradio's say what they hold. An example stands in the field from then on.
-  const examples = [];
+  const given = []; // texts that are asked for as the controls then say
+  function askFor(text) {
+    given.push(text);
+    api.trigger("ask", {});
+  }
   document.addEventListener("atlas-example", (event) => {
     event.preventDefault();
-    examples.push(event.detail.text);
     fillIn(event.detail);
-    api.trigger("ask", {});
+    askFor(event.detail.text);
   });
+  onEnter("#source-text :is(textarea, input)", askFor); // Gradio tells of it only after another frame
   document.addEventListener("atlas-ask", (event) => {
     event.preventDefault(); // it is heard
     ask(event.detail);
   });
-  document.addEventListener("atlas-ask-example", (event) => {
+  document.addEventListener("atlas-ask-given", (event) => {
     event.preventDefault();
-    ask({ ...event.detail, text: examples.shift() });
+    ask({ ...event.detail, text: given.shift() });
   });
   for (const [name, failed] of [
     ["atlas-ended", false],
