@@ -17,6 +17,7 @@ from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
 from viz.ui.desk.doubts import doubtful, doubts
+from viz.ui.desk.history import remember
 from viz.ui.desk.sent import sent
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
@@ -43,9 +44,14 @@ class Header:
     menu: gr.Dropdown  # of directions
     showing: Callable[[TranslationTrace], dict]  # another trace as `result` is told of it
 
-    def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, dict]:
-        """For whoever changes the session's trace in answer to a question: the values of that state and of `result`."""
-        return message.state(trace), message.tells(**self.showing(trace), **more)
+    @property
+    def shows(self) -> list[gr.components.Component]:
+        """What another trace is told to."""
+        return [self.session.trace, self.session.history, self.result]
+
+    def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, object, dict]:
+        """For whoever changes the session's trace in answer to a question: what `shows` is told."""
+        return *_shown(message, trace), message.tells(**self.showing(trace), **more)
 
 
 def title(name: str, translators: Translators) -> None:
@@ -125,9 +131,10 @@ def build(translators: Translators) -> Header:
     result.ask(None, controls, js=dispatches("atlas-ask-given", *ASKED), **PRIVATE)
     menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
     result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
-    session = Session(trace_state, selection_state, turns_for(translators))
+    history_state = gr.State((first,) if first else ())
+    session = Session(trace_state, selection_state, turns_for(translators), history=history_state)
     desk = Desk(result, session)
-    asked = desk.answers("translate", do.translate, [selection_state], [trace_state], **TRANSLATES)
+    asked = desk.answers("translate", do.translate, [selection_state], [trace_state, history_state], **TRANSLATES)
     asked.then(None, js=dispatches("atlas-ended"), **PRIVATE)
     asked.failure(None, js=dispatches("atlas-failed"), **PRIVATE)
     desk.answers("doubts", do.doubts, [trace_state], **TRANSLATES)
@@ -143,6 +150,12 @@ def _opening(model: Translator, example: str, direction: str) -> TranslationTrac
         return model.translate(example, direction)
     except ValueError as error:
         raise ValueError(f"the example {example!r} of {model.name}: {error}") from error
+
+
+def _shown(message: Message, trace: TranslationTrace) -> tuple[object, object]:
+    """The next values of the session's trace and history. They come with the answer: an event that followed from it
+    would hold up what the page draws."""
+    return message.state(trace), message.state(remember(trace))
 
 
 def _linked(changes: str) -> Interventions:
@@ -177,7 +190,7 @@ class _Handlers:
             )
         except ValueError as error:
             return {"error": words_of(error), "fill": fill}
-        return {**self.showing(trace, selection), "fill": fill}, message.state(trace)
+        return {**self.showing(trace, selection), "fill": fill}, *_shown(message, trace)
 
     def showing(self, trace: TranslationTrace, selection: Selection | None = None) -> dict:
         """With what the explorer draws: an event of its own would take longer than the drawing."""
