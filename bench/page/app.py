@@ -22,6 +22,7 @@ from viz.maps.reduce import View
 from viz.ui import explorer
 from viz.ui.component import serve_web_files
 from viz.ui.desk.desk import Desk
+from viz.ui.desk.history import found
 from viz.ui.rpc import Message, told
 from viz.ui.session import Selection, Session
 from viz.wire.payload import payload
@@ -41,7 +42,7 @@ def build(tokens: int, source: int | None = None) -> gr.Blocks:
         for event, answer in (("layers", explorer.layers), ("tiles", explorer.tiled), ("cell", explorer.cell)):
 
             def find(message: Message, history: tuple, answer: Callable = answer) -> dict:
-                return answer(explorer.found(history, message.data.get("key")), message.data)
+                return answer(found(history, message.data.get("key")), message.data)
 
             desk.answers(event, find, [history])
         translate = gr.Button("Translate", elem_id="translate")

@@ -20,6 +20,7 @@ from viz.ui.asked import Asked, name_of
 from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
+from viz.ui.desk.history import found, remember, weight_bytes
 from viz.ui.desk.scene import Scene
 from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside, cutting
@@ -31,9 +32,7 @@ from viz.wire.payload import LARGEST, block, key_of, selection_dict, thumbnails
 from viz.wire.summary import INVITATION
 from viz.wire.tiles import strip, tiles
 
-REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
-REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
 
 EVENTS = (
     *("select", "layers", "tiles", "cell", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open"),
@@ -47,8 +46,6 @@ def build(translators: Translators | None, header: Header) -> None:
     session = header.session
     first = sent(translators, header.first, header.first_selection) if header.first else {"invitation": INVITATION}
     explorer = component(first, model=translators is not None)
-    history = gr.State((header.first,) if header.first else ())  # up to what the session shows, or to the one before
-    session.trace.change(remembered, [history, session.trace], [history], **PRIVATE)
     share_selection(explorer, session)
     desk = Desk(explorer, session, translators)
 
@@ -66,7 +63,7 @@ def build(translators: Translators | None, header: Header) -> None:
 
         return answer
 
-    shown = [session.trace, history]
+    shown = [session.trace, session.history]
     states = [*shown, session.selection, session.asked]
     desk.answers("layers", about(lambda message, scene: layers(scene.trace, message.data)), shown)
     desk.answers("tiles", about(lambda message, scene: tiled(scene.trace, message.data)), shown)
@@ -80,20 +77,20 @@ def build(translators: Translators | None, header: Header) -> None:
     cut = about(lambda message, scene: {"cut": cutting.answered(scene, message.data)})
     desk.answers("cut", cut, states, turn=True, refused=not_cut, queue=False, **MODEL)
     uncut = about(lambda message, scene: ({}, *header.shown(message, cutting.translated(scene, message.data))))
-    desk.answers("cut_open", uncut, shown, [session.trace, header.result], refused=not_cut, **TRANSLATES)
+    desk.answers("cut_open", uncut, shown, header.shows, refused=not_cut, **TRANSLATES)
 
     def keep(
         message: Message, trace: TranslationTrace | None, history: tuple[TranslationTrace, ...]
-    ) -> tuple[dict, tuple[TranslationTrace, ...]]:
+    ) -> tuple[dict, object]:
         kept = beside.translated(desk.scene(found((*history, trace), message.data.get("key"))), message.data)
-        return {"kept": sent(translators, kept)}, remembered(history, kept)
+        return {"kept": sent(translators, kept)}, remember(kept)
 
     def alike(message: Message, trace: TranslationTrace | None, history: tuple[TranslationTrace, ...]) -> dict:
         pair = {name: message.data.get(name) for name in ("key", "other")}
         first, second = (found((*history, trace), pair[name]) for name in ("other", "key"))
         return {"alike": {**pair, **beside.answered(desk.scene(second), first)}}
 
-    desk.answers("keep", keep, shown, [history], **TRANSLATES)
+    desk.answers("keep", keep, shown, [session.history], **TRANSLATES)
     desk.answers("alike", alike, shown, turn=True, refused=not_alike, queue=False, **MODEL)
 
 
@@ -111,20 +108,6 @@ def component(value: dict, *, model: bool = False) -> Component:
         },
         elem_id="explorer",
     )
-
-
-def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace | None) -> tuple[TranslationTrace, ...]:
-    """The history with the trace as its newest entry, within its bounds."""
-    if trace is None:  # forgotten meanwhile, for want of room
-        return ()
-    kept, size = [trace], _bytes(trace)
-    for earlier in reversed(history):
-        size += _bytes(earlier)
-        if len(kept) == REMEMBERED or size > REMEMBERED_BYTES:
-            break
-        if key_of(earlier) != key_of(trace):
-            kept.append(earlier)
-    return tuple(reversed(kept))
 
 
 def share_selection(component: Component, session: Session) -> None:
@@ -228,7 +211,7 @@ def not_alike(message: Message, words: Words | str) -> dict:
 def exported(scene: Scene, data: Mapping[str, object]) -> dict:
     """The file that the page asks for, gzipped for the way: the whole trace, or the map that is shown."""
     name, form, trace = data.get("format"), fields.entry(data, "format", FORMATS), scene.trace
-    if form.trace and name == "npz" and (size := _bytes(trace)) > LARGEST_FILE:
+    if form.trace and name == "npz" and (size := weight_bytes(trace)) > LARGEST_FILE:
         raise Refusal(
             "This file would have {n} MB, and the page sends up to {limit} MB. In Python, trace.save() writes it.",
             n=size // 1_000_000,
@@ -244,15 +227,3 @@ def exported(scene: Scene, data: Mapping[str, object]) -> dict:
         written = form.map.write(trace, view, named_by_both(shown, trace, view) if data.get("both") else shown)
     packed = base64.b64encode(gzip.compress(written, compresslevel=6)).decode("ascii")
     return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
-
-
-def found(traces: tuple[TranslationTrace | None, ...], key: object) -> TranslationTrace:
-    """The translation that the page names. A Refusal for one that is no longer remembered."""
-    for trace in traces:
-        if trace and key_of(trace) == key:
-            return trace
-    raise Refusal("This translation is no longer remembered: translate the sentence again.")
-
-
-def _bytes(trace: TranslationTrace) -> int:
-    return sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)

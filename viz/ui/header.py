@@ -16,13 +16,15 @@ from model.translators import Translators
 from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
-from viz.ui.desk.doubts import doubts
+from viz.ui.desk.doubts import doubtful, doubts
+from viz.ui.desk.history import remember
 from viz.ui.desk.sent import sent
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.rpc import Message, dispatches, fills, told
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, serving, turns_for
 from viz.ui.tours import guide
+from viz.wire.payload import key_of
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
@@ -42,9 +44,14 @@ class Header:
     menu: gr.Dropdown  # of directions
     showing: Callable[[TranslationTrace], dict]  # another trace as `result` is told of it
 
-    def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, dict]:
-        """For whoever changes the session's trace in answer to a question: the values of that state and of `result`."""
-        return message.state(trace), message.tells(**self.showing(trace), **more)
+    @property
+    def shows(self) -> list[gr.components.Component]:
+        """What another trace is told to."""
+        return [self.session.trace, self.session.history, self.result]
+
+    def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, object, dict]:
+        """For whoever changes the session's trace in answer to a question: what `shows` is told."""
+        return *_shown(message, trace), message.tells(**self.showing(trace), **more)
 
 
 def title(name: str, translators: Translators) -> None:
@@ -103,8 +110,8 @@ def build(translators: Translators) -> Header:
     )
     result = Component(
         "translation",
-        told(**(do.line(first) if first else inviting(model))),
-        events=("translate", "ask", "fill", "pin", "open"),
+        told(**(do.opening(first) if first else inviting(model))),
+        events=("translate", "doubts", "ask", "fill", "pin", "open"),
         options={"details": DETAILS},
         elem_id="translation",
     )
@@ -121,13 +128,16 @@ def build(translators: Translators) -> Header:
     # What is asked is what the controls hold when it is asked. The page's scripts ask it, with a number.
     controls = [text, menu, search]
     gr.on([text.submit, go.click], None, controls, js=dispatches("atlas-ask", *ASKED), **PRIVATE)
-    result.ask(None, controls, js=dispatches("atlas-ask-example", *ASKED), **PRIVATE)
+    result.ask(None, controls, js=dispatches("atlas-ask-given", *ASKED), **PRIVATE)
     menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
     result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
-    session = Session(trace_state, selection_state, turns_for(translators))
-    asked = Desk(result, session).answers("translate", do.translate, [selection_state], [trace_state], **TRANSLATES)
+    history_state = gr.State((first,) if first else ())
+    session = Session(trace_state, selection_state, turns_for(translators), history=history_state)
+    desk = Desk(result, session)
+    asked = desk.answers("translate", do.translate, [selection_state], [trace_state, history_state], **TRANSLATES)
     asked.then(None, js=dispatches("atlas-ended"), **PRIVATE)
     asked.failure(None, js=dispatches("atlas-failed"), **PRIVATE)
+    desk.answers("doubts", do.doubts, [trace_state], **TRANSLATES)
     # Outside the queue, whose own work for an event takes as long.
     Desk(examples, session).answers("choose", do.choose, queue=False)
     return Header(session, first, selection, result, menu, do.showing)
@@ -140,6 +150,12 @@ def _opening(model: Translator, example: str, direction: str) -> TranslationTrac
         return model.translate(example, direction)
     except ValueError as error:
         raise ValueError(f"the example {example!r} of {model.name}: {error}") from error
+
+
+def _shown(message: Message, trace: TranslationTrace) -> tuple[object, object]:
+    """The next values of the session's trace and history. They come with the answer: an event that followed from it
+    would hold up what the page draws."""
+    return message.state(trace), message.state(remember(trace))
 
 
 def _linked(changes: str) -> Interventions:
@@ -174,7 +190,7 @@ class _Handlers:
             )
         except ValueError as error:
             return {"error": words_of(error), "fill": fill}
-        return {**self.showing(trace, selection), "fill": fill}, message.state(trace)
+        return {**self.showing(trace, selection), "fill": fill}, *_shown(message, trace)
 
     def showing(self, trace: TranslationTrace, selection: Selection | None = None) -> dict:
         """With what the explorer draws: an event of its own would take longer than the drawing."""
@@ -183,7 +199,18 @@ class _Handlers:
     def line(self, trace: TranslationTrace) -> dict:
         translator = serving(self.translators, trace)
         found = summarise(trace, translator, registry.lacking(trace, translator))
-        return {**found, "doubts": doubts(trace, self.translators.made(trace.digest))}
+        return {**found, "doubtful": doubtful(trace, translator)}
+
+    def opening(self, trace: TranslationTrace) -> dict:
+        """Of what the page opens with nobody waits for the doubts."""
+        return {**self.line(trace), "doubts": doubts(trace, serving(self.translators, trace))}
+
+    def doubts(self, message: Message, trace: TranslationTrace | None) -> dict:
+        """What speaks up about the visitor's translation, and which that is. Asked for once its map is painted, which
+        would otherwise wait for another pass of the model."""
+        if trace is None:  # forgotten meanwhile, for want of room
+            return {}
+        return {"doubts": doubts(trace, self.translators.made(trace.digest)), "about": key_of(trace)}
 
     def choose(self, message: Message) -> dict:
         """The menus of languages and the sentences to try for {entry, pair}."""

@@ -63,7 +63,7 @@ def build(translators: Translators, header: Header) -> None:
         "open",
         open_toy,
         [visit],
-        [header.menu, session.selection, session.trace, header.result],
+        [header.menu, session.selection, *header.shows],
         turn=True,
     )
 

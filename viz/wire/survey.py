@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -93,6 +94,7 @@ def _kind(found: KindSurvey) -> dict:
     }
 
 
+@lru_cache(maxsize=16)  # it comes with every translation
 def marks(found: DirectionSurvey | None) -> dict:
     """The names of heads, in few bytes, for whoever shows all heads at once: by statistic and kind its mark, its title,
     and [layer, head, mean weight] of the heads that have it."""

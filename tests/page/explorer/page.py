@@ -12,6 +12,7 @@ from playwright.sync_api import Page, TimeoutError
 from model.trace.kinds import AttentionKind
 from viz.ui import explorer
 from viz.ui.component import Component, serve_web_files
+from viz.ui.desk.history import remember
 from viz.ui.header import Header
 from viz.ui.rpc import told
 from viz.ui.session import Selection, Session
@@ -25,6 +26,10 @@ DRAWN = """() => {
   return { z, limits: [zmin, zmax], rows: texts('row'), columns: texts('column'),
     heading: document.querySelector('.heading-line').textContent };
 }"""
+
+# Plotly draws another sentence's maps once their sketches are painted.
+PLOTTED = """() => [...document.querySelectorAll('.atlas-explorer .plot')]
+  .every((plot) => plot.data && plot.style.visibility !== 'hidden')"""
 
 # Contents come to a component as JSON: those that say what is chosen, and nothing else.
 NOTE_HEARD = """() => {
@@ -67,14 +72,14 @@ def page_of(*traces):
 
         def move_on(count: int, selected: Selection):
             trace = traces[(count + 1) % len(traces)]
-            return trace, count + 1, told(**explorer.sent(None, trace, selected))
+            return trace, remember(trace), count + 1, told(**explorer.sent(None, trace, selected))
 
         def restore(selected: Selection, event: gr.EventData):
             trace = next(one for one in traces if one.source_text == event._data["text"])
-            return event._data["text"], trace, told(**explorer.sent(None, trace, selected))
+            return event._data["text"], trace, remember(trace), told(**explorer.sent(None, trace, selected))
 
-        following.click(move_on, [count, selection], [state, count, shown])
-        result.translate(restore, [selection], [text, state, shown])
+        following.click(move_on, [count, selection], [state, session.history, count, shown])
+        result.translate(restore, [selection], [text, state, session.history, shown])
     return demo
 
 
@@ -98,6 +103,7 @@ def open_traces(serve, open_page):
 
 
 def drawn(page) -> dict:
+    page.wait_for_function(PLOTTED)
     found = page.evaluate(DRAWN)
     found["z"] = np.array([[np.nan if v is None else v for v in row] for row in found["z"]])
     return found

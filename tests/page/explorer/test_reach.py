@@ -11,7 +11,7 @@ from bench.made.synthetic import random_trace
 from model.trace import storage
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer.page import KEYS, choose, download, drawn, status, view_options
+from tests.page.explorer.page import KEYS, PLOTTED, choose, download, drawn, status, view_options
 from tests.viz.export.test_export import assert_equal
 from viz.export import table
 from viz.maps import labels
@@ -108,6 +108,7 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
             arg=labels.shorten(traces[i].source_text, 60),
         )
     assert page.locator(".field.history select option").count() == 6
+    page.wait_for_function(PLOTTED)
     shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((p) => p.data[0].z.length)")
     assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
     page.locator(".segmented button", has_text="Sentences").click()

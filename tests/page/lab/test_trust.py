@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shutil
+import threading
 
 import pytest
 from playwright.sync_api import expect
 
 import app
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
 from model.translators import Translators
+from tests.conftest import SENTENCES
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel, start
 from tests.trusted import trusted
+from viz.ui import header
 
 pytestmark = pytest.mark.browser
 
@@ -46,6 +51,36 @@ def test_the_line_leads_by_the_keyboard_to_where_one_sees_it_and_is_closed(url, 
     line.get_by_role("button", name="Close").focus()
     page.keyboard.press("Enter")
     expect(line).to_have_count(0)
+
+
+def test_doubts_come_after_the_map_and_are_about_the_translation_that_stands_there(url, open_page, monkeypatch) -> None:
+    """Those of the first sentence are held back until the second one's are there."""
+    known, asked, let_go = header.doubts, threading.Event(), threading.Event()
+    first, second = SENTENCES[2], SENTENCES[4]
+
+    def late(trace: TranslationTrace, made_by: Translator) -> list[dict]:
+        if trace.source_text == first:
+            asked.set()
+            assert let_go.wait(30), "it was never let go"
+        return [{**one, "text": trace.source_text} for one in known(trace, made_by)[:1]]
+
+    page = start(open_page, url)
+    page.wait_for_selector(".atlas-explorer .thumbnail")
+    monkeypatch.setattr(header, "doubts", late)
+    box, line = page.locator("#source-text textarea"), page.locator(".doubts")
+    for text in (first, second, second):
+        box.fill(text)
+        box.press("Enter")
+        expect(page.locator(".atlas-translation .source")).to_have_text(text)
+        expect(page.locator(".field.history select option:checked")).to_contain_text(text[:20])
+        if text == first:
+            assert asked.wait(30), "nobody asked"
+            expect(line).to_have_count(0)
+    expect(line).to_contain_text(second)
+    let_go.set()
+    page.wait_for_timeout(300)
+    expect(line).to_have_count(1)
+    expect(line).to_contain_text(second)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])

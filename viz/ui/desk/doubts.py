@@ -30,14 +30,19 @@ WHERE = {  # where one sees it, as a link's fields
 }
 
 
-def doubts(trace: TranslationTrace, translator: Translator | None) -> list[dict]:
-    """What speaks up about a free translation by the plain model: {text, right, about, step, link}. Nothing where its
-    signals were not measured."""
+def doubtful(trace: TranslationTrace, translator: Translator | None) -> bool:
+    """Whether something can speak up: about a free translation by a plain model whose signals were measured."""
     scene = Scene(trace, made_by=translator)
     given = trace.interventions or (trace.decoding and trace.decoding.given)
     long = len(trace.source_ids) + len(trace.target_ids) > LONGEST
-    if translator is None or given or long or not TRANSFORMER.met(scene) or not scene.trust.shown:
+    return not (translator is None or given or long) and TRANSFORMER.met(scene) and bool(scene.trust.shown)
+
+
+def doubts(trace: TranslationTrace, translator: Translator | None) -> list[dict]:
+    """What speaks up about a translation: {text, right, about, step, link}. It takes a pass of the model."""
+    if not doubtful(trace, translator):
         return []
+    scene = Scene(trace, made_by=translator)
     return [_doubt(scene, name, scene.reading) for name in scene.trust.alarms(scene.reading)]
 
 

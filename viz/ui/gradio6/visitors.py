@@ -7,7 +7,7 @@ taken from the visitors, of whom only so many are remembered (measured with Grad
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 
@@ -17,6 +17,7 @@ from gradio.state_holder import SessionState, StateHolder
 
 from viz.ui.gradio6.part import Part, lacking
 
+PLAIN = (str, int, float)
 REMEMBERED_BYTES = 1_000_000_000  # of all visitors' traces and branches together
 
 
@@ -27,6 +28,20 @@ class Latest:
 
     number: int
     value: object
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The next value of a gr.State as a function of the one that it has when the answer is made, and of one thing more:
+    answers that are made at once change it one after another."""
+
+    change: Callable[[object, object], object]
+    by: object
+
+
+def changed(change: Callable[[object, object], object], by: object, otherwise: object) -> object:
+    """A state's next value, change(the one that it has, by). otherwise: where that is not known."""
+    return Changed(change, by) if PART.usable else otherwise
 
 
 def latest(number: int, value: object) -> object:
@@ -45,6 +60,8 @@ class Visitor(SessionState):
             if value.number < self.answered.get(key, 0):
                 return
             self.answered[key], value = value.number, value.value
+        if isinstance(value, Changed):
+            value = value.change(self[key], value.by)
         super().__setitem__(key, value)
         if key in self.state_data:
             self.held = held_bytes(list(self.state_data.values()))
@@ -110,6 +127,8 @@ def held_bytes(value: object, seen: set[int] | None = None) -> int:
     if is_dataclass(value):
         return size + sum(held_bytes(getattr(value, field.name), seen) for field in fields(value))
     if isinstance(value, (tuple, list, frozenset, set)):
+        if all(issubclass(one, PLAIN) for one in set(map(type, value))):  # the many tokens: an answer waits for this
+            return size + sum(map(sys.getsizeof, value))
         return size + sum(held_bytes(item, seen) for item in value)
     return size
 
@@ -131,5 +150,6 @@ def _missing() -> Iterator[str]:
 PART = Part(
     "visitors' states",
     _missing,
-    "calls of the API take visitors' places, and of answers that overtake one another the last to come stands",
+    "calls of the API take visitors' places, of answers that overtake one another the last to come stands, and maps of "
+    "earlier translations are forgotten",
 )

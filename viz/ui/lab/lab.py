@@ -160,8 +160,7 @@ class Lab:
             desk.component.fill(None, outputs=line, js=fills(f"atlas-fill-{panel.name}", "text"), **PRIVATE)
         if panel.translates:
             found, states = desk.about(translated, none={})
-            others = [self.session.trace, header.result]
-            desk.answers("translate", found, states, others, **TRANSLATES)
+            desk.answers("translate", found, states, header.shows, **TRANSLATES)
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
         configs = [translator.config for translator in self.translators.values()]

@@ -139,3 +139,14 @@ export function whenSeen(root, opened) {
   look();
   return () => seen;
 }
+
+// After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
+export const painted = () =>
+  new Promise((resolve) => {
+    if (document.hidden) return resolve();
+    requestAnimationFrame(() =>
+      window.requestIdleCallback
+        ? requestIdleCallback(resolve, { timeout: 500 })
+        : setTimeout(resolve),
+    );
+  });

@@ -41,3 +41,14 @@ export function pointed(event, box, rows, columns) {
     clamp(Math.floor(((event.clientX - left) / width) * columns), columns),
   ];
 }
+
+// Calls back with a field's text when Enter is pressed in it, and nobody else hears of that. Shift and Enter begin a line.
+export function onEnter(selector, entered) {
+  const heard = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || !event.target.matches(selector)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    entered(event.target.value);
+  };
+  document.addEventListener("keypress", heard, { capture: true });
+}

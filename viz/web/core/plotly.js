@@ -1,6 +1,6 @@
 // Plotly.js is most of all that is loaded, and reading it takes longer than all else together: it is fetched when somebody
 // first asks, and after what is on the page by then has been painted.
-import { el } from "./dom.js";
+import { el, painted } from "./dom.js";
 
 let address = null,
   loading = null;
@@ -38,14 +38,3 @@ export function inTurn(draw) {
 
 const yielded = () =>
   globalThis.scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve));
-
-// After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
-const painted = () =>
-  new Promise((resolve) => {
-    if (document.hidden) return resolve();
-    requestAnimationFrame(() =>
-      window.requestIdleCallback
-        ? requestIdleCallback(resolve, { timeout: 500 })
-        : setTimeout(resolve),
-    );
-  });

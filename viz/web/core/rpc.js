@@ -13,7 +13,7 @@ export function connect(api, told, { replaces = false } = {}) {
     failed = null, // the last error: {number, show}
     asked = 0,
     held = null, // a question that waits for the one under way
-    open = 0; // events that Gradio has not dealt with yet, of a component that says so: ended()
+    open = 0; // events that Gradio has not dealt with yet, of a component that says so: ended(); none beside others
 
   // Trigger an event that nobody answers here. number: of the question that it belongs to.
   function tell(event, data, number = ++last) {
@@ -40,7 +40,10 @@ export function connect(api, told, { replaces = false } = {}) {
     const id = ++last,
       question = { ...data, id };
     if (!beside) asked = id;
-    const send = () => ((open += 1), api.trigger(event, question));
+    const send = () => {
+      if (!beside) open += 1;
+      api.trigger(event, question);
+    };
     const again = patience === null ? null : setTimeout(send, patience);
     questions.set(id, { answered, mark: null, again, beside, newest, send });
     send();

@@ -8,10 +8,17 @@ const PYRAMIDS = 8; // of large maps that are kept of one translation
 const DECODED = new Float32Array(65536);
 for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
 
-export const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+export const bytes = (text) =>
+  Uint8Array.fromBase64?.(text) ??
+  Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
-export async function unpack(text) {
-  const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+// What viz/wire/codecs.py encodes: the bytes, or a promise of them.
+export const unpack = (text) => (text.startsWith("=") ? bytes(text.slice(1)) : unzip(text));
+
+// Not by way of a Blob, which the browser hands to another process first.
+async function unzip(text) {
+  const packed = new Response(bytes(text)).body,
+    stream = packed.pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 

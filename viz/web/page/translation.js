@@ -1,8 +1,9 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
-import { el } from "../core/dom.js";
+import { el, painted } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
+import { onEnter } from "../core/keys.js";
 import { kept, pageLink, visit } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
 import { aboutModel, doubted } from "./about.js";
@@ -133,6 +134,8 @@ export default function translation(root, api) {
   }
   open(false);
 
+  let current = null; // the key of the translation that stands here
+
   function draw(value, number) {
     if (value.fill) fillIn(value.fill, number);
     if (value.map) tell("atlas-map", value.map); // the explorer draws what this line says
@@ -171,13 +174,26 @@ export default function translation(root, api) {
         more,
       ),
       el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
-      ...(value.doubts?.length ? [doubted(value.doubts, pin)] : []),
       details,
     );
+    current = value.map?.key ?? null;
+    if (value.doubts) drawDoubts(value.doubts);
+    else if (value.doubtful) painted().then(() => value.map.key === current && askDoubts());
     if (Number.isInteger(value.asks?.step)) {
       pin(value.asks.step, value.asks.token);
       visit({ tab: "why" });
     }
+  }
+
+  function drawDoubts(doubts) {
+    root.querySelector(".doubts")?.remove();
+    if (doubts.length) details.before(doubted(doubts, pin));
+  }
+
+  // What may speak up about the translation, from another pass of the model, comes after its map.
+  function askDoubts() {
+    const answered = ({ doubts, about }) => doubts && about === current && drawDoubts(doubts);
+    rpc.ask("doubts", {}, answered, null, { beside: true });
   }
 
   // --- what is asked ------------------------------------------------------------------------------------------------
@@ -214,20 +230,24 @@ export default function translation(root, api) {
   document.addEventListener("atlas-fill", ({ detail }) => Object.assign(detail, filling));
 
   // The controls of Gradio's say what they hold. An example stands in the field from then on.
-  const examples = [];
+  const given = []; // texts that are asked for as the controls then say
+  function askFor(text) {
+    given.push(text);
+    api.trigger("ask", {});
+  }
   document.addEventListener("atlas-example", (event) => {
     event.preventDefault();
-    examples.push(event.detail.text);
     fillIn(event.detail);
-    api.trigger("ask", {});
+    askFor(event.detail.text);
   });
+  onEnter("#source-text :is(textarea, input)", askFor); // Gradio tells of it only after another frame
   document.addEventListener("atlas-ask", (event) => {
     event.preventDefault(); // it is heard
     ask(event.detail);
   });
-  document.addEventListener("atlas-ask-example", (event) => {
+  document.addEventListener("atlas-ask-given", (event) => {
     event.preventDefault();
-    ask({ ...event.detail, text: examples.shift() });
+    ask({ ...event.detail, text: given.shift() });
   });
   for (const [name, failed] of [
     ["atlas-ended", false],

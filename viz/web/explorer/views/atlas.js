@@ -17,8 +17,10 @@ const marks = (trace, ...head) =>
 // hooks: select(layer, head), toggle([[layer, head], ..]), hover(layer, head) or hover(null)
 export function createAtlas(hooks) {
   const root = el("div", { class: "all-heads" });
-  let buttons = []; // [layer][head]
-  let drawn = null;
+  let grid = null,
+    buttons = []; // [layer][head]
+  let built = "", // how many buttons there are
+    said = ""; // of what they say something
   const several = el(
     "button",
     {
@@ -31,35 +33,16 @@ export function createAtlas(hooks) {
     t("Choose several"),
   );
 
-  function build(trace, kind) {
-    const { layers, heads, entropies, readings, title } = trace.kinds[kind];
+  function build(layers, heads) {
     const all = (length, pair) => Array.from({ length }, (_, i) => pair(i));
     const group = (text, title, pairs) => ({ text, title, act: () => hooks.toggle(pairs) });
-    const cell = (layer, head) => {
-      const named = naming.named(trace, kind, layer, head);
-      const place = { layer: layer + 1, head: head + 1 };
-      const label = readings[layer]
-        ? t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
-            ...place,
-            reading: readings[layer][head],
-            bits: fixed(entropies[layer][head], 2),
-          })
-        : t("Layer {layer} · Head {head}", place);
-      return {
-        class: "thumbnail",
-        name: named ? `${label}; ${named}` : label,
-        data: { "data-layer": layer, "data-head": head },
-        content: [
-          el("canvas", { "aria-hidden": "true" }),
-          named
-            ? el("i", { class: "mark", "aria-hidden": "true" }, marks(trace, kind, layer, head))
-            : null,
-        ],
-      };
-    };
-    const grid = createGrid(
+    const cell = (layer, head) => ({
+      class: "thumbnail",
+      data: { "data-layer": layer, "data-head": head },
+      content: [el("canvas", { "aria-hidden": "true" })],
+    });
+    grid = createGrid(
       {
-        name: t("{title}: {layers} layers of {heads} heads", { title, layers, heads }),
         kind: "thumbnails",
         corner: group(
           t("all"),
@@ -96,31 +79,58 @@ export function createAtlas(hooks) {
     root.replaceChildren(grid.root);
   }
 
+  // Another sentence's heads take the same buttons: to lay out new ones would hold up its first picture.
+  function name(trace, kind) {
+    const { layers, heads, entropies, readings, title } = trace.kinds[kind];
+    grid.root.ariaLabel = t("{title}: {layers} layers of {heads} heads", { title, layers, heads });
+    each((button, layer, head) => {
+      const named = naming.named(trace, kind, layer, head);
+      const place = { layer: layer + 1, head: head + 1 };
+      const label = readings[layer]
+        ? t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
+            ...place,
+            reading: readings[layer][head],
+            bits: fixed(entropies[layer][head], 2),
+          })
+        : t("Layer {layer} · Head {head}", place);
+      button.ariaLabel = named ? `${label}; ${named}` : label;
+      const mark = named
+        ? [el("i", { class: "mark", "aria-hidden": "true" }, marks(trace, kind, layer, head))]
+        : [];
+      if (named || button.lastChild !== button.firstChild)
+        button.replaceChildren(button.firstChild, ...mark);
+    });
+  }
+
+  const each = (act) =>
+    buttons.forEach((row, layer) => row.forEach((button, head) => act(button, layer, head)));
+
   return {
     root,
     several,
     draw(trace, kind, colouring) {
-      const told = !trace.kinds[kind].readings.includes(null), // of large maps they come later
-        frame = `${trace.key} ${kind} ${told}`;
-      if (drawn !== frame) build(trace, kind);
-      drawn = frame;
-      buttons.forEach((row, layer) =>
-        row.forEach((button, head) =>
-          paint(button.firstChild, trace.thumbnail(kind, layer, head, SIDE), colouring.colour),
-        ),
-      );
+      const { layers, heads, readings } = trace.kinds[kind],
+        size = `${layers} ${heads}`,
+        told = !readings.includes(null), // of large maps they come later
+        about = `${trace.key} ${kind} ${told}`;
+      if (built !== size) build(layers, heads);
+      if (built !== size || said !== about) name(trace, kind);
+      [built, said] = [size, about];
+      each(({ firstChild: canvas }, layer, head) => {
+        const small = trace.thumbnail(kind, layer, head, SIDE);
+        if (small) paint(canvas, small, colouring.colour);
+        else canvas.width = canvas.height = 1; // blank until it comes
+      });
     },
     select(state) {
       const chosen = new Set(state.heads.map((pair) => pair.join()));
-      buttons.forEach((row, layer) =>
-        row.forEach((button, head) => {
-          const selected = layer === state.layer && head === state.head;
-          button.tabIndex = selected ? 0 : -1;
-          button.setAttribute("aria-pressed", selected || chosen.has(`${layer},${head}`));
-          button.classList.toggle("selected", selected);
-          button.classList.toggle("chosen", chosen.has(`${layer},${head}`));
-        }),
-      );
+      each((button, layer, head) => {
+        const selected = layer === state.layer && head === state.head;
+        button.tabIndex = selected ? 0 : -1;
+        button.setAttribute("aria-pressed", selected || chosen.has(`${layer},${head}`));
+        button.classList.toggle("selected", selected);
+        button.classList.toggle("chosen", chosen.has(`${layer},${head}`));
+      });
     },
     focus: (layer, head) => buttons[layer]?.[head]?.focus(),
     canvas: (layer, head) => buttons[layer][head].firstChild,

@@ -1,7 +1,7 @@
 // One map as a Plotly heatmap, and until Plotly is there as a canvas. Plotly draws the cells; pointing, pinning and the keyboard's cursor are a layer of our own
 // above it, so that a redraw costs no more than the picture, and touch still scrolls the page.
 import { paint } from "../../core/colours.js";
-import { el, escape, themed } from "../../core/dom.js";
+import { el, escape, painted, themed } from "../../core/dom.js";
 import { arrow, clamp, modified } from "../../core/keys.js";
 import { said } from "../../core/language.js";
 import { inTurn, plotly } from "../../core/plotly.js";
@@ -153,8 +153,9 @@ export function createDetail(hooks) {
     return node;
   }
 
-  // The same cells in the same colours, long before Plotly has been fetched and read: the first picture that one sees. It
-  // stays below Plotly's, which the browser decodes a frame later, until the next one.
+  // The same cells in the same colours, long before Plotly has drawn them, let alone been fetched and read: the first
+  // picture that one sees of a sentence. It stays below Plotly's, which the browser decodes a frame later, until the next
+  // one.
   function sketch(map, colouring, size) {
     const canvas = root.querySelector(".sketch") || el("canvas", { class: "sketch" });
     paint(
@@ -169,6 +170,7 @@ export function createDetail(hooks) {
       height: `${size.plotHeight}px`,
     });
     plot.before(canvas);
+    plot.style.visibility = "hidden"; // it shows what was there before
   }
 
   function mark(pinned) {
@@ -236,17 +238,22 @@ export function createDetail(hooks) {
         height,
         highest,
       });
+      const another = size !== current?.size; // what stands around the cells is drawn anew, too
       current = { map, colouring, size, titles, pinned };
       cursor = null;
-      const { data, layout } = cells(map, colouring, size);
-      const picture = () => Plotly.react(plot, data, layout, CONFIG);
+      const picture = () => {
+        const { data, layout } = cells(map, colouring, size);
+        Plotly.react(plot, data, layout, CONFIG);
+        plot.style.visibility = "";
+      };
       const mine = current;
-      if (window.Plotly) {
+      if (window.Plotly && !another) {
         root.querySelector(".sketch")?.remove();
         picture();
       } else {
         sketch(map, colouring, size);
-        plotly().then(() => inTurn(() => current === mine && picture()));
+        const ready = window.Plotly ? painted() : plotly();
+        ready.then(() => inTurn(() => current === mine && picture()));
       }
       Object.assign(plot.style, { left: `${size.left}px`, top: `${size.top}px` });
       Object.assign(root.style, { width: `${size.width}px`, height: `${size.height}px` });
