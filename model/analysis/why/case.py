@@ -171,8 +171,8 @@ class Case:
             itself = torch.eye(length, dtype=torch.bool, device=rows.device)
             mask = mask & (keys[:, None, None, :] | itself)
         placed = self.model.place(rows, changes, decoder=True)
-        hidden, _ = self.model.decoder(placed, mask, source, interventions=changes)
-        return hidden[:, -1]
+        hidden, _ = self.model.decoder(placed, mask, source, interventions=changes, last=1)
+        return hidden[:, 0]
 
     def measure(self, hidden: Tensor) -> Tensor:
         """The metric [batch] of the decoder's output at the question's row [batch, d_model]."""
