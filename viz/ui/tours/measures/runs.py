@@ -8,9 +8,9 @@ import numpy as np
 
 from model.analysis import ablation
 from model.analysis.survey.own import surveyed
-from model.analysis.why.case import masked
 from model.analysis.why.experiments import cutting, heads, removal
 from model.analysis.why.methods import occlusion
+from model.analysis.why.passes.change import masked
 from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
