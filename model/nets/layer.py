@@ -153,7 +153,7 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, LayerRecord | None]:
         """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them. bias:
         what relative positions add to the scores of self-attention, [1, heads, new, key]. last: of the new rows so many
-        are asked for, and the others only read; None: all. A record is of all rows.
+        are asked for, and the others only read, of a pass that may round otherwise than a recorded one; None: all.
 
         Nine parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
         """
@@ -179,7 +179,7 @@ class Layer(nn.Module):
         around_self, *around_cross, around_feed_forward = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
         entered, first_key = around_self.enter(x), first_query
-        if last is None or at is not None:  # what happens at named places is told of all rows
+        if last in (None, x.shape[1]) or at is not None:  # what happens at named places is told of all rows
             queries, keys, values = self.self_attention.project(entered)
         else:
             first_query, x = first_query + x.shape[1] - last, x[:, -last:]
@@ -193,7 +193,7 @@ class Layer(nn.Module):
         if cache is not None:
             keys, values = cache.extend(first_key, keys, values)
         output, weights = self.self_attention(
-            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part
+            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part, exact=last is None
         )
         x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
         scaled, plain = self.self_attention.scaled, edit.plain if edit else LayerEdit()
@@ -208,7 +208,7 @@ class Layer(nn.Module):
             if part is not None:  # of the source's, which other passes share
                 queries, keys, values = part("q", queries), part("k", keys), part("v", values)
             output, weights = self.cross_attention(
-                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part
+                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part, exact=last is None
             )
             x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
             plain = edit.plain if edit else LayerEdit()

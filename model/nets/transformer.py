@@ -67,7 +67,8 @@ class Stack(nn.Module):
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """x [batch, new, d_model], which enters layer `start` -> the same shape, normed; one record a layer if record.
         stop: the layer that is not entered any more, where what would enter it is wanted. last: so many of the new rows
-        are wanted, [batch, last, d_model]; the last layer computes no others.
+        are wanted, [batch, last, d_model], be it all of them, and need not be a recorded pass's to the last bit. The
+        last layer computes no others.
 
         Nine parameters: those of a layer, and the first and last of layers and rows.
         """
@@ -84,7 +85,7 @@ class Stack(nn.Module):
                 first_query=first_query,
                 record=record,
                 cache=None if cache is None else cache.layers[layer.index],
-                last=last if layer.index + 1 == len(self.layers) else None,
+                last=last if last is None or layer.index + 1 == len(self.layers) else x.shape[1],
             )
             if record:
                 records.append(layer_record)

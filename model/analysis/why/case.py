@@ -120,7 +120,7 @@ class Case:
         changes = self.interventions if changes is None else changes
         mask = None if keys is None else keys[:, None, None, :]
         placed = self.model.place(rows, changes)
-        memory, _ = self.model.encoder(placed, mask, interventions=changes)
+        memory, _ = self.model.encoder(placed, mask, interventions=changes, last=rows.shape[1])
         return SourceMemory(memory, mask)
 
     def decode(

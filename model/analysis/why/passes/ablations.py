@@ -103,7 +103,7 @@ class Ablations:
             interventions=sweep.select(torch.tensor(list(missing.values()), device=x.device)),
             start=number,
             stop=number + 1,
-            last=self.last if decoder else None,
+            last=self.last if decoder and self.last else x.shape[1],
         )
         found.update(((layer, key), row) for key, row in zip(missing, x))
 

@@ -50,6 +50,7 @@ def test_the_rules_give_each_product_half_and_freeze_the_norms(tokenizer, case, 
         layer.feed_forward.activation = function
     found = relevance.attn_lrp(case).values
     monkeypatch.setattr(attention, "scaled_dot_product", dot_product)
+    monkeypatch.setattr(attention, "by_kernel", lambda *given, **options: dot_product(*given, **options)[0])
     monkeypatch.setattr(nn.LayerNorm, "forward", frozen_norm)
     for layer in (*case.model.encoder.layers, *case.model.decoder.layers):
         layer.feed_forward.activation = lambda x: x * (function(x) / x).detach()
@@ -77,6 +78,8 @@ def test_what_is_made_of_products_alone_is_handed_back_whole(tokenizer, monkeypa
             module.norm = nn.Identity()
     monkeypatch.setattr(model.source_positions, "forward", lambda *_: None)
     monkeypatch.setattr(model.target_positions, "forward", lambda *_: None)
+    plain = attention.scaled_dot_product
+    monkeypatch.setattr(attention, "by_kernel", lambda *given, **options: plain(*given, **options)[0])
     monkeypatch.setattr(attention, "_softmax", lambda scores, mask: scores if mask is None else scores * mask)
     found = relevance.attn_lrp(case).values.sum()
     with torch.no_grad():
