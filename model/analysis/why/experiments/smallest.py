@@ -19,7 +19,6 @@ from model.analysis.why.case import Case
 from model.analysis.why.passes.ablations import Ablations, Instead, all_heads, closed
 from model.decode.greedy import greedy
 from model.nets.blocks import blocks, log_probabilities
-from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
 from model.serve.cores import side_by_side
@@ -79,9 +78,10 @@ class Whole:
         if not hidden.shape[1]:
             return np.full(len(hidden), np.inf)
         matrix, offsets = self._rivals
-        logits = (hidden * self.case.model.output_scale)[:, :, None] @ matrix.mT  # [batch, target, 1, rivals + 1]
-        logits = logits[:, :, 0] if offsets is None else logits[:, :, 0] + offsets
-        found = (logits[..., :1] - logits[..., 1:]).amin((1, 2)).cpu().double().numpy()
+        # Batched by target, where all rows of a batch meet the same matrix: by batch, each would need a copy of all.
+        logits = (hidden * self.case.model.output_scale).transpose(0, 1) @ matrix.mT  # [target, batch, 1 + RIVALS]
+        logits = logits if offsets is None else logits + offsets[:, None]
+        found = (logits[..., :1] - logits[..., 1:]).amin((0, 2)).cpu().double().numpy()
         open_yet = np.flatnonzero(found > SURELY)
         if len(open_yet):
             found[open_yet] = self._leads(hidden[torch.from_numpy(open_yet).to(hidden.device)]).min(-1)
@@ -117,30 +117,31 @@ class Whole:
 
     def slopes(self, instead: Instead) -> np.ndarray:
         """By how much the translation's log-probability would fall without each head, if it were linear in their
-        gates: float64 [heads], in the order of all_heads(); one gradient (Michel et al. 2019, section 4.1)."""
-        case = self.case
+        gates: float64 [heads], in the order of all_heads(); one gradient (Michel et al. 2019, section 4.1), which all
+        orders of a search share."""
+        if id(instead) not in self._slopes:
+            self._slopes[id(instead)] = instead, self._slopes_of(instead)
+        return self._slopes[id(instead)][1]
+
+    @cached_property
+    def _slopes(self) -> dict[int, tuple[Instead, np.ndarray]]:
+        return {}
+
+    def _slopes_of(self, instead: Instead) -> np.ndarray:
+        case, model = self.case, self.case.model
         with torch.inference_mode(False), torch.enable_grad():
             gates = {
-                kind: case.source_rows.new_ones(1, layers, case.model.num_heads[kind]).requires_grad_()
-                for kind, layers in case.model.num_layers.items()
+                kind: case.source_rows.new_ones(1, layers, model.num_heads[kind]).requires_grad_()
+                for kind, layers in model.num_layers.items()
             }
             sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
             memory = case.encode(case.source_rows, changes=sweep)
-            chosen = log_probabilities(
-                case.model.project,
-                self._decoded(memory, sweep, 1)[0],
-                self.target_ids,
-                case.model.config.num_target_tokens,
-            )
+            rows, length = model.place(case.target_rows, sweep, decoder=True), case.target_rows.shape[1]
+            mask = causal_mask(length, device=rows.device)
+            hidden, _ = model.decoder(rows, mask, memory, interventions=sweep, last=length)
+            chosen = log_probabilities(model.project, hidden[0], self.target_ids, model.config.num_target_tokens)
             found = torch.autograd.grad(chosen.sum(), list(gates.values()))
         return torch.cat([gradient.flatten() for gradient in found]).cpu().double().numpy()
-
-    def _decoded(self, memory: SourceMemory, sweep: Sweep, batch: int) -> Tensor:
-        """The decoder's output at every row, [batch, target, d_model]."""
-        model = self.case.model
-        rows = model.place(self.case.target_rows.expand(batch, -1, -1), sweep, decoder=True)
-        mask = causal_mask(rows.shape[1], device=rows.device)
-        return model.decoder(rows, mask, memory, interventions=sweep)[0]
 
 
 def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:
