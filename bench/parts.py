@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from bench.made.captions import texts
 from bench.speed import NO_END
@@ -50,11 +50,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = 64
 # Torch counts the products of its kernels for attention on a GPU only; of shapes, and of what else they are given.
 ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-ITS_GRADIENT = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
-UNCOUNTED = {
-    ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
-    ITS_GRADIENT: lambda *shapes, **_: sdpa_backward_flop_count(*shapes[:4]),
-}
+UNCOUNTED = {ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3])}
 # Run in a process of its own: after each line, the processor time of its thread and the resident memory.
 START = """
 import time

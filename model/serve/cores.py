@@ -74,12 +74,6 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[
     return [found[number] for number in range(len(items))]
 
 
-def is_helped() -> bool:
-    """Whether side_by_side() would have a second core, were it called now."""
-    cores = _shared.get()
-    return cores is not None and cores.has_one_spare()
-
-
 def in_passing(work: Callable[..., Result], *arguments: object) -> Result:
     """work(*arguments), in a thread that ends with it: before a thread that lives on, such as that of the batches.
 
@@ -120,17 +114,13 @@ class Cores:
         """Whether a pass that shares these may have a second thread: where each has one of torch's, and a core is
         spare."""
         with self._lock:
-            helps = self.has_one_spare()
+            helps = self.number == 1 and self._under_way + self._helpers < self.cores
             self._helpers += helps
         try:
             yield helps
         finally:
             with self._lock:
                 self._helpers -= helps
-
-    def has_one_spare(self) -> bool:
-        """Whether a pass that shares these could have a second thread."""
-        return self.number == 1 and self._under_way + self._helpers < self.cores
 
     def is_one_spare(self) -> bool:
         """Whether those who help may go on: they have no more than what passes leave."""

@@ -21,7 +21,7 @@ from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
-from model.serve.cores import is_helped, side_by_side
+from model.serve.cores import side_by_side
 from model.trace import number_of
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal, Words, say
@@ -36,7 +36,7 @@ CHUNK_TOKENS = 4096  # of both sides, in one batch of counterfactuals: bounds me
 CPU_TOKENS = (
     1024  # the same on the CPU, whose caches hold what a layer makes of these: products are up to 1.5 times faster
 )
-APART = 256  # more of them are worth a second core
+APART = 512  # so many are worth a thread of their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,15 +210,14 @@ class Case:
         return SourceMemory(self.output.memory, None)
 
     def chunks(self, count: int) -> list[slice]:
-        """Slices of `count` counterfactuals that fit into one batch each; on the CPU of one size, and of an even number
-        where a second core helps and there is work for it."""
+        """Slices of `count` counterfactuals that fit into one batch each; on the CPU of one size, and two where one
+        would do but has work for two threads. Which cores are free changes none: rounding depends on a batch's size."""
         tokens = self.source_ids.shape[1] + self.decoder_ids.shape[1]
         if self.source_ids.device.type != "cpu":
             size = max(1, CHUNK_TOKENS // tokens)
         else:
-            fewest = -(-count // max(1, min(CPU_TOKENS, CHUNK_TOKENS) // tokens))
-            fewest += fewest % 2 * (count * tokens > APART and is_helped())
-            size = max(1, -(-count // max(1, fewest)))
+            fewest = max(-(-count // max(1, min(CPU_TOKENS, CHUNK_TOKENS) // tokens)), 1 + (count * tokens > APART))
+            size = max(1, -(-count // fewest))
         return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 

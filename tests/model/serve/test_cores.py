@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model.serve.batching import Batcher
-from model.serve.cores import Cores, in_passing, is_helped, map_over_cores, side_by_side
+from model.serve.cores import Cores, in_passing, map_over_cores, side_by_side
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from tests.conftest import SENTENCES
@@ -132,7 +132,6 @@ def test_what_is_independent_has_a_second_core_while_nobody_else_needs_it():
         return 2 * item
 
     with cores.share(), torch.inference_mode():
-        assert is_helped() and side_by_side(lambda item: is_helped(), range(2)) == [False, False]
         assert side_by_side(work, range(6)) == [0, 2, 4, 6, 8, 10]
         assert side_by_side(work, [7]) == [14]
     assert len({thread for _, thread, *_ in seen}) == 2 and all(one[2:] == (True, 1) for one in seen)
@@ -171,7 +170,6 @@ def test_a_second_core_is_left_to_the_next_visitor():
         finished.set()
     visitor.join(10)
     alone = []
-    assert not is_helped()
     side_by_side(lambda item: alone.append(threading.get_ident()), range(3))  # outside a share
     with cores.share(), cores.share():  # as many passes as cores
         side_by_side(lambda item: alone.append(threading.get_ident()), range(3))
