@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from bench.made.captions import texts
 from bench.speed import NO_END
@@ -49,6 +49,9 @@ from viz.ui.lab.panel import Panel
 Row = dict[str, object]
 ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = 64
+# Torch counts the products of its kernels for attention on a GPU only; of shapes, and of what else they are given.
+ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+UNCOUNTED = {ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3])}
 # Run in a process of its own: after each line, the processor time of its thread and the resident memory.
 START = """
 import time
@@ -243,7 +246,7 @@ def least(work: Callable[[], object], runs: int) -> float:
 def counted(work: Callable[[], object], *, inference: bool = True) -> float:
     """Floating-point operations of its products, those of an embedding bag left out. inference: False for what
     switches that on by itself."""
-    with FlopCounterMode(display=False) as found, torch.inference_mode(inference):
+    with FlopCounterMode(display=False, custom_mapping=UNCOUNTED) as found, torch.inference_mode(inference):
         work()
     return found.get_total_flops()
 

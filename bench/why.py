@@ -22,6 +22,7 @@ from model.analysis.why.case import Case
 from model.analysis.why.experiments import cutting, heads, patching, smallest
 from model.analysis.why.experiments.patching import Direction, StreamGrid
 from model.analysis.why.methods import attention, flow, gradients, occlusion
+from model.analysis.why.passes.ablations import all_heads
 from model.analysis.why.split import parts
 from model.config import ModelConfig
 from model.decode.greedy import greedy
@@ -138,7 +139,7 @@ def inputs(model: Transformer) -> tuple[Case, smallest.Whole]:
 def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list[Work]:
     """What the page asks for. Each run starts from the ids: nothing is kept from the last one."""
     layers, silence = case.model.config.num_decoder_layers, heads.silence()
-    chosen = heads.all_heads(case)[:measured_heads]
+    chosen = all_heads(case)[:measured_heads]
     at_source = sum(kind is AttentionKind.ENCODER_SELF for kind, _, _ in chosen)
     other = patching.corrupted(case, [*case.source_ids[0].tolist()[:-1], 11])
     grid = StreamGrid(Side.DECODER)

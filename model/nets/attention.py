@@ -89,6 +89,15 @@ def scaled_dot_product(
     return used @ values, weights
 
 
+def by_kernel(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *, scaled: bool = True
+) -> Tensor:
+    """The output of scaled_dot_product() alone, to about the last bit: torch's kernel makes neither weights nor copies
+    of its inputs, which on the CPU takes a twentieth off a pass. Not for gradients: what integrated
+    gradients weigh a stretch's middle by makes a hundredfold of its rounding."""
+    return F.scaled_dot_product_attention(queries, keys, values, mask, scale=None if scaled else 1.0)
+
+
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_O, all heads at once (section 3.2.2).
 
@@ -156,31 +165,37 @@ class MultiHeadAttention(nn.Module):
         edit: AttentionEdit | None = None,
         first_query: int = 0,
         at: AtPart | None = None,
-    ) -> tuple[Tensor, Tensor]:
+        exact: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
         """Attend with projected heads, join them and apply W_O.
 
         queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head]; mask and bias as in
         scaled_dot_product. first_query: the position of the first query row, for an edit that names positions.
-        at: what happens at scores, pattern, z.
-        Returns the output [batch, query, d_model] and the weights [batch, heads, query, key].
-        Eight parameters: those of scaled_dot_product, and where an edit finds its rows.
+        at: what happens at scores, pattern, z. exact False: it may round in another way, without weights.
+        Returns the output [batch, query, d_model] and the weights [batch, heads, query, key], or None in their place.
+        Nine parameters: those of scaled_dot_product, where an edit finds its rows, and whether they must be exact.
         """
         keep = None
         if edit is not None and (edit.plain.cut or edit.plain.zeroed):
             shape = (self.num_heads, queries.shape[2], keys.shape[2])
             mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
             keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
-        context, weights = scaled_dot_product(
-            queries,
-            keys,
-            values,
-            mask,
-            bias=bias,
-            dropout=self.dropout if self.training else 0.0,
-            keep=keep,
-            scaled=self.scaled,
-            at=at,
-        )
+        dropout = self.dropout if self.training else 0.0
+        plain = keep is None and bias is None and at is None and not dropout
+        if plain and not exact and queries.device.type == "cpu" and not torch.is_grad_enabled():
+            context, weights = by_kernel(queries, keys, values, mask, scaled=self.scaled), None
+        else:
+            context, weights = scaled_dot_product(
+                queries,
+                keys,
+                values,
+                mask,
+                bias=bias,
+                dropout=dropout,
+                keep=keep,
+                scaled=self.scaled,
+                at=at,
+            )
         if edit is not None:
             context = edit.heard(context, first_query)
         if at is not None:

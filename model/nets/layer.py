@@ -149,12 +149,15 @@ class Layer(nn.Module):
         cache: LayerCache | None = None,
         first_query: int = 0,
         record: bool = False,
+        last: int | None = None,
     ) -> tuple[Tensor, LayerRecord | None]:
         """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them. bias:
-        what relative positions add to the scores of self-attention, [1, heads, new, key].
+        what relative positions add to the scores of self-attention, [1, heads, new, key]. last: of the new rows so many
+        are asked for, and the others only read, of a pass that may round otherwise than a recorded one; None: all.
 
-        Eight parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
+        Nine parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
         """
+        assert last is None or not record
         passed: list[SubLayerRecord] = []
         at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
 
@@ -175,15 +178,22 @@ class Layer(nn.Module):
             x = at(AFTER[None], x)
         around_self, *around_cross, around_feed_forward = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
-        queries, keys, values = self.self_attention.project(around_self.enter(x))
+        entered, first_key = around_self.enter(x), first_query
+        if last in (None, x.shape[1]) or at is not None:  # what happens at named places is told of all rows
+            queries, keys, values = self.self_attention.project(entered)
+        else:
+            first_query, x = first_query + x.shape[1] - last, x[:, -last:]
+            queries = self.self_attention.project_queries(entered[:, -last:])
+            keys, values = self.self_attention.project_keys_values(entered)
+            mask, bias = (None if each is None else each[..., -last:, :] for each in (mask, bias))
         part = part_of(SubLayerName.SELF_ATTENTION)
         if part is not None:
             queries, keys, values = part("q", queries), part("k", keys), part("v", values)
             bias = None if bias is None else part("bias", bias)
         if cache is not None:
-            keys, values = cache.extend(first_query, keys, values)
+            keys, values = cache.extend(first_key, keys, values)
         output, weights = self.self_attention(
-            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part
+            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part, exact=last is None
         )
         x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
         scaled, plain = self.self_attention.scaled, edit.plain if edit else LayerEdit()
@@ -198,7 +208,7 @@ class Layer(nn.Module):
             if part is not None:  # of the source's, which other passes share
                 queries, keys, values = part("q", queries), part("k", keys), part("v", values)
             output, weights = self.cross_attention(
-                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part
+                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part, exact=last is None
             )
             x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
             plain = edit.plain if edit else LayerEdit()
@@ -206,6 +216,7 @@ class Layer(nn.Module):
 
         output, active = self.feed_forward(around_feed_forward.enter(x), part_of(SubLayerName.FEED_FORWARD))
         x = leave(around_feed_forward, SubLayerName.FEED_FORWARD, x, output)
+        x = x if last is None else x[:, -last:]
         return x, LayerRecord(self_record, cross_record, tuple(passed), active) if record else None
 
 

@@ -62,15 +62,20 @@ class Stack(nn.Module):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
         start: int = 0,
+        stop: int | None = None,
+        last: int | None = None,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """x [batch, new, d_model], which enters layer `start` -> the same shape, normed; one record a layer if record.
+        stop: the layer that is not entered any more, where what would enter it is wanted. last: so many of the new rows
+        are wanted, [batch, last, d_model], be it all of them, and need not be a recorded pass's to the last bit. The
+        last layer computes no others.
 
-        Seven parameters: those of a layer, and the first of them.
+        Nine parameters: those of a layer, and the first and last of layers and rows.
         """
         records = []
         first_query = 0 if cache is None else cache.length
-        biases = self.biases(first_query, x.shape[1], interventions)
-        for layer in self.layers[start:]:
+        biases, new = self.biases(first_query, x.shape[1], interventions), x.shape[1]
+        for layer in self.layers[start:stop]:
             x, layer_record = layer(
                 x,
                 mask,
@@ -80,12 +85,15 @@ class Stack(nn.Module):
                 first_query=first_query,
                 record=record,
                 cache=None if cache is None else cache.layers[layer.index],
+                last=last if last is None or layer.index + 1 == len(self.layers) else x.shape[1],
             )
             if record:
                 records.append(layer_record)
+        if stop is not None and stop < len(self.layers):
+            return x, tuple(records)
         if cache is not None:
-            cache.length += x.shape[1]
-        at = visit(interventions, self.side.value, first_query, self.config)
+            cache.length += new
+        at = visit(interventions, self.side.value, first_query + new - x.shape[1], self.config)
         return self.norm(x) if at is None else at("final", self.norm(x)), tuple(records)
 
 

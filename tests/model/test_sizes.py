@@ -19,6 +19,7 @@ from model.analysis.why.case import open_case
 from model.analysis.why.experiments import heads as experiment
 from model.analysis.why.experiments import smallest
 from model.analysis.why.metric import direction
+from model.analysis.why.passes.ablations import all_heads
 from model.analysis.why.registry import METHODS
 from model.checkpoint import Checkpoint
 from model.checks.verify import verify
@@ -197,7 +198,7 @@ def test_nor_for_many_answers_to_why(wide):
     ids = [30 + i for i in range(55)]
     trace = wide.trace(SENTENCES[0], target=ids)
     case = open_case(wide, trace, Question(54, ids[54], trace.target_tokens[54]))
-    heads = experiment.all_heads(case)
+    heads = all_heads(case)
     found = smallest.whole(case, wide, trace)
     voices = experiment.silence()
     with Largest() as largest:

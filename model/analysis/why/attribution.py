@@ -15,6 +15,7 @@ import numpy as np
 
 from model.analysis.why.case import Baseline, Case, open_case
 from model.analysis.why.means_cache import stored_means
+from model.analysis.why.method import Method
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
 from model.decode.runs import batched
@@ -23,7 +24,7 @@ from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Against
 from model.trace.why.ranks import spearman
-from model.trace.why.rows import Why, slug_of
+from model.trace.why.rows import Row, Why, slug_of
 from model.translator import Translator
 
 One = TypeVar("One")
@@ -123,8 +124,7 @@ def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
     """The rows of these methods for a case, and how well each agrees with occlusion under the other replacement where
     that is among them."""
     names = tuple(dict.fromkeys(methods))
-    case.metric()  # once, before several methods ask for the recorded pass
-    rows = dict(zip(names, side_by_side(lambda name: METHODS[name](case), names)))
+    rows = answers(case, [METHODS[name] for name in names])
     ordinary = ~case.columns.special
 
     def agreement(name: str) -> float | None:
@@ -134,6 +134,14 @@ def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
     return Why(
         case.question, case.columns, case.metric(), tuple(rows.values()), {name: agreement(name) for name in rows}
     )
+
+
+def answers(case: Case, methods: Sequence[Method]) -> dict[str, Row]:
+    """The rows of these methods, by name. The quick ones run beside one another; of a slow one the many passes do."""
+    case.metric()  # once, before several methods ask for the recorded pass
+    quick = [method for method in methods if not method.slow]
+    rows = dict(zip(quick, side_by_side(lambda method: method(case), quick)))
+    return {method.slug: method(case) if method.slow else rows[method] for method in methods}
 
 
 def agree(values: np.ndarray, occlusion: np.ndarray, ordinary: np.ndarray) -> float | None:

@@ -12,7 +12,9 @@ from torch import Tensor
 from model.analysis.again import check_again
 from model.analysis.why.means_cache import stored_means
 from model.analysis.why.metric import measure
+from model.analysis.why.passes.change import Change
 from model.analysis.why.pinned import ask
+from model.nets.cache import KeyValueCache
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.networks import check_transformer
@@ -35,43 +37,6 @@ CPU_TOKENS = (
     1024  # the same on the CPU, whose caches hold what a layer makes of these: products are up to 1.5 times faster
 )
 APART = 512  # so many are worth a thread of their own
-
-
-@dataclass(frozen=True, eq=False)
-class Change:
-    """A batch of counterfactuals, each bool [batch, positions], of the source and of the prefix.
-
-    masked    never read, by no head of no layer; the row's own position is, and so reaches itself
-    replaced  its embedding is the mean embedding's, its position kept
-    """
-
-    masked_source: np.ndarray
-    masked_prefix: np.ndarray
-    replaced_source: np.ndarray
-    replaced_prefix: np.ndarray
-
-    @property
-    def parts(self) -> tuple[np.ndarray, ...]:
-        return self.masked_source, self.masked_prefix, self.replaced_source, self.replaced_prefix
-
-    def __len__(self) -> int:
-        return len(self.masked_source)
-
-    def __getitem__(self, rows: np.ndarray | slice) -> Change:
-        return Change(*(part[rows] for part in self.parts))
-
-
-def masked(source: np.ndarray, prefix: np.ndarray) -> Change:
-    """These positions, bool [batch, source] and [batch, step + 1], are read by nobody. What the row itself reads (the
-    last of the prefix) reaches it through the residual stream whatever is masked: it is replaced by the mean."""
-    itself = np.zeros_like(prefix)
-    itself[:, -1] = prefix[:, -1]
-    return Change(source, prefix & ~itself, np.zeros_like(source), itself)
-
-
-def replaced(source: np.ndarray, prefix: np.ndarray) -> Change:
-    """These positions, bool [batch, source] and [batch, step + 1], hold the mean embedding."""
-    return Change(np.zeros_like(source), np.zeros_like(prefix), source, prefix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,24 +120,40 @@ class Case:
         changes = self.interventions if changes is None else changes
         mask = None if keys is None else keys[:, None, None, :]
         placed = self.model.place(rows, changes)
-        memory, _ = self.model.encoder(placed, mask, interventions=changes)
+        memory, _ = self.model.encoder(placed, mask, interventions=changes, last=rows.shape[1])
         return SourceMemory(memory, mask)
 
     def decode(
-        self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None, changes: Changes | None = None
+        self,
+        rows: Tensor,
+        source: SourceMemory,
+        keys: Tensor | None = None,
+        changes: Changes | None = None,
+        *,
+        first: int = 0,
     ) -> Tensor:
         """The decoder's output [batch, d_model] at the question's row, from rows [batch, step + 1, d_model] in place of
         token embeddings. keys: bool [batch, step + 1], what later rows may read; each row reads itself.
-        changes: as in encode()."""
+        changes: as in encode(). first: the rows before it are those of the plain pass, and not computed again."""
         changes = self.interventions if changes is None else changes
         length = rows.shape[1]
-        mask = causal_mask(length, device=rows.device)
+        mask = causal_mask(length, first_query=first, device=rows.device)
         if keys is not None:
-            itself = torch.eye(length, dtype=torch.bool, device=rows.device)
+            itself = torch.eye(length, dtype=torch.bool, device=rows.device)[first:]
             mask = mask & (keys[:, None, None, :] | itself)
-        placed = self.model.place(rows, changes, decoder=True)
-        hidden, _ = self.model.decoder(placed, mask, source, interventions=changes)
-        return hidden[:, -1]
+        placed = self.model.place(rows[:, first:], changes, first=first, decoder=True)
+        cache = self._plain_rows(first, len(rows)) if first else None
+        hidden, _ = self.model.decoder(placed, mask, source, interventions=changes, cache=cache, last=1)
+        return hidden[:, 0]
+
+    def _plain_rows(self, count: int, batch: int) -> KeyValueCache:
+        """What rows after the first `count` read of these in the plain pass, for each row of a batch."""
+        cache = self.model.new_cache()
+        for kept, record in zip(cache.layers, self.output.decoder_records):
+            read = record.self_attention
+            kept.keys, kept.values = (each.expand(batch, -1, -1, -1).clone() for each in (read.keys, read.values))
+        cache.length = count
+        return cache
 
     def measure(self, hidden: Tensor) -> Tensor:
         """The metric [batch] of the decoder's output at the question's row [batch, d_model]."""
@@ -184,29 +165,35 @@ class Case:
         alone share the plain pass's memory."""
         assert not change.masked_source.all(-1).any(), "a source of which nothing may be read"
         hidden = self.output.hidden.new_empty(len(change), self.output.hidden.shape[-1])
-        at_source = (change.masked_source | change.replaced_source).any(-1)
-        kinds = np.flatnonzero(at_source), np.flatnonzero(~at_source)
+        at_source = change.at_source
+        # In one batch those with the same source, which is then encoded once, or whose prefix begins to differ late.
+        order = np.lexsort((change.first_rows, change.sources()[1], ~at_source))
+        kinds = np.split(order, [at_source.sum()])
         parts = [rows[part] for rows in kinds for part in self.chunks(len(rows))]
         for rows, found in zip(parts, side_by_side(lambda rows: self._run(change[rows]), parts)):
             hidden[torch.from_numpy(rows)] = found
         return hidden
 
     def _run(self, change: Change) -> Tensor:
+        sources, which = change.sources()
         masked_source, masked_prefix, replaced_source, replaced_prefix = (
             torch.from_numpy(part).to(self.source_ids.device) for part in change.parts
         )
         mean_source, mean_target, _ = self.mean_rows
-        if masked_source.any() or replaced_source.any():
+        if at_source := change.at_source.any():
+            some = torch.from_numpy(sources).to(self.source_ids.device)
             memory = self.encode(
-                torch.where(replaced_source[..., None], mean_source, self.source_rows),
-                ~masked_source if masked_source.any() else None,
+                torch.where(replaced_source[some, :, None], mean_source, self.source_rows),
+                ~masked_source[some] if masked_source.any() else None,
             )
+            memory = chosen(self.model, memory, torch.from_numpy(which).to(some))
         else:
             memory = self.shared_memory(len(change))
         return self.decode(
             torch.where(replaced_prefix[..., None], mean_target, self.target_rows),
             memory,
             ~masked_prefix if masked_prefix.any() else None,
+            first=0 if at_source else int(change.first_rows.min()),
         )
 
     def effects(self, change: Change) -> np.ndarray:
@@ -224,7 +211,7 @@ class Case:
 
     def chunks(self, count: int) -> list[slice]:
         """Slices of `count` counterfactuals that fit into one batch each; on the CPU of one size, and two where one
-        would do but has work for two threads."""
+        would do but has work for two threads. Which cores are free changes none: rounding depends on a batch's size."""
         tokens = self.source_ids.shape[1] + self.decoder_ids.shape[1]
         if self.source_ids.device.type != "cpu":
             size = max(1, CHUNK_TOKENS // tokens)
@@ -232,6 +219,16 @@ class Case:
             fewest = max(-(-count // max(1, min(CPU_TOKENS, CHUNK_TOKENS) // tokens)), 1 + (count * tokens > APART))
             size = max(1, -(-count // fewest))
         return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def chosen(model: Transformer, memory: SourceMemory, rows: Tensor) -> SourceMemory:
+    """The sources of these rows [batch]. The keys and values of each are projected once, whatever number has it."""
+    if len(memory.memory) == 1:
+        return expanded(model, memory, len(rows))
+    if len(memory.memory) < len(rows):
+        for layer in model.decoder.layers:
+            memory.keys_values(layer)
+    return memory.select(rows)
 
 
 def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemory:

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.analysis.why.attribution import agree
-from model.analysis.why.case import Case, Change, masked, open_case, replaced
+from model.analysis.why.attribution import agree, answers
+from model.analysis.why.case import Case, open_case
 from model.analysis.why.method import Method
 from model.analysis.why.methods import occlusion
+from model.analysis.why.passes.change import Change, masked, replaced
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
 from model.files import read_json
@@ -114,7 +115,7 @@ def trials(case: Case, by: Method, *, seed: int = 0) -> Iterator[list[Trial]]:
         return method.slow, method.evidence is not Evidence.MEASURED
 
     for _, some in groupby(sorted((one for one in METHODS.values() if one is not by), key=group), key=group):
-        orders = {method.slug: order_of(method(case).values, ordinary) for method in some}
+        orders = {name: order_of(row.values, ordinary) for name, row in answers(case, list(some)).items()}
         tried = all_curves(case, [(order, how) for order in (*chance, *orders.values())], counts=counts)
         lines = [
             (whole - np.concatenate(([0.0], without)), whole - np.concatenate((without[-1:], alone)))
@@ -135,7 +136,7 @@ def order_of(values: np.ndarray, ordinary: np.ndarray) -> list[int]:
 def judge(case: Case, *, seed: int) -> tuple[dict[str, np.ndarray], dict[str, Curves]]:
     """Every method's values for a case, and its curves less those of random orders of the same words."""
     ordinary = ~case.columns.special
-    values = {name: method(case).values for name, method in METHODS.items()}
+    values = {name: row.values for name, row in answers(case, list(METHODS.values())).items()}
     words, random = np.flatnonzero(ordinary), np.random.default_rng(seed)
     orders = [(order_of(mine, ordinary), deletion(name)) for name, mine in values.items()]
     shuffled = [random.permutation(words) for _ in range(RANDOM_ORDERS)]

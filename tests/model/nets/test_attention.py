@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from model.nets.attention import MultiHeadAttention, attention_weights, edges_mask, scaled_dot_product
+from model.nets.attention import MultiHeadAttention, attention_weights, by_kernel, edges_mask, scaled_dot_product
 from model.nets.cache import KeyValueCache
 from model.nets.masks import causal_mask, padding_mask
 from model.nets.sweep import AttentionEdit
@@ -72,6 +72,21 @@ def test_a_loop_over_heads_equals_the_vectorised_attention(ours):
         torch.testing.assert_close(weights[:, head], head_weights, atol=1e-5, rtol=0)
         expected = expected + head_weights @ value @ ours.output.weight[:, rows].T
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("masked", ["nothing", "padding", "causal"])
+def test_the_kernel_says_the_same_and_has_the_same_slopes(masked, scaled):
+    mask = {"nothing": None, "padding": (torch.arange(KEYS) < 4).view(1, 1, 1, KEYS), "causal": causal_mask(KEYS)}[
+        masked
+    ]
+    given = [x.requires_grad_() for x in random_heads(KEYS, KEYS, KEYS)]
+    plain, _ = scaled_dot_product(*given, mask, scaled=scaled)
+    kernel = by_kernel(*given, mask, scaled=scaled)
+    torch.testing.assert_close(kernel, plain, atol=1e-5, rtol=0)
+    along = torch.randn(plain.shape)
+    slopes = [torch.autograd.grad((found * along).sum(), given) for found in (kernel, plain)]
+    torch.testing.assert_close(*slopes, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("masked", ["nothing", "padding", "causal", "both"])

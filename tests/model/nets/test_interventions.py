@@ -60,6 +60,30 @@ def test_cached_equals_full(tiny_model, name):
                 )
 
 
+@pytest.mark.parametrize("name", EVERY_KIND)
+@pytest.mark.parametrize("code", ["interleaved", "relative"])
+def test_the_last_rows_alone_and_layers_one_by_one_equal_the_whole(tokenizer, name, code):
+    tiny_model = build_tiny_model(tokenizer, position_code=code)
+    if code == "relative" and ("position" in name or name == "everything"):
+        pytest.skip("there is nothing to shift")
+    changes, decoder = EVERY_KIND[name], tiny_model.decoder
+    memory = tiny_model.encode(SOURCE, interventions=changes)
+    rows, mask = tiny_model.embed(TARGET, changes, decoder=True), tiny_model.target_mask(TARGET)
+    whole, _ = decoder(rows, mask, memory, interventions=changes)
+    for last in (1, 3):
+        found, _ = decoder(rows, mask, memory, interventions=changes, last=last)
+        torch.testing.assert_close(found, whole[:, -last:], atol=1e-5, rtol=0)
+    cache = tiny_model.new_cache()
+    decoder(rows[:, :2], mask[..., :2, :2], memory, interventions=changes, cache=cache)
+    found, _ = decoder(rows[:, 2:], mask[..., 2:, :], memory, interventions=changes, cache=cache, last=2)
+    torch.testing.assert_close(found, whole[:, -2:], atol=1e-5, rtol=0)
+    assert cache.length == TARGET.shape[1]
+    stream = rows
+    for layer in range(len(decoder.layers)):
+        stream, _ = decoder(stream, mask, memory, interventions=changes, start=layer, stop=layer + 1)
+    assert torch.equal(stream, whole)
+
+
 @pytest.mark.parametrize("name", [name for name in EVERY_KIND if name != "nothing"])
 def test_each_kind_changes_the_output(tiny_model, name):
     plain, changed = tiny_model(SOURCE, TARGET), tiny_model(SOURCE, TARGET, interventions=EVERY_KIND[name])

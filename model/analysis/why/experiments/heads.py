@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model.analysis.why.case import Case
+from model.analysis.why.passes.ablations import Ablations, Instead, all_heads
 from model.nets.blocks import most_probable
 from model.nets.sweep import Sweep
 from model.serve.cores import side_by_side
@@ -23,8 +24,6 @@ from model.trace.why.heads import Head, HeadEffects, Replacement
 from model.translator import Translator
 
 AT_ONCE = 48  # heads between two reports
-
-Instead = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]: what is heard of a closed gate
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,43 +84,13 @@ def _length(case: Case, kind: AttentionKind) -> int:
     return ids.shape[1]
 
 
-def all_heads(case: Case) -> list[Head]:
-    """Every head of the model."""
-    return [
-        (kind, layer, head)
-        for kind, layers in case.model.num_layers.items()
-        for layer in range(layers)
-        for head in range(case.model.num_heads[kind])
-    ]
-
-
-def closed(case: Case, sets: Sequence[Sequence[Head]]) -> dict[AttentionKind, Tensor]:
-    """Gates by kind [batch, layers, heads] of a batch whose row i has the heads of sets[i] off."""
-    gates = {
-        kind: case.source_rows.new_ones(len(sets), layers, case.model.num_heads[kind])
-        for kind, layers in case.model.num_layers.items()
-    }
-    for kind, gate in gates.items():
-        off = [(row, layer, head) for row, heads in enumerate(sets) for k, layer, head in heads if k == kind]
-        if off:
-            gate[tuple(torch.tensor(off).T)] = 0.0
-    return gates
-
-
 @torch.inference_mode()
 def without(case: Case, sets: Sequence[Sequence[Head]], instead: Instead) -> Tensor:
     """The decoder's output [batch, d_model] at the question's row, row i without the heads of sets[i]."""
-    hidden = case.output.hidden.new_empty(len(sets), case.output.hidden.shape[-1])
-    at_source = np.array([any(kind is AttentionKind.ENCODER_SELF for kind, _, _ in heads) for heads in sets], bool)
-    kinds = (np.flatnonzero(at_source), True), (np.flatnonzero(~at_source), False)
-    parts = [(rows[part], encode) for rows, encode in kinds for part in case.chunks(len(rows))]
-
-    def some(part: tuple[np.ndarray, bool]) -> Tensor:
-        rows, encode = part
-        return gated(case, closed(case, [sets[row] for row in rows]), instead, encode=encode)
-
-    for (rows, _), found in zip(parts, side_by_side(some, parts)):
-        hidden[torch.from_numpy(rows)] = found
+    ablations = Ablations(case, instead, last=1)
+    hidden, parts = case.source_rows.new_empty(len(sets), case.model.config.d_model), ablations.dealt(sets)
+    for rows, found in zip(parts, side_by_side(lambda rows: ablations.without([sets[row] for row in rows]), parts)):
+        hidden[rows] = found[:, 0]
     return hidden
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case, Change
+from model.analysis.why.case import Case
 from model.analysis.why.metric import candidates
+from model.analysis.why.passes.change import Change
 from model.nets.blocks import exact
 from model.trace.why.removal import Removal
 

@@ -7,22 +7,21 @@ of all; another order may end elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from model.analysis.why.case import Case, expanded
-from model.analysis.why.experiments.heads import Instead, all_heads, closed
+from model.analysis.why.case import Case
+from model.analysis.why.passes.ablations import Ablations, Instead, all_heads, closed
 from model.decode.greedy import greedy
 from model.nets.blocks import blocks, log_probabilities
-from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
 from model.serve.cores import side_by_side
-from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, SmallestSet
@@ -40,7 +39,7 @@ class Whole:
     were given to the decoder, and are not asked about; end_id: what ends a translation."""
 
     case: Case
-    target_ids: torch.Tensor
+    target_ids: Tensor
     forced: int
     end_id: int
 
@@ -48,36 +47,53 @@ class Whole:
     def margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
         """Row i without the heads of sets[i]: by how much each token that was written leads over every other one, in
         nats, float64 [batch, target]."""
-        parts = self.case.chunks(len(sets))
-        return np.concatenate(side_by_side(lambda part: self._margins(sets[part], instead), parts))
+        return self._of_each(sets, instead, self._leads)
 
     def least_leads(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
         """The least of margins() over the rows, float64 [batch]; of a set without which a row writes something else it
         may be any number that is not positive: there what the whole vocabulary says is not asked for."""
-        parts = self.case.chunks(len(sets))
-        return np.concatenate(side_by_side(lambda part: self._least(sets[part], instead), parts))
+        return self._of_each(sets, instead, self._least)
 
-    @torch.inference_mode()
-    def _least(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
-        hidden = self._without(sets, instead)[:, self.forced :]
+    def _of_each(
+        self, sets: Sequence[Sequence[Head]], instead: Instead, said: Callable[[Tensor], np.ndarray]
+    ) -> np.ndarray:
+        """What is said of the decoder's output without each set, [batch, target, d_model] at rows that were not forced:
+        float64 [batch, ..]."""
+        if (ablations := self._ablations.get(id(instead))) is None:
+            ablations = self._ablations[id(instead)] = Ablations(self.case, instead)
+
+        def some(rows: list[int]) -> np.ndarray:
+            with torch.inference_mode():
+                return said(ablations.without([sets[row] for row in rows])[:, self.forced :])
+
+        parts = ablations.dealt(sets)
+        return np.concatenate(side_by_side(some, parts))[np.argsort(np.concatenate(parts))]
+
+    @cached_property
+    def _ablations(self) -> dict[int, Ablations]:
+        """By the identity of what is heard instead, which they keep: orders of one search begin alike."""
+        return {}
+
+    def _least(self, hidden: Tensor) -> np.ndarray:
         if not hidden.shape[1]:
-            return np.full(len(sets), np.inf)
+            return np.full(len(hidden), np.inf)
         matrix, offsets = self._rivals
-        logits = (hidden * self.case.model.output_scale)[:, :, None] @ matrix.mT  # [batch, target, 1, rivals + 1]
-        logits = logits[:, :, 0] if offsets is None else logits[:, :, 0] + offsets
-        found = (logits[..., :1] - logits[..., 1:]).amin((1, 2)).cpu().double().numpy()
+        # Batched by target, where all rows of a batch meet the same matrix: by batch, each would need a copy of all.
+        logits = (hidden * self.case.model.output_scale).transpose(0, 1) @ matrix.mT  # [target, batch, 1 + RIVALS]
+        logits = logits if offsets is None else logits + offsets[:, None]
+        found = (logits[..., :1] - logits[..., 1:]).amin((0, 2)).cpu().double().numpy()
         open_yet = np.flatnonzero(found > SURELY)
         if len(open_yet):
             found[open_yet] = self._leads(hidden[torch.from_numpy(open_yet).to(hidden.device)]).min(-1)
         return found
 
     @cached_property
-    def _rivals(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _rivals(self) -> tuple[Tensor, Tensor | None]:
         """Rows of the output matrix [target, 1 + RIVALS, d_model], and their biases: of the token that each row wrote,
         and of the most probable others."""
         model, config = self.case.model, self.case.model.config
         with torch.inference_mode():
-            hidden = self._without([[]], {})[0, self.forced :]
+            hidden = Ablations(self.case, {}).without([[]])[0, self.forced :]
             written, ids = self.target_ids[self.forced :, None], []
             for some in blocks(len(hidden), config.num_target_tokens):
                 logits = model.project(hidden[some]).scatter_(-1, written[some], float("-inf"))
@@ -86,10 +102,7 @@ class Whole:
             ids = torch.cat([written, torch.cat(ids)], dim=1)
             return model.output_matrix[ids], None if model.output_bias is None else model.output_bias[ids]
 
-    def _margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
-        return self._leads(self._without(sets, instead)[:, self.forced :])
-
-    def _leads(self, hidden: torch.Tensor) -> np.ndarray:
+    def _leads(self, hidden: Tensor) -> np.ndarray:
         """margins() of the decoder's output [batch, target, d_model] at rows that were not forced."""
         config = self.case.model.config
         rows, written = hidden.flatten(0, 1), self.target_ids[self.forced :].repeat(len(hidden))[:, None]
@@ -104,52 +117,31 @@ class Whole:
 
     def slopes(self, instead: Instead) -> np.ndarray:
         """By how much the translation's log-probability would fall without each head, if it were linear in their
-        gates: float64 [heads], in the order of all_heads(); one gradient (Michel et al. 2019, section 4.1)."""
-        case = self.case
+        gates: float64 [heads], in the order of all_heads(); one gradient (Michel et al. 2019, section 4.1), which all
+        orders of a search share."""
+        if id(instead) not in self._slopes:
+            self._slopes[id(instead)] = instead, self._slopes_of(instead)
+        return self._slopes[id(instead)][1]
+
+    @cached_property
+    def _slopes(self) -> dict[int, tuple[Instead, np.ndarray]]:
+        return {}
+
+    def _slopes_of(self, instead: Instead) -> np.ndarray:
+        case, model = self.case, self.case.model
         with torch.inference_mode(False), torch.enable_grad():
             gates = {
-                kind: case.source_rows.new_ones(1, layers, case.model.num_heads[kind]).requires_grad_()
-                for kind, layers in case.model.num_layers.items()
+                kind: case.source_rows.new_ones(1, layers, model.num_heads[kind]).requires_grad_()
+                for kind, layers in model.num_layers.items()
             }
             sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
             memory = case.encode(case.source_rows, changes=sweep)
-            chosen = log_probabilities(
-                case.model.project,
-                self._decoded(memory, sweep, 1)[0],
-                self.target_ids,
-                case.model.config.num_target_tokens,
-            )
+            rows, length = model.place(case.target_rows, sweep, decoder=True), case.target_rows.shape[1]
+            mask = causal_mask(length, device=rows.device)
+            hidden, _ = model.decoder(rows, mask, memory, interventions=sweep, last=length)
+            chosen = log_probabilities(model.project, hidden[0], self.target_ids, model.config.num_target_tokens)
             found = torch.autograd.grad(chosen.sum(), list(gates.values()))
         return torch.cat([gradient.flatten() for gradient in found]).cpu().double().numpy()
-
-    def _without(self, sets: Sequence[Sequence[Head]], instead: Instead) -> torch.Tensor:
-        """The decoder's output without each set of heads, [batch, target, d_model]."""
-        case = self.case
-        gates = closed(case, sets)
-        sweep = Sweep(case.interventions, gates, {kind: instead[kind] for kind in gates if kind in instead})
-        return self._decoded(self._memory(sets, sweep), sweep, len(sets))
-
-    def _decoded(self, memory: SourceMemory, sweep: Sweep, batch: int) -> torch.Tensor:
-        """The decoder's output at every row, [batch, target, d_model]."""
-        model = self.case.model
-        rows = model.place(self.case.target_rows.expand(batch, -1, -1), sweep, decoder=True)
-        mask = causal_mask(rows.shape[1], device=rows.device)
-        return model.decoder(rows, mask, memory, interventions=sweep)[0]
-
-    def _memory(self, sets: Sequence[Sequence[Head]], sweep: Sweep) -> SourceMemory:
-        """Each row's encoded source. Rows without the same heads of the encoder share one run of it."""
-        case = self.case
-        parts = [frozenset(head for head in heads if head[0] is AttentionKind.ENCODER_SELF) for heads in sets]
-        different = list(dict.fromkeys(parts))
-        if different == [frozenset()]:
-            return case.shared_memory(len(sets))
-        firsts = torch.tensor([parts.index(part) for part in different], device=case.source_ids.device)
-        memory = case.encode(case.source_rows.expand(len(different), -1, -1), changes=sweep.select(firsts))
-        if len(different) == 1:
-            return expanded(case.model, memory, len(sets))
-        for layer in case.model.decoder.layers:
-            memory.keys_values(layer)  # once for each run, not for each row
-        return memory.select(torch.tensor([different.index(part) for part in parts], device=firsts.device))
 
 
 def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:

@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from model.analysis.why.case import Case, masked, replaced
+from model.analysis.why.case import Case
 from model.analysis.why.method import Answer, Method
 from model.analysis.why.metric import candidates, measure
+from model.analysis.why.passes.change import masked, replaced
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.losses import Losses

@@ -10,8 +10,8 @@ import torch
 
 from model.analysis.why.case import Case
 from model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from model.analysis.why.experiments.heads import all_heads, closed
 from model.analysis.why.methods.gradients import integrated_gradients
+from model.analysis.why.passes.ablations import all_heads, closed
 from model.analysis.why.split import parts
 from model.nets.sweep import Sweep
 from model.trace.flow import decoder_flow, encoder_flow

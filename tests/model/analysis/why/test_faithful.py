@@ -16,9 +16,10 @@ import torch
 from scipy import stats
 
 from model.analysis.why import faithful
-from model.analysis.why.case import masked, open_case, replaced
+from model.analysis.why.case import open_case
 from model.analysis.why.faithful import FILE
 from model.analysis.why.methods import occlusion
+from model.analysis.why.passes.change import masked, replaced
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS
 from model.faithfulness import HEADING, main, section

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -11,8 +12,13 @@ import torch
 
 from model.analysis.why.case import Case, open_case
 from model.analysis.why.experiments import heads, smallest
+from model.analysis.why.passes import ablations
+from model.analysis.why.passes.ablations import Ablations, all_heads, closed
 from model.analysis.why.pinned import ask
-from model.trace.interventions import Interventions
+from model.nets.layer import Layer
+from model.nets.sweep import Sweep
+from model.trace.edits import Scale
+from model.trace.interventions import Interventions, Positions
 from model.trace.kinds import AttentionKind
 from model.trace.why.columns import Columns
 from model.trace.why.evidence import Evidence
@@ -23,6 +29,9 @@ from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
+SHIFTED = Interventions(
+    heads_off=frozenset({(CROSS, 1, 1)}), target_positions=Positions(shift=2), edits={"decoder.1.cross.k": Scale(0.5)}
+)
 NOWHERE = Columns((), (), (), ())
 SOME = ((ENCODER, 0, 1), (ENCODER, 1, 3), (DECODER, 2, 0), (DECODER, 0, 2), (CROSS, 0, 0), (CROSS, 2, 3))
 
@@ -51,10 +60,40 @@ def metric(model, changes: Interventions) -> float:
 
 
 def test_gates_of_one_change_no_bit(case):
-    gates = heads.closed(case, [()])
+    gates = closed(case, [()])
     with torch.inference_mode():
-        assert torch.equal(heads.gated(case, gates, {}, encode=True), case.output.hidden[:, -1])
-    np.testing.assert_array_equal(heads.ablate(case, heads.silence(), [()])[0], [0.0])
+        plain = case.decode(case.target_rows, case.encode(case.source_rows))
+        assert torch.equal(heads.gated(case, gates, {}, encode=True), plain)
+    np.testing.assert_allclose(heads.ablate(case, heads.silence(), [()])[0], [0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("room", [1 << 23, 3000])
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("changes", [Interventions(), SHIFTED], ids=["plain", "changed"])
+def test_what_sets_of_heads_share_is_run_once_and_each_is_as_if_alone(case, monkeypatch, *, changes, replaced, room):
+    monkeypatch.setattr(ablations, "ROOM", room)
+    random, case = np.random.default_rng(1), replace(case, interventions=changes)
+    every, instead = all_heads(case), heads.mean_voices(case).draws[0] if replaced else {}
+    gone = [every[i] for i in random.permutation(len(every))[:9]]
+    sets = [[], *([*gone[:4], head] for head in every), *(gone[:size] for size in range(10)), gone[:4]]
+
+    def alone(heads: list) -> torch.Tensor:
+        sweep = Sweep(changes, closed(case, [heads]), instead)
+        return case.model(case.source_ids, case.decoder_ids, interventions=sweep).hidden
+
+    rows, forward = [], Layer.forward
+    monkeypatch.setattr(Layer, "forward", lambda self, x, *a, **b: (rows.append(len(x)), forward(self, x, *a, **b))[1])
+    with torch.inference_mode():
+        expected = torch.cat([alone(one) for one in sets])
+        many, last = Ablations(case, instead), Ablations(case, instead, last=1)
+        rows.clear()
+        torch.testing.assert_close(many.without(sets), expected, atol=1e-5, rtol=0)
+        assert sum(rows) < 0.7 * len(sets) * 5  # of 5 layers
+        rows.clear()
+        torch.testing.assert_close(many.without(sets[5:9]), expected[5:9], atol=1e-5, rtol=0)
+        assert (rows == [4]) == (room > 3000)  # but for the last layer all was there
+        torch.testing.assert_close(last.without(sets), expected[:, -1:], atol=1e-5, rtol=0)
+    assert sorted(chain(*many.dealt(sets))) == list(range(len(sets)))
 
 
 def test_silence_is_each_head_switched_off_alone(case):
@@ -86,7 +125,7 @@ def test_flips_are_seen(case):
     found = heads.measured(case, heads.silence())
     with torch.inference_mode():
         plain = int(case.output.logits[0, -1].argmax())
-        for kind, layer, head in heads.all_heads(case):
+        for kind, layer, head in all_heads(case):
             off = Interventions(heads_off=frozenset({(kind, layer, head)}))
             best = int(case.model(case.source_ids, case.decoder_ids, interventions=off).logits[0, -1].argmax())
             assert found.flips[kind][layer, head] == (best != plain)
@@ -101,7 +140,7 @@ def test_the_gates_gradient_is_the_slope_of_the_metric(case, voices):
     assert found.evidence is Evidence.PROXY and found.flips is None
     step = 1e-3
     for kind, layer, head in SOME:
-        gates = heads.closed(exact, [(), ()])
+        gates = closed(exact, [(), ()])
         gates[kind][0, layer, head], gates[kind][1, layer, head] = 1 + step, 1 - step
         with torch.inference_mode():
             up, down = exact.measure(heads.gated(exact, gates, given.draws[0], encode=True)).tolist()
@@ -135,7 +174,7 @@ def test_the_smallest_set_keeps_the_translation_and_none_of_it_can_go(tiny_trans
     trace = tiny_translator.translate("Zwei Kinder bauen.")
     case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
     found = smallest.smallest_set(smallest.whole(case, tiny_translator, trace), {}, seed=seed)
-    every = frozenset(heads.all_heads(case))
+    every = frozenset(all_heads(case))
     assert found.verified and found.kept < every and found.total == 32
 
     def written(kept):
@@ -151,7 +190,7 @@ def test_what_a_few_rivals_rule_out_the_whole_vocabulary_rules_out(tiny_translat
     trace = tiny_translator.translate("Zwei Kinder bauen.")
     case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
     found, random = smallest.whole(case, tiny_translator, trace), np.random.default_rng(0)
-    every = heads.all_heads(case)
+    every = all_heads(case)
     sets = [[head for head in every if random.random() < share] for share in np.linspace(0, 1, 24)]
     exact, quick = found.margins(sets, {}).min(-1), found.least_leads(sets, {})
     stays = exact > 0

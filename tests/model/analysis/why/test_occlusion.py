@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case, masked, replaced
+from model.analysis.why.case import Case
 from model.analysis.why.methods import occlusion
+from model.analysis.why.passes.change import masked, replaced
 from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.why.columns import Columns
@@ -104,6 +105,29 @@ def test_a_batch_is_its_single_runs_in_any_order(case, method):
     backwards = case.effects(change(source[::-1], prefix[::-1]))
     np.testing.assert_allclose(row.values, backwards[::-1], atol=1e-5)
     assert not np.allclose(row.values, 0)
+
+
+@pytest.mark.parametrize("how", [masked, replaced], ids=lambda how: how.__name__)
+def test_what_no_change_reaches_is_shared_and_nothing_is_lost(case, how):
+    """Against passes over all rows, one sentence each."""
+    random = np.random.default_rng(0)
+    source = random.random((24, case.source_ids.shape[1])) < 0.4
+    prefix = random.random((24, case.decoder_ids.shape[1])) < 0.4
+    source[:12], source[12:16], source[:, 0] = False, source[12], False
+    prefix[:3], prefix[3:6, :-1] = False, False
+    change = how(source, prefix)
+    assert change.at_source.sum() <= 12 and len(change.sources()[0]) < 12 and len(set(change.first_rows)) > 2
+    mean_source, mean_target, _ = case.mean_rows
+
+    def plain(row: int) -> torch.Tensor:
+        masked_source, masked_prefix, replaced_source, replaced_prefix = map(torch.from_numpy, change[[row]].parts)
+        memory = case.encode(torch.where(replaced_source[..., None], mean_source, case.source_rows), ~masked_source)
+        rows = torch.where(replaced_prefix[..., None], mean_target, case.target_rows)
+        return case.decode(rows, memory, ~masked_prefix)
+
+    with torch.inference_mode():
+        expected = torch.cat([plain(row) for row in range(len(change))])
+        torch.testing.assert_close(case.run(change), expected, atol=1e-5, rtol=0)
 
 
 def test_chunks_change_nothing(case, monkeypatch):

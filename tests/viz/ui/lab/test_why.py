@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from model.analysis.why.attribution import attribute
-from model.analysis.why.case import masked, open_case
+from model.analysis.why.case import open_case
 from model.analysis.why.experiments.removal import without
 from model.analysis.why.methods import attention, occlusion
+from model.analysis.why.passes.change import masked
 from model.analysis.why.pinned import ask, contrasts, default_step
 from model.analysis.why.registry import METHODS
 from model.trace.kinds import AttentionKind

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from model.analysis.why.attribution import answer
-from model.analysis.why.case import masked, replaced
 from model.analysis.why.experiments.removal import without
 from model.analysis.why.methods import occlusion
+from model.analysis.why.passes.change import masked, replaced
 from model.analysis.why.registry import METHODS, OCCLUSIONS
 from model.trace.why.columns import Columns
 from model.trace.why.removal import Removal

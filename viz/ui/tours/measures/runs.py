@@ -8,9 +8,10 @@ import numpy as np
 
 from model.analysis import ablation
 from model.analysis.survey.own import surveyed
-from model.analysis.why.case import masked
 from model.analysis.why.experiments import cutting, heads, removal
 from model.analysis.why.methods import occlusion
+from model.analysis.why.passes.ablations import all_heads
+from model.analysis.why.passes.change import masked
 from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
@@ -55,7 +56,7 @@ def without_all(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when all cross-attention heads are switched off."""
     if not scene.target:
         return NOTHING
-    return _without(scene, [head for head in heads.all_heads(scene.case) if head[0] is AttentionKind.CROSS])
+    return _without(scene, [head for head in all_heads(scene.case) if head[0] is AttentionKind.CROSS])
 
 
 def _without(scene: StopScene, silenced: list[Head]) -> Measured:
