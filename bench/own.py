@@ -170,7 +170,7 @@ def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurem
                 Measurement(f"{shape}_of_that_steps", parts["steps"], "s"),
                 Measurement(f"{shape}_of_that_number_of_steps", parts["target"], "steps"),
                 Measurement(f"{shape}_of_that_each_step", 1e3 * parts["steps"] / parts["target"], "ms"),
-                Measurement(f"{shape}_of_that_pass_with_maps", parts["maps"], "s"),
+                Measurement(f"{shape}_of_that_maps_and_trace", parts["maps"], "s"),
                 Measurement(f"{shape}_endless_opening_to_first_translation", endless["first"], "s"),
                 Measurement(f"{shape}_endless_number_of_steps", endless["target"], "steps"),
             ]

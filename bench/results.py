@@ -76,7 +76,7 @@ SECTIONS = (
         "entered.json",
         "python -m bench.browser --only entered --json {file} --replace",
         "In the app, in a browser: sentences of some 12 tokens. What exceeds the model's own time is the answer's "
-        "transport (including the line of doubts below a translation) and the painting.",
+        "transport and the painting.",
     ),
     Section(
         "Many people at once",

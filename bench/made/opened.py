@@ -45,15 +45,15 @@ def opened(folder: Path, text: str, limits: BatchLimits) -> dict[str, float]:
     there = time.monotonic()
     loaded.set()
     spans: dict[str, tuple[float, float]] = {}
-    for part in ("encode", "read"):
-        setattr(translator.model, part, timed(getattr(translator.model, part), part, spans))
+    translator.model.encode = timed(translator.model.encode, "encode", spans)
+    translator._decode_and_record = timed(translator._decode_and_record, "decode", spans)
     trace = translator.translate(text)
     end = time.monotonic()
     return {
         "open": there - started,
         "encoder": spans["encode"][1] - spans["encode"][0],
-        "steps": spans["read"][0] - spans["encode"][1],
-        "maps": spans["read"][1] - spans["read"][0],
+        "steps": spans["decode"][1] - spans["encode"][1],
+        "maps": end - spans["decode"][1],
         "first": end - started,
         "memory": (max(most, anonymous()) - before) / 1000,
         "weights": translator.weight_bytes / 1e6,

@@ -13,6 +13,7 @@ import numpy as np
 from model.trace.language import Refusal
 
 ROW_SUM_TOLERANCE = 1e-4  # float32 softmax over at most a few hundred keys stays well inside
+ROUNDED_BITS = 1e-11  # float32 sums in another order move a row's weights by some 1e-6 of each: 1e-13 bits
 AT_ONCE = 128_000_000  # bytes of maps that an index may compute; a layer of 16 heads of 1,024 tokens a side has 67 MB
 
 Edges = tuple[tuple[int, int, int | None], ...]  # (query, key, head or None for all), as LayerEdit.cut has them
@@ -199,7 +200,8 @@ class AttentionMaps:
 
 
 def jensen_shannon_bits(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Jensen-Shannon divergence of distributions along the last axis, in bits: 0 (the same) to 1 (disjoint)."""
+    """Jensen-Shannon divergence of distributions along the last axis, in bits: 0 (the same, but for what float32 leaves
+    of one row computed in two ways) to 1 (disjoint)."""
     p, q = np.asarray(p, np.float64), np.asarray(q, np.float64)
     middle = (p + q) / 2
 
@@ -207,4 +209,5 @@ def jensen_shannon_bits(p: np.ndarray, q: np.ndarray) -> np.ndarray:
         ratio = np.where(a > 0, a / np.where(middle > 0, middle, 1.0), 1.0)
         return (a * np.log2(ratio)).sum(-1)
 
-    return np.maximum(0.0, (relative(p) + relative(q)) / 2)
+    found = (relative(p) + relative(q)) / 2
+    return np.where(found > ROUNDED_BITS, found, 0.0)

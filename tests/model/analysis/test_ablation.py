@@ -103,3 +103,5 @@ def test_without_positions_an_encoder_is_blind_to_order_and_a_causal_decoder_is_
 def test_divergence_of_hand_made_rows() -> None:
     assert jensen_shannon_bits(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == pytest.approx(1.0)
     assert jensen_shannon_bits(np.array([0.5, 0.5]), np.array([0.5, 0.5])) == 0.0
+    assert jensen_shannon_bits(np.array([0.5, 0.5]), np.array([0.500001, 0.499999])) == 0.0  # rounded, no difference
+    assert jensen_shannon_bits(np.array([0.5, 0.5]), np.array([0.50001, 0.49999])) > 0.0

@@ -28,7 +28,7 @@ def test_the_report_is_complete_and_its_ratios_are_its_own(tmp_path):
     } | {"tiny_step", "tiny_step_by_roofline", "tiny_conversion", "processor"}
     # Random weights never end: the one that may have no more tokens than its source is measured beside the other.
     assert 0 < found["tiny_of_that_number_of_steps"] < found["tiny_endless_number_of_steps"]
-    parts = ("opening", "encoder", "steps", "pass_with_maps")
+    parts = ("opening", "encoder", "steps", "maps_and_trace")
     assert sum(found[f"tiny_of_that_{part}"] for part in parts) <= found["tiny_converted_opening_to_first_translation"]
     assert found["tiny_translate_maps_ratio"] == pytest.approx(
         found["tiny_translate_maps_theirs_1"] / found["tiny_translate_maps_ours"]
