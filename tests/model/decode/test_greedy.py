@@ -12,65 +12,20 @@ import torch
 from model.decode import distributions, stepped
 from model.decode.distributions import TOP_TOKENS, Choices, Distributions, summarised
 from model.decode.greedy import greedy
-from model.decode.recorded import Maps, forced_with_records, greedy_with_records
-from model.decode.stepped import SteppedMaps
+from model.decode.recorded import forced_with_records, greedy_with_records
 from model.decode.steps import StepDecoder
 from model.nets import step
 from model.nets.cache import KeyValueCache
 from model.nets.masks import pad
-from model.nets.records import ForwardOutput
 from model.nets.step import DecoderStep
-from model.nets.sweep import PatchValue, Sweep
 from model.nets.transformer import Transformer
-from model.trace.edits import Add, Scale
-from model.trace.interventions import Interventions, Patch, Positions, Stream
-from model.trace.kinds import AttentionKind, Side
+from model.trace.interventions import Interventions
 from tests.conftest import build_tiny_model
+from tests.model.decode.sweeps import BEGIN, BROKEN, LEAN, SOURCES, SWEEPS, same_maps
 from tests.model.nets.test_interventions import EVERY_KIND
 
-SOURCES = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2], [4, 90, 17, 55, 2]]
 PREFIXES = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
-BEGIN, END = 1, 2
-BROKEN = Interventions(
-    heads_off=frozenset(
-        {
-            (AttentionKind.DECODER_SELF, 0, 1),
-            (AttentionKind.DECODER_SELF, 2, 3),
-            (AttentionKind.CROSS, 1, 0),
-            (AttentionKind.CROSS, 1, 2),
-        }
-    ),
-    target_positions=Positions(shift=3),
-)
-
-
-def gates(rows: int, *positions: int) -> dict[AttentionKind, torch.Tensor]:
-    random = torch.Generator().manual_seed(1)
-    return {
-        kind: torch.rand(rows, 3, 4, *positions, generator=random) * 2
-        for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
-    }
-
-
-PATCH = Patch(Stream(Side.DECODER, 1), (2, 4))
-SWEEPS = {  # by the number of rows
-    "gates": lambda rows: Sweep(gates=gates(rows)),
-    "gates of all rows": lambda rows: Sweep(gates=gates(1)),
-    "gates and heads off": lambda rows: Sweep(BROKEN, gates=gates(rows)),
-    "gates by position": lambda rows: Sweep(gates=gates(rows, 5)),
-    "gates and a cut edge": lambda rows: Sweep(EVERY_KIND["cross edge cut"], gates=gates(rows)),
-    "something instead": lambda rows: Sweep(
-        gates=gates(rows), instead={kind: torch.ones(rows, 3, 4, 1, 8) for kind in gates(1)}
-    ),
-    "a stream patched": lambda rows: Sweep(
-        Interventions(patches=frozenset({PATCH})), values={PATCH: PatchValue(torch.ones(rows, 2, 32))}
-    ),
-}
-LEAN = {
-    "plain": lambda rows: Interventions(),
-    "broken": lambda rows: BROKEN,  # all that the lean step does by itself
-    **{name: SWEEPS[name] for name in ("gates", "gates of all rows", "gates and heads off")},
-}
+END = 2
 
 
 def start(model: Transformer, prefix: torch.Tensor = PREFIXES, **options) -> StepDecoder:
@@ -255,15 +210,6 @@ def expected_distributions(logits: torch.Tensor, ids: list[int], found: Distribu
     assert found.chosen_rank.tolist() == [int((row > row[i]).sum()) + 1 for row, i in zip(values, ids)]
 
 
-def same_maps(found: Maps, whole: ForwardOutput, row: int = 0) -> None:
-    """The maps of one sentence's steps beside those of a pass, which may be padded."""
-    assert found.kinds == whole.kinds
-    for kind in found.kinds:
-        ours = found.maps(kind, row)
-        theirs = whole.maps(kind, row)[:, :, : ours.shape[2], : ours.shape[3]]
-        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("room", [1, 700, 10**9])
 def test_records_carry_what_each_token_was_chosen_by_in_blocks_of_any_size(tiny_model, monkeypatch, room):
     memory, ends = tiny_model.encode(pad(SOURCES, 0), record=True), {"begin_id": BEGIN, "end_id": END}
@@ -280,52 +226,6 @@ def test_records_carry_what_each_token_was_chosen_by_in_blocks_of_any_size(tiny_
         assert len(kept.distributions[row]) == len(ids) and set(kept.distributions[row].chosen_rank.tolist()) == {1}
         expected_distributions(whole.logits[row, : len(ids)], ids, kept.distributions[row])
         same_maps(kept.output, whole, row)
-
-
-EDITED = {
-    "edits": lambda rows: Interventions(
-        edits=(
-            ("decoder.*.self.q", Scale(1.5, heads=(1,))),
-            ("decoder.1.self.k", Add(0.4, positions=(1, 2))),
-            ("decoder.0.cross.k", Add(0.3, positions=(0,))),
-            ("decoder.2.cross.scores", Scale(0.5)),
-            ("decoder.1.resid_mid", Add(0.2)),
-        )
-    ),
-    "a function": lambda rows: Sweep(edits=(("decoder.*.self.scores", lambda x, at: x * 0.7),)),
-    "a stream patched": SWEEPS["a stream patched"],
-}
-
-
-@pytest.mark.parametrize("family", [{}, {"norm_first": False}, {"position_code": "relative", "scale_scores": False}])
-@pytest.mark.parametrize("changes", [*LEAN, *EDITED])
-@torch.inference_mode()
-def test_the_maps_of_steps_are_those_of_a_pass_under_the_same_changes(tokenizer, family, changes):
-    model, changes = build_tiny_model(tokenizer, **family), {**LEAN, **EDITED}[changes](len(SOURCES))
-    memory = model.encode(pad(SOURCES, 0), interventions=changes, record=True)
-    found, kept = greedy_with_records(model, memory, [6, 2, 9], begin_id=BEGIN, end_id=-1, interventions=changes)
-    assert isinstance(kept.output, SteppedMaps) and [len(ids) for ids in found] == [6, 2, 9]
-    inputs = pad([[BEGIN, *ids[:-1]] for ids in found], 0)
-    for row, whole in enumerate([model.read(memory, inputs, interventions=changes, record=True)] * len(found)):
-        same_maps(kept.output, whole, row)
-
-
-@pytest.mark.parametrize("changes", ["gates by position", "gates and a cut edge"])
-@torch.inference_mode()
-def test_where_steps_do_not_say_all_a_pass_is_recorded(tiny_model, changes):
-    changes = SWEEPS[changes](1)
-    memory = tiny_model.encode(torch.tensor(SOURCES[:1]), interventions=changes, record=True)
-    _, kept = greedy_with_records(tiny_model, memory, [5], begin_id=BEGIN, end_id=-1, interventions=changes)
-    assert isinstance(kept.output, ForwardOutput)
-
-
-@torch.inference_mode()
-def test_a_network_that_looks_ahead_has_the_maps_of_a_pass(tokenizer):
-    """Its steps read no more than their prefix."""
-    model = build_tiny_model(tokenizer, look_ahead_mask=False)
-    memory = model.encode(torch.tensor(SOURCES[:1]), record=True)
-    _, kept = greedy_with_records(model, memory, [5], begin_id=BEGIN, end_id=-1)
-    assert kept.output.maps(AttentionKind.DECODER_SELF, 0)[0, 0, 0, -1] > 0
 
 
 @torch.inference_mode()
