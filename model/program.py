@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 CHECKPOINT = Path("checkpoints/de-en")
 EXTRAS = {
@@ -40,7 +41,20 @@ def program(main: Callable[[], int | None]) -> None:
         if isinstance(error, ModuleNotFoundError) and error.name.split(".")[0] in OURS:
             raise
         code = f"error: {in_words(error)}"
+    if "WORLD_SIZE" in os.environ:
+        _leave(code)
     sys.exit(code)
+
+
+def _leave(code: int | str | None) -> NoReturn:
+    """End one of torchrun's processes without taking Python down: a thread of torch's that still meets Python then
+    aborts it, with all its work done ("terminate called without an active exception")."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
 
 
 def in_words(error: Exception) -> str:
