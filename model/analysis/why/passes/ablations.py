@@ -51,8 +51,11 @@ class Ablations:
 
     @torch.inference_mode()
     def without(self, sets: Sequence[Sequence[Head]]) -> Tensor:
-        """The decoder's output without each set of heads, [batch, target or last, d_model]."""
+        """The decoder's output without each set of heads, [batch, target or last, d_model]; of an empty set the plain
+        pass's own, to the last bit, but where a head that is off in that, too, would be heard as something else."""
         keys, found = [self._key(heads) for heads in sets], {}
+        if 0 in keys and not self.instead:
+            found[self.layers - 1, 0] = self.case.output.hidden[0, -self.last if self.last else 0 :]
         gates = closed(self.case, sets)
         instead = {kind: self.instead[kind] for kind in gates if kind in self.instead}
         sweep = Sweep(self.case.interventions, gates, instead)
@@ -76,7 +79,7 @@ class Ablations:
         """For each layer the heads up to it that have to be run, and the number of a set that begins with these. What
         is kept and needed goes into found: another thread may forget it."""
         wanted: list[dict[int, int]] = [{} for _ in range(self.layers)]
-        wanted[-1] = {key: row for row, key in enumerate(keys)}
+        wanted[-1] = {key: row for row, key in enumerate(keys) if (self.layers - 1, key) not in found}
         for layer in reversed(range(self.layers)):
             for key, row in list(wanted[layer].items()):
                 if (kept := self._kept.get((layer, key))) is not None:
