@@ -93,7 +93,7 @@ def rows_of(found: list[dict]) -> list[list]:
     indirect=["scene"],
 )
 @pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
-def test_every_panel_is_plain_json(scene, panel, every) -> None:
+def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
     """At all values of its controls; of strange texts, in a plain run, at the first ones."""
     assert bool(panel.missing(scene)) == (panel.name == "position-bias")  # of T5's positions: test_families.py
     if panel.missing(scene):
@@ -160,6 +160,7 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
         panel.content(scene, 1, 2, "roof", "")
 
 
+LEARNED = {"position-rotation", "position-bias", "heads-units"}  # what there is not where positions are learned
 TABLES = {"position-table", "position-curves", "position-similarity", "position-rotation"}  # of what is added
 
 
@@ -167,14 +168,16 @@ TABLES = {"position-table", "position-curves", "position-similarity", "position-
     ("family", "direction", "cannot"),
     [
         ("marian", "de-en", {"position-bias"}),
-        ("m2m100", "de-en", {"position-bias"}),
-        ("mbart", "de_DE-en_XX", {"position-rotation", "position-bias", "heads-units"}),
-        ("bart", "source-target", {"position-rotation", "position-bias", "heads-units"}),
-        ("bart, unequal sides", "source-target", {"position-rotation", "position-bias", "heads-units"}),
+        pytest.param("m2m100", "de-en", {"position-bias"}, marks=pytest.mark.long),
+        pytest.param("mbart", "de_DE-en_XX", LEARNED, marks=pytest.mark.long),
+        pytest.param("bart", "source-target", LEARNED, marks=pytest.mark.long),
+        ("bart, unequal sides", "source-target", LEARNED),
         ("t5", "en-de", {*TABLES, "scale", "scoring"}),
     ],
 )
-def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(tmp_path, family, direction, cannot) -> None:
+def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(
+    few_sentences, tmp_path, family, direction, cannot
+) -> None:
     """Between them: norms after and before, SiLU and ReLU, halves of two kinds and learned positions, a norm on
     embeddings, biases, what may not be written, symbols that are forced; positions by distance, and a prefix."""
     name, _, unequal = family.partition(", ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from inspect import isgenerator
 
 import gradio as gr
@@ -37,6 +38,13 @@ def small_translator(tokenizer) -> Translator:
     return Translator(checkpoint, torch.device("cpu"))
 
 
+@pytest.fixture(scope="module")
+def demos(tiny_translator, small_translator) -> Callable[[str], gr.Blocks]:
+    """The page of both, by which of them is first."""
+    orders = {"small": (small_translator, tiny_translator), "tiny": (tiny_translator, small_translator)}
+    return cache(lambda first: app.build_demo(Translators(orders[first])))
+
+
 def questions(demo: gr.Blocks) -> Iterator[tuple[str, Callable, list]]:
     """Of every panel: its name, what computes it, and its controls."""
     for function in demo.fns.values():
@@ -63,10 +71,11 @@ def ends(control: gr.components.Component) -> list:
         ),
     ],
 )
-def test_every_panel_serves_models_of_every_size(tiny_translator, small_translator, first, shown) -> None:
+def test_every_panel_serves_models_of_every_size(
+    few_sentences, tiny_translator, small_translator, demos, first, shown
+) -> None:
     """The larger of the two meets the ends of its own controls in test_lab.py, too."""
-    order = {"small": (small_translator, tiny_translator), "tiny": (tiny_translator, small_translator)}[first]
-    demo, asked = app.build_demo(Translators(order)), 0
+    demo, asked = demos(first), 0
     trace = {"small": small_translator, "tiny": tiny_translator}[shown].translate("A red boat.")
     for name, compute, controls in questions(demo):
         if name == "panel-verify":
@@ -86,11 +95,10 @@ def test_every_panel_serves_models_of_every_size(tiny_translator, small_translat
     assert most_telling(trace).fitted(trace) == most_telling(trace)
 
 
-def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, small_translator) -> None:
-    demo = app.build_demo(Translators([small_translator, tiny_translator]))
+def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, demos) -> None:
     sliders = {
         control.label if isinstance(control.label, str) else control.label.key: control.maximum
-        for _, _, controls in questions(demo)
+        for _, _, controls in questions(demos("small"))
         for control in controls
         if isinstance(control, gr.Slider)
     }
@@ -98,9 +106,9 @@ def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, small_tr
     assert sliders["Layer"] == 3 and sliders["Head"] == 4
 
 
-def test_sliders_of_a_tab_that_was_never_open_end_where_the_sentence_does(tiny_translator) -> None:
+def test_sliders_of_a_tab_that_was_never_open_end_where_the_sentence_does(tiny_translator, demos) -> None:
     """The page sends nothing for them yet."""
-    demo, trace = app.build_demo(Translators([tiny_translator])), tiny_translator.translate("A red boat.")
+    demo, trace = demos("tiny"), tiny_translator.translate("A red boat.")
     measuring = [one for one in demo.fns.values() if one.fn and one.fn.__name__ == "ends"]
     assert measuring and not any(one.preprocess for one in measuring)
     for one in measuring:

@@ -33,18 +33,23 @@ def scene_of(translators, direction: str, text: str, checkpoint: str = "") -> St
     return StopScene(translator.translate(text, direction), made_by=translator)
 
 
+@pytest.fixture(scope="module")
+def scenes(shipped_translators, tiny_translator) -> list[StopScene]:
+    """Of every model, and of sentences in each of its directions."""
+    found = [
+        scene_of(shipped_translators, route.direction, text, route.checkpoint)
+        for route in shipped_translators.routes
+        for text in TEXTS[route.direction]
+    ]
+    return [*found, StopScene(tiny_translator.translate("Der kleine Hund schläft."), made_by=tiny_translator)]
+
+
 def chosen(task: dict) -> list[str]:
     return [str(task["choices"][i]) for i in task["right"]]
 
 
 @pytest.mark.parametrize("name", ASKS)
-def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(shipped_translators, tiny_translator, name):
-    scenes = [
-        scene_of(shipped_translators, route.direction, text, route.checkpoint)
-        for route in shipped_translators.routes
-        for text in TEXTS[route.direction]
-    ]
-    scenes.append(StopScene(tiny_translator.translate("Der kleine Hund schläft."), made_by=tiny_translator))
+def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, name):
     answered = 0
     for scene in scenes:
         task = asked(scene, name)
