@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.page.chromium import launch_chromium
 from tests.page.browser import Pages, watched
-from tests.page.explorer.page import open_traces  # noqa: F401 (a fixture)
+from tests.page.explorer.page import open_traces, serve_traces  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(scope="session")

@@ -84,22 +84,29 @@ def page_of(*traces):
 
 
 @pytest.fixture()
-def open_traces(serve, open_page):
-    demos, pages = [], []
+def serve_traces(serve):
+    """A server that a page is still connected to waits for it for seconds: what asks for this one before a browser's
+    page ends it after that."""
+    demos = []
 
-    def start(*traces, fragment: str = "", **options):
+    def start(*traces) -> str:
         demos.append(page_of(*traces))
-        page = open_page(serve(demos[-1]) + fragment, **options)
-        pages.append(page)
+        return serve(demos[-1])
+
+    yield start
+    for demo in demos:
+        demo.close(verbose=False)
+
+
+@pytest.fixture()
+def open_traces(serve_traces, open_page):
+    def start(*traces, fragment: str = "", **options):
+        page = open_page(serve_traces(*traces) + fragment, **options)
         page.wait_for_selector(".atlas-explorer .thumbnail")
         page.wait_for_selector(".atlas-explorer .detail .plot image")
         return page
 
-    yield start
-    for page in pages:
-        page.outlives = True  # and asks whether its server is back, until the browser leaves it
-    for demo in demos:
-        demo.close(verbose=False)
+    return start
 
 
 def drawn(page) -> dict:
