@@ -63,7 +63,7 @@ LEFT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.long)])
 def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_url, open_page, width) -> None:
     page = open_page(app_url, width=width)
     page.wait_for_selector(CELLS)
@@ -153,8 +153,8 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
     ("width", "dark", "locale"),
     [
         (1000, False, "en"),
-        (768, False, "en"),
         (390, True, "de-DE"),
+        pytest.param(768, False, "en", marks=pytest.mark.long),
         pytest.param(1280, False, "en", marks=pytest.mark.long),
         pytest.param(390, True, "en", marks=pytest.mark.long),
     ],

@@ -151,7 +151,7 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     page.wait_for_function(painted, arg=".compare-body")  # of both sentences
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.long), True])
 def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
     page = open_traces(hand_made_trace, random_trace(7, 6, layers=3, heads=4), dark=dark)
     page.locator("#next").click()

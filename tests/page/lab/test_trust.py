@@ -30,7 +30,7 @@ def url(serve, tiny_checkpoint, tmp_path_factory) -> str:
     return serve(app.build_demo(Translators([model, other])))
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+@pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
 def test_the_line_leads_by_the_keyboard_to_where_one_sees_it_and_is_closed(url, open_page, width, dark) -> None:
     page = start(open_page, url, width=width, dark=dark)
     line = page.locator(".doubts")
