@@ -10,7 +10,7 @@ import pytest
 from model.analysis import temperatures
 from model.analysis.lenses import fitted, own
 from model.analysis.lenses.encoder import encoder_lens
-from model.analysis.lenses.fit import fit
+from model.analysis.lenses.fit import Fitting
 from model.analysis.lenses.fitted import Found
 from model.trace.edits import Scale
 from model.trace.interventions import Interventions
@@ -25,7 +25,10 @@ from viz.words import for_page
 @pytest.fixture(scope="module")
 def scene(tiny_checkpoint, tmp_path_factory) -> Scene:
     folder = shutil.copytree(tiny_checkpoint, tmp_path_factory.mktemp("lenses") / "tiny")
-    lenses = fit(Translator.load(folder), {"de-en": SENTENCES[:2]}, slopes=1)
+    fitting = Fitting(Translator.load(folder), {"de-en": SENTENCES[:2]}, 1, steps=20)  # how well they fit is not asked
+    while fitting.parts.done < fitting.parts.count:
+        fitting.step()
+    lenses = fitting.result()
     lenses.found["everyday"] = Found(2, (0.1, 0.2, 0.5), (0.0, 0.1, 0.25))
     fitted.save(folder / fitted.FILE, lenses)
     translator = Translator.load(folder)
