@@ -41,6 +41,11 @@ def own(page: Page, url: str, sheet: object, name: str = "sheet.json") -> None:
     """Open a file of a worksheet."""
     page.goto(f"{url}#sheet=")
     opened(page)
+    given(page, sheet, name)
+
+
+def given(page: Page, sheet: object, name: str = "sheet.json") -> None:
+    """A file to the editor that is open."""
     data = sheet if isinstance(sheet, bytes) else json.dumps(sheet).encode()
     page.locator(f"{SHEET} input[type=file]").set_input_files({"name": name, "mimeType": "text/json", "buffer": data})
 
@@ -150,12 +155,27 @@ HOSTILE = {
 
 
 def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
-    page = open_page(app_url)
+    page = open_page(f"{app_url}#sheet=%00")
+    refused, status = re.compile("not a worksheet|longer than"), page.locator(f"{SHEET} .status")
+
+    def reopened(field: str) -> None:
+        page.keyboard.press("Escape")
+        expect(page.locator(SHEET)).to_be_hidden()
+        page.evaluate("(field) => (location.hash = `sheet=${field}`)", field)
+
+    expect(status).to_contain_text(refused)
+    for field in ("e30", "x" * 70_000, "__proto__"):
+        reopened("")  # a sheet of one's own, about the sentence of the page
+        expect(page.locator(PAPER)).to_have_count(1)
+        opened(page)
+        expect(status).not_to_contain_text(refused)
+        reopened(field)
+        expect(status).to_contain_text(refused)
+        expect(page.locator(PAPER)).to_have_count(0)
     for name, (sheet, words) in HOSTILE.items():
-        own(page, app_url, sheet)
-        expect(page.locator(f"{SHEET} .status"), name).to_contain_text(words)
+        reopened("")
+        expect(page.locator(PAPER)).to_have_count(1)
+        opened(page)
+        given(page, sheet)
+        expect(status, name).to_contain_text(words)
         expect(page.locator(PAPER), name).to_have_count(0)
-    for field in ("%00", "e30", "x" * 70_000, "__proto__"):
-        page.goto("about:blank")
-        page.goto(f"{app_url}#sheet={field}")
-        expect(page.locator(f"{SHEET} .status")).to_contain_text(re.compile("not a worksheet|longer than"))
