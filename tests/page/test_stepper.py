@@ -58,6 +58,7 @@ def act(page: Page, selector: str, nth: int = 0) -> None:
     idle(page)
 
 
+@pytest.mark.long
 def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     translator = shipped_translators["de-en"]
     own = translator.translate(SENTENCE, "de-en")

@@ -157,7 +157,7 @@ def ready(page: Page) -> None:
         ("zh-TW", ["zh.json"], "zh"),
         ("zh-HK", [], None),
         ("en-GB", [], None),
-        ("it-IT", [], None),
+        pytest.param("it-IT", [], None, marks=pytest.mark.long),
     ],
 )
 def test_a_visitor_asks_for_their_own_language_alone(tiny_url, open_page, locale, asked, language) -> None:

@@ -226,6 +226,7 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     assert pieces[3:6] == list(hand_made_trace.source_tokens[3:6])
 
 
+@pytest.mark.long
 def test_the_trained_model_end_to_end(app_url, open_page, shipped_translators):
     translator = next(iter(shipped_translators.values()))
     trace = translator.translate("Zwei Kinder spielen im Park.")

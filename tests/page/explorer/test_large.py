@@ -46,7 +46,8 @@ def seen(page) -> tuple[float, float, float, float]:
     return left + 0.5, right + 0.5, top + 0.5, bottom + 0.5
 
 
-def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, needle):
+@pytest.mark.parametrize("turn", [-500, pytest.param(-170, marks=pytest.mark.long)])
+def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, needle, turn):
     page = open_traces(needle)
     page.locator(".atlas-explorer .segmented button", has_text="Encoder self").click()
     page.wait_for_selector(".large .plot image")
@@ -66,7 +67,7 @@ def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, nee
         box = page.locator(".large .plot").bounding_box()
         at = box["x"] + expected[0] * box["width"], box["y"] + expected[1] * box["height"]
         page.mouse.move(*at)
-        page.mouse.wheel(0, -170)  # around the pointer
+        page.mouse.wheel(0, turn)  # around the pointer
         page.wait_for_function(f"width => {RANGE}[1] - {RANGE}[0] < width", arg=width)
     page.wait_for_function("document.querySelector('.atlas-explorer .status strong')?.textContent === '1.000'")
     assert f"▁wort{ROW - 1}" in status(page) and f"▁wort{COLUMN - 1}" in status(page)

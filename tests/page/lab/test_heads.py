@@ -101,6 +101,7 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
     no_violations(page, "#panel-heads-search")
 
 
+@pytest.mark.long
 def test_a_survey_is_taken_stopped_and_gone_on_with(tiny_url, open_page, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(own, "_folder", lambda translator: tmp_path / "parts")
     page = start(open_page, tiny_url)

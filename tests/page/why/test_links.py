@@ -15,6 +15,7 @@ pytestmark = pytest.mark.browser
 HEADS = {"cross.0.1", "encoder_self.1.2"}
 
 
+@pytest.mark.long
 def test_a_link_brings_the_basket_and_the_second_sentence_back_and_takes_them_along(open_page, tiny_url) -> None:
     nowhere = ("roof.1.1", "cross.99.0", "cross.0.99", "cross.x.1", "decoder_self.1", "")
     link = {

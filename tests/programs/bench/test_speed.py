@@ -22,6 +22,7 @@ def test_naive_and_cached_decoding_do_the_same_work(tiny_translator):
     assert trace.target_ids == tuple(cached) and trace.cross.weights.shape == (3, 4, 20, 5)
 
 
+@pytest.mark.long
 def test_the_report_is_complete(tiny_checkpoint, tmp_path, capsys):
     threads = torch.get_num_threads()
     speed.main(

@@ -61,6 +61,7 @@ def test_recipes_that_cannot_work_are_named(tmp_path, stage, message):
         read_recipe("x", tmp_path)
 
 
+@pytest.mark.long
 def test_a_stage_is_made_once_and_goes_on_where_it_was_stopped(tmp_path):
     """Stopped by the clock, resumed, finished, and not made again."""
     for name in ("train", "dev"):

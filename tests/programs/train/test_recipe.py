@@ -10,6 +10,8 @@ import random
 import re
 import subprocess
 
+import pytest
+
 from model import checkpoint
 from tests import ROOT
 
@@ -55,6 +57,7 @@ def scaled(script: str) -> str:
     return script
 
 
+@pytest.mark.long
 def test_the_recipe_trains_a_pair_from_aligned_files(readme_bin, tmp_path):
     """In the environment that README.md makes. The parts that the split makes are the right lines, and the model learns
     a language of 864 sentences."""

@@ -61,7 +61,7 @@ def children(process: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-@pytest.mark.parametrize("program", SHARED)
+@pytest.mark.parametrize("program", [SHARED[0], *(pytest.param(name, marks=pytest.mark.long) for name in SHARED[1:])])
 def test_torchrun_takes_no_option_for_its_own(program):
     shown = subprocess.run([sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True).stdout
     options = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--run", "--help"}
