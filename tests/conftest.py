@@ -211,6 +211,7 @@ def serving(ports: list[int]) -> Iterator[Callable[..., str]]:
 
     yield start
     for demo in running:
+        demo.server.force_exit = True  # as when its process ends: a page that is still connected is not waited for
         demo.close(verbose=False)
 
 

@@ -152,7 +152,7 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
 @pytest.mark.parametrize(
     ("width", "dark", "locale"),
     [
-        (1000, False, "en"),
+        pytest.param(1000, False, "en", marks=pytest.mark.long),
         (390, True, "de-DE"),
         pytest.param(768, False, "en", marks=pytest.mark.long),
         pytest.param(1280, False, "en", marks=pytest.mark.long),

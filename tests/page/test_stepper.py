@@ -205,6 +205,7 @@ def test_bad_input_gets_words(app_url, open_page, shipped_translators):
     expect(page.locator("#why-question").get_by_role("button", name="Copy link")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_two_visitors_keep_separate_trees(app_url, open_page):
     pages = [open_page(app_url) for _ in range(2)]
     for page, text in zip(pages, (SENTENCE, "Zwei Männer trinken Kaffee.")):

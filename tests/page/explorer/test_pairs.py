@@ -17,6 +17,7 @@ pytestmark = pytest.mark.browser
 MENU = ".compare-bar .minimal select"
 
 
+@pytest.mark.long
 def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_page, shipped_translators):
     page = open_page(app_url, dark=True, width=390, **CLIPBOARD)
     page.locator(".segmented button[data-value='compare']").click()

@@ -63,6 +63,7 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path)
     assert alone.locator("h1 img").count() == 0 and not problems
 
 
+@pytest.mark.long
 def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
     other = random_trace(9, 7, layers=3, heads=4)
     page = open_traces(hand_made_trace, other)

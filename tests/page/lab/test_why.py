@@ -67,6 +67,7 @@ def trace(shipped_translators):
     return translator.translate(translator.examples["de-en"][0].text)
 
 
+@pytest.mark.long
 def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shipped_translators) -> None:
     page = why(permissions=["clipboard-read", "clipboard-write"])
     page.locator(".atlas-translation button.chip").nth(2).click()

@@ -97,6 +97,7 @@ def test_a_pinned_edge_is_cut_and_a_map_shows_what_each_edge_is_worth(open_page,
     screenshot(page, "explorer-cut")
 
 
+@pytest.mark.long
 def test_a_circuit_stands_upright_on_a_phone_and_is_measured_by_the_keyboard(open_page, tiny_url) -> None:
     page = start(open_page, tiny_url, width=390, dark=True)
     open_panel(page, "Why", "Circuit")

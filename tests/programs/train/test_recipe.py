@@ -8,12 +8,15 @@ import json
 import os
 import random
 import re
+import shlex
 import subprocess
 
 import pytest
 
-from model import checkpoint
+from model import checkpoint, evaluate, translate
+from model.training import options
 from tests import ROOT
+from viz import learning_curves
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WORDS = {
@@ -55,6 +58,18 @@ def scaled(script: str) -> str:
     script, translations = re.subn(r'(python -m model\.translate .*)"[^"]+"', rf'\1"{TEXT}"', script)
     assert (trainings, translations) == (1, 1)
     return script
+
+
+def test_its_programs_know_every_word_of_the_recipe():
+    lines = [line for line in recipe().replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
+    parse = {
+        "model.train": lambda argv: options.parse(argv, ""),
+        "viz.learning_curves": learning_curves.parse,
+        "model.evaluate": evaluate.parse,
+        "model.translate": translate.parse,
+    }
+    train, curves, score, _ = [parse[name](given) for _, _, name, *given in map(shlex.split, lines)]
+    assert train.directions == ["sv-en"] and train.out == score.checkpoint and [train.run] == curves.runs
 
 
 @pytest.mark.long
