@@ -224,7 +224,6 @@ def test_no_import_of_the_model_has_side_effects_on_torch():
 
 
 LONG = {  # since they were formatted; none is added, and who splits one takes it out
-    "viz/web/stepper/stepper.js",
     "viz/web/train/train.js",
 }
 
