@@ -23,15 +23,14 @@ import numpy as np
 import torch
 
 from bench.made.captions import captions, texts
+from bench.made.updates import training_step, update_operations
 from model.checkpoint import Checkpoint
 from model.decode.recorded import greedy_with_records
 from model.nets.transformer import Transformer
 from model.program import CHECKPOINT, add_json, command_line, given, program
 from model.trace.directions import parse_direction
 from model.trace.kinds import TRANSFORMER_KINDS
-from model.training.batches import Batch, Examples, make_batch, plan_batches
-from model.training.config import TrainConfig
-from model.training.loss import summed_cross_entropy
+from model.training.batches import Examples, make_batch, plan_batches
 from model.translator import Translator
 
 MINUTES = 9.0
@@ -248,35 +247,6 @@ def training(bench: Bench) -> dict:
         if bench.left < 30:
             break
     return {"bfloat16": rows}
-
-
-def training_step(model: Transformer) -> Callable[[Batch], None]:
-    """One update as model.train makes it."""
-    config = TrainConfig()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-
-    def step(batch: Batch) -> None:
-        with torch.autocast(batch.source.device.type, torch.bfloat16):
-            hidden, _ = model.decode(batch.inputs, model.encode(batch.source))
-            real = batch.outputs != model.config.pad_id
-            loss = summed_cross_entropy(model.project(hidden[real]), batch.outputs[real], config.label_smoothing)
-        (loss / batch.tokens).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-    return step
-
-
-def update_operations(model: Transformer, batch: Batch) -> float:
-    """Operations of the matrix products of one update: two a weight and token forward, four backward; padding counts
-    in the layers, not in the projection onto the vocabulary. The attention's own products are left out."""
-    encoder, decoder = (
-        sum(p.numel() for p in stack.parameters() if p.ndim > 1) for stack in (model.encoder, model.decoder)
-    )
-    return 6.0 * (
-        encoder * batch.source.numel() + decoder * batch.inputs.numel() + model.embedding.weight.numel() * batch.tokens
-    )
 
 
 def memory(bench: Bench) -> dict:

@@ -66,6 +66,8 @@ def start(open_page, url: str, **options) -> Page:
     return page
 
 
+# In one go: a panel that comes in parts may replace its table between two questions.
+LOOKS = "(panel) => Array.from(panel.querySelectorAll('td, th'), (one) => getComputedStyle(one).display)"
 # The panels of a tab that are walked through: its first and its last one in a plain run.
 WALKED = {"ends": lambda panels: [panels[0], panels[-1]], "between": lambda panels: panels[1:-1], "all": list}
 
@@ -102,7 +104,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             for figure in panel.locator(".figure").all():
                 expect(figure.locator(".main-svg").first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the page"
-            looks = panel.locator("td, th").evaluate_all("(all) => all.map((one) => getComputedStyle(one).display)")
+            looks = panel.evaluate(LOOKS)
             assert set(looks) <= {"table-cell"}, f"{name}: {set(looks)}"
             # What stands around a panel is the same for all of a tab: looked at once.
             first = name == panels[0]

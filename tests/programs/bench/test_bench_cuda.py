@@ -10,6 +10,7 @@ import time
 import pytest
 
 from bench import cuda
+from bench.made.updates import update_operations
 from model.translator import Translator
 from tests import ROOT
 from tests.conftest import SENTENCES
@@ -55,7 +56,7 @@ def test_operations_count_each_weight_six_times_a_token(tiny_model):
     ]
     batch = Batch(one, one[:, :2], one[:, :2], 4)
     expected = 6 * (weights[0] * 6 + weights[1] * 4 + tiny_model.embedding.weight.numel() * 4)
-    assert cuda.update_operations(tiny_model, batch) == expected
+    assert update_operations(tiny_model, batch) == expected
 
 
 def test_it_needs_nothing_but_torch_and_sentencepiece():

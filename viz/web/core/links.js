@@ -93,15 +93,27 @@ async function reconnect(address, wait) {
 export const pageLink = () =>
   new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
 
-const seen = (node) => Boolean(node.getClientRects().length);
+// The page's address with these fields in the place of those that it has.
+export const readdress = (fields) =>
+  history.replaceState(
+    history.state,
+    "",
+    `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
+  );
+
+// Whether it takes room on the page now.
+export const seen = (node) => Boolean(node?.getClientRects().length);
+
+export const openTab = () => [...document.querySelectorAll("#tabs > [role=tabpanel]")].find(seen);
+export const openPanel = () => [...(openTab()?.querySelectorAll("[id^=panel-]") ?? [])].find(seen);
 
 // What the open tab shows, as the fields of a link: {tab, panel, and the tab's own}.
 export function viewLink() {
-  const tab = [...document.querySelectorAll("#tabs > [role=tabpanel]")].find(seen),
+  const tab = openTab(),
     name = tab?.id.replace("tab-", "");
   const fields = new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? "");
   if (tab) fields.set("tab", name);
-  const panel = [...(tab?.querySelectorAll("[id^=panel-]") ?? [])].find(seen);
+  const panel = openPanel();
   if (panel) fields.set("panel", panel.id.replace("panel-", ""));
   else fields.delete("panel");
   return fields;

@@ -1,5 +1,5 @@
 // Export and share.
-import { download, el } from "../core/dom.js";
+import { button, download, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
 import * as model from "./model.js";
@@ -9,7 +9,7 @@ import { viewPicture } from "./views/picture.js";
 import { framed, png } from "../picture/copy.js";
 
 // context: ask(event, data), formats (of viz/export/formats.py; none where no server can be asked), state(), trace(), map(),
-// views, thumbnails, overlays, title() and caption() of what is shown, say(text)
+// views, overlays, title() and caption() of what is shown, say(text)
 export function createActions(context) {
   const name = (ending) => {
     const { kind, layer, head, overlay } = context.state();
@@ -58,22 +58,20 @@ export function createActions(context) {
     );
   }
 
-  const button = (text, title, onclick) =>
-    el("button", { type: "button", class: "plain", title, onclick }, text);
   const files = context.formats
     ? [
         ...context.formats.map(({ name, about }) =>
-          button(name.toUpperCase(), about, () => file(name)),
+          button(name.toUpperCase(), () => file(name), { title: about }),
         ),
-        button(t("Copy link"), t("A link that restores this view"), link),
+        button(t("Copy link"), link, { title: t("A link that restores this view") }),
       ]
-    : [button("CSV", t("The map as a table"), csv)];
+    : [button("CSV", csv, { title: t("The map as a table") })];
   const root = el(
     "div",
     { class: "exports", role: "group", "aria-label": t("Export and share") },
     el("span", { class: "caption" }, t("Export")),
-    button("PNG", t("What is shown, as a picture"), () => picture("png")),
-    button("SVG", t("What is shown, as a vector picture"), () => picture("svg")),
+    button("PNG", () => picture("png"), { title: t("What is shown, as a picture") }),
+    button("SVG", () => picture("svg"), { title: t("What is shown, as a vector picture") }),
     ...files,
   );
 

@@ -1,5 +1,5 @@
 // The overlay that lists the keys and explains the marks in tokens.
-import { el } from "../core/dom.js";
+import { button, el } from "../core/dom.js";
 import { say, t } from "../core/language.js";
 
 const KEYS = [
@@ -46,11 +46,6 @@ export function createHelp(overlays, app) {
       {},
       rows.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]),
     );
-  const close = el(
-    "button",
-    { type: "button", class: "plain", onclick: () => root.close() },
-    t("Close"),
-  );
   const root = el(
     "dialog",
     { class: "help", "aria-label": t("Keys and marks") },
@@ -63,16 +58,12 @@ export function createHelp(overlays, app) {
       {},
       t("Attention weights are evidence of where a head looked, not an explanation of the answer."),
     ),
-    close,
+    button(t("Close"), () => root.close()),
   );
   const open = () => root.showModal();
   return {
     root,
     open,
-    button: el(
-      "button",
-      { type: "button", class: "plain help-button", onclick: open },
-      `${t("Keys and marks")} (?)`,
-    ),
+    button: button(`${t("Keys and marks")} (?)`, open, { class: "plain help-button" }),
   };
 }

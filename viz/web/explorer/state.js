@@ -1,4 +1,5 @@
 // What a person has chosen to look at, and the link that brings it back.
+import { clamp } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { linkTo } from "../core/links.js";
 
@@ -92,6 +93,37 @@ export function withKind(state, kind) {
     heads: [],
     query: now.rows === before.rows ? state.query : null,
     key: now.columns === before.columns ? state.key : null,
+  };
+}
+
+// The same state after what a person changed; which of a row's tokens it carries may be said of the state's kind alone.
+export function changed(state, { predicted, ...changes }) {
+  const isOther = changes.kind && changes.kind !== state.kind;
+  const next = { ...(isOther ? withKind(state, changes.kind) : state), ...changes };
+  if (predicted === null || typeof predicted === "boolean")
+    next.predicted = { ...next.predicted, [next.kind]: predicted };
+  else if (predicted) next.predicted = predicted;
+  // Several heads as one map: of attention alone.
+  if (changes.heads?.length || (changes.combine || "single") !== "single") next.overlay = "";
+  return next;
+}
+
+// The head so many layers below and heads to the right.
+export const stepped = (state, { layers, heads }, down, right) => ({
+  layer: clamp(state.layer + down, layers),
+  head: clamp(state.head + right, heads),
+});
+
+// These heads added to the choice; if all of them are in it, taken out. A choice begins with the selected head.
+export function toggled(state, pairs) {
+  const within = (list, [layer, head]) =>
+    list.some((pair) => pair[0] === layer && pair[1] === head);
+  const start = state.heads.length || pairs.length > 1 ? state.heads : [[state.layer, state.head]];
+  return {
+    heads: pairs.every((pair) => within(start, pair))
+      ? start.filter((pair) => !within(pairs, pair))
+      : [...start, ...pairs.filter((pair) => !within(start, pair))],
+    combine: state.combine === "single" && state.view !== "lines" ? "mean" : state.combine,
   };
 }
 

@@ -3,19 +3,15 @@
 import { arrow, modified } from "../core/keys.js";
 import { el, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { pageLink, viewLink } from "../core/links.js";
+import { openPanel, openTab, pageLink, readdress, seen, viewLink } from "../core/links.js";
 import { described } from "../picture/copy.js";
+import { createFit, style } from "./fit.js";
+import { createReach, drop, lift } from "./layer.js";
+import { pictures, pointed, sheet } from "./pictures.js";
 
-const HEIGHT = 360,
-  WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
-const TABLES = 1180; // and what is nothing but tables
-const LARGEST = 4; // times
 const PATIENCE = 1000; // milliseconds for the browser's full screen
 const SETTLED = 300; // and after a change
 const PAGES = { PageUp: [0, -1], PageDown: [0, 1] };
-
-const visible = (node) => Boolean(node?.isConnected && node.getClientRects().length);
-const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
 
 // A promise of the presentation, once its style sheet is there.
 export const ready = async () => {
@@ -24,14 +20,10 @@ export const ready = async () => {
 };
 
 function createPresentation() {
-  const stilled = []; // what cannot be reached meanwhile
   let on = false,
     shown = null,
     wanted = null,
     opener = null,
-    laid = "",
-    lower = { room: "", by: 1 }, // of a picture that is too high as it was laid out: wider, it has fewer lines
-    reached = [],
     met = null,
     slides = null, // views that are played: {about(), has(by), go(by)}
     place = Number(pageLink().get("present"));
@@ -57,45 +49,22 @@ function createPresentation() {
     caption,
   );
   document.body.append(lectern);
+  const { fit, undo } = createFit(room),
+    reach = createReach();
 
   // --- which picture ----------------------------------------------------------------------------------------------
-  const tab = () => [...document.querySelectorAll("#tabs > [role=tabpanel]")].find(visible);
-
-  const isMain = (picture) => Boolean(described.get(picture).main);
-
-  // Those of the open tab; the one that it is about comes first.
-  function pictures() {
-    return [...(tab()?.querySelectorAll(".pictured") ?? [])]
-      .filter(visible)
-      .sort((a, b) => isMain(b) - isMain(a));
-  }
-
-  const panel = () => [...(tab()?.querySelectorAll("[id^=panel-]") ?? [])].find(visible);
-
-  // What a stop of a tour is about: a picture, or the part of the page with several, or with none.
-  function pointed() {
-    const about = document.querySelector(".atlas-pointed"),
-      within = pictures().filter((one) => about?.contains(one));
-    return (
-      about?.closest(".pictured") ??
-      (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : about)
-    );
-  }
-
   function choose() {
-    if (sheet()) return pointed() ?? (visible(shown) ? shown : null);
-    if (visible(wanted)) return wanted;
+    if (sheet()) return pointed() ?? (seen(shown) ? shown : null);
+    if (seen(wanted)) return wanted;
     const all = pictures();
     wanted = all[place - 1] ?? all[0] ?? null;
     if (wanted) place = all.indexOf(wanted) + 1; // a panel that is drawn anew has it at the same place
-    return wanted ?? panel() ?? null; // some panels are nothing but tables
+    return wanted ?? openPanel() ?? null; // some panels are nothing but tables
   }
 
   // --- how it is shown --------------------------------------------------------------------------------------------
   const about = () => described.get(shown);
   const write = (node, text) => node.textContent !== text && (node.textContent = text);
-  const style = (node, name, value) =>
-    node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
 
   function show(next) {
     if (next === shown) return;
@@ -111,99 +80,9 @@ function createPresentation() {
     if (!shown) return;
     shown.classList.remove("atlas-presented");
     drop(shown);
-    for (const name of ["--w", "--h", "--s", "--x", "--y"]) shown.style.removeProperty(name);
     shown.removeAttribute("tabindex");
-    laid = lower.room = "";
-    about()?.fit?.(null);
+    undo(shown, about());
     shown = null;
-  }
-
-  function lift(node) {
-    if (node.popover !== "manual") node.popover = "manual";
-    if (!node.matches(":popover-open")) node.showPopover();
-  }
-  function drop(node) {
-    if (node?.matches("[popover]")) node.popover = null;
-  }
-
-  // Nothing of the page but these can be reached or read meanwhile.
-  function reach(these) {
-    if (these.length === reached.length && these.every((one, i) => one === reached[i])) return;
-    reached = these;
-    for (const child of stilled.splice(0)) child.inert = false;
-    if (!these.length) return;
-    still(document.body, these);
-    const tour = sheet();
-    if (tour ? !tour.contains(document.activeElement) : !lectern.contains(document.activeElement))
-      (tour?.querySelector(".moves .strong") ?? shown ?? lectern).focus({ preventScroll: true });
-  }
-
-  function still(node, but) {
-    for (const child of node.children) {
-      if (but.includes(child) || child.inert || child.matches("dialog, script, style, link"))
-        continue;
-      if (but.some((one) => child.contains(one))) still(child, but);
-      else stilled.push(Object.assign(child, { inert: true }));
-    }
-  }
-
-  // Laid out for a small screen, then enlarged to this one: its letters grow with it.
-  function fit() {
-    const free = room.getBoundingClientRect(),
-      now = about(),
-      size = `${free.width} ${free.height}`;
-    if (lower.room !== size) lower = { room: size, by: 1 };
-    const least = Math.min(free.height / HEIGHT, free.width / (now ? WIDTH : TABLES)),
-      large = Math.max(1, Math.min(LARGEST, least) * lower.by),
-      width = Math.floor(free.width / large),
-      height = Math.floor(free.height / large);
-    style(shown, "--w", `${width}px`);
-    style(shown, "--h", `${height}px`);
-    if (laid !== `${width} ${height}`) {
-      laid = `${width} ${height}`;
-      now?.fit?.({ width, height });
-    }
-    const box = now ? extent(now.node) : { x: 0, y: 0, width, height };
-    const scale =
-      large * (now ? Math.min(LARGEST / large, width / box.width, height / box.height) : 1);
-    if (now && !now.fit && lower.by === 1 && scale < 0.9 * large) {
-      lower.by = scale / large;
-      return fit();
-    }
-    style(shown, "--s", scale.toFixed(4));
-    style(
-      shown,
-      "--x",
-      `${Math.round(free.left + (free.width - box.width * scale) / 2 - box.x * scale)}px`,
-    );
-    style(
-      shown,
-      "--y",
-      `${Math.round(free.top + (free.height - box.height * scale) / 2 - box.y * scale)}px`,
-    );
-  }
-
-  // Where a picture's content lies in it, in its own pixels: it may leave some of its width free.
-  function extent(node) {
-    const frame = shown.getBoundingClientRect(),
-      scale = frame.width / shown.offsetWidth || 1;
-    const boxes = [...node.children].filter(visible).map((child) => child.getBoundingClientRect());
-    const [left, top] = [
-      Math.min(...boxes.map((box) => box.left)),
-      Math.min(...boxes.map((box) => box.top)),
-    ];
-    const [right, bottom] = [
-      Math.max(...boxes.map((box) => box.right)),
-      Math.max(...boxes.map((box) => box.bottom)),
-    ];
-    return boxes.length
-      ? {
-          x: (left - frame.left) / scale,
-          y: (top - frame.top) / scale,
-          width: (right - left) / scale || 1,
-          height: (bottom - top) / scale || 1,
-        }
-      : { x: 0, y: 0, width: shown.offsetWidth || 1, height: shown.offsetHeight || 1 };
   }
 
   function refresh() {
@@ -213,14 +92,16 @@ function createPresentation() {
     show(choose());
     const now = about();
     if (tour) lift(tour);
-    reach([lectern, shown, tour, document.querySelector(".atlas-told")].filter(Boolean));
+    const lifted = [lectern, shown, tour, document.querySelector(".atlas-told")].filter(Boolean);
+    if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
+      (tour?.querySelector(".moves .strong") ?? shown ?? lectern).focus({ preventScroll: true });
     style(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
     write(
       title,
       now?.title() ??
         (shown
           ? ""
-          : (tab()?.querySelector(".invitation")?.textContent ??
+          : (openTab()?.querySelector(".invitation")?.textContent ??
             t("There is no picture here yet."))),
     );
     title.classList.toggle("long", title.textContent.length > 80);
@@ -242,7 +123,7 @@ function createPresentation() {
       [next, 1],
     ])
       one.setAttribute("aria-disabled", String(!further(by)));
-    if (shown) fit();
+    if (shown) fit(shown, now);
     clearTimeout(refresh.later);
     refresh.later = setTimeout(remember, SETTLED);
   }
@@ -255,8 +136,7 @@ function createPresentation() {
     if (!on || !shown) return;
     const fields = sheet() ? pageLink() : viewLink();
     fields.set("present", sheet() ? 1 : Math.max(1, pictures().indexOf(shown) + 1));
-    if (pageLink().toString() !== fields.toString())
-      history.replaceState(history.state, "", `${location.pathname}${location.search}#${fields}`);
+    if (pageLink().toString() !== fields.toString()) readdress(fields);
   }
 
   // --- what a person does -----------------------------------------------------------------------------------------
@@ -369,11 +249,7 @@ function createPresentation() {
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
     const fields = pageLink();
     fields.delete("present");
-    history.replaceState(
-      history.state,
-      "",
-      `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
-    );
+    readdress(fields);
     const to =
       opener?.isConnected && opener !== document.body
         ? opener

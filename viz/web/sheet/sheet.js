@@ -2,7 +2,7 @@
 // covers the page while it is open; what is printed is the sheet alone.
 import { button, download, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { copyLink, pageLink } from "../core/links.js";
+import { copyLink, pageLink, readdress } from "../core/links.js";
 import { createEditor } from "./editor.js";
 import { fromFile, fromLink, toFile, toLink } from "./keep.js";
 import { page, paper } from "./paper.js";
@@ -216,11 +216,7 @@ function createSheets(answered, offer) {
     const fields = pageLink();
     if (fields.get("sheet") !== null) {
       fields.delete("sheet");
-      history.replaceState(
-        history.state,
-        "",
-        `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
-      );
+      readdress(fields);
     }
     if (opener?.isConnected) opener.focus({ preventScroll: true });
   }

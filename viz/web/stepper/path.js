@@ -142,6 +142,21 @@ function grown(held, { kinds, rows, shared }) {
   return maps;
 }
 
+// What the page has of a tree and shows of it: so much need not be sent again.
+export const holding = (tree, path) => ({
+  tree: tree.key,
+  branches: tree.branches.map((branch) => branch.number),
+  path: path.number,
+});
+
+// A tree as it was sent, with the branches that the page has.
+export const completed = (sent, tree) => ({
+  ...sent,
+  branches: sent.branches.map((one) =>
+    typeof one === "number" ? tree.branches.find((branch) => branch.number === one) : one,
+  ),
+});
+
 // What tokens say.
 export const written = (tokens) =>
   tokens

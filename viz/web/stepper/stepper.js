@@ -1,84 +1,52 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
-import { button, debounce, el, invite } from "../core/dom.js";
+import { debounce, el, invite } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { pictured } from "../picture/copy.js";
-import { createBeam } from "./beam.js";
 import { createHeads } from "./heads.js";
-import { branches } from "./branches.js";
-import { comparison } from "./comparison.js";
-import { lens } from "./lens.js";
-import { ownTarget } from "./own.js";
-import { Path, written } from "./path.js";
+import { createLink } from "./link.js";
+import { createBeam } from "./panels/beam.js";
+import { branches } from "./panels/branches.js";
+import { comparison } from "./panels/comparison.js";
+import { lens } from "./panels/lens.js";
+import { ownTarget } from "./panels/own.js";
+import { createPanels } from "./panels/panels.js";
+import { Path, completed, holding, written } from "./path.js";
+import { createQueue } from "./queue.js";
 import { createCandidates, createSentences } from "./tokens.js";
 import { createTransport } from "./transport.js";
 
-export default function stepper(root, api) {
-  const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
-  const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
-  const PANELS = [
-    ["branches", t("Branches")],
-    ["compare", t("Compare")],
-    ["lens", t("Layer by layer")],
-    ["beam", t("Beam search")],
-    ["own", t("Your own target")],
-  ];
+const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
+const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
 
+export default function stepper(root, api) {
   let tree = null,
     path = null,
     branch = null,
     heads = null,
     at = 0,
     temperature = 1,
-    panel = "branches";
-  let selection = { kind: "cross", layer: 0, head: 0 },
-    shade = "mean",
+    selection = { kind: "cross", layer: 0, head: 0 },
     stale = false,
-    frame = 0;
-  let opening = 0, // actions that will open a branch
+    frame = 0,
     published = 0; // the question that opened what the other tabs are to show
-  const later = []; // moves made meanwhile
-  let wanted = null; // what a link names, until its sentence is the one that is shown
 
-  // --- what the server is asked -------------------------------------------------------------------------------------
-  const queue = [];
-  let waiting = false;
+  // --- what the server is asked, and says ---------------------------------------------------------------------------
+  const queue = createQueue(root, { send, take: taken }),
+    { ask } = queue;
 
-  function ask(action, data = {}, opens = false) {
-    if (opens) opening += 1;
-    queue.push([{ action, ...data }, opens]);
-    root.setAttribute("aria-busy", "true");
-    sendNext();
+  function send(question, answered) {
+    const held = path; // shown when this is asked for
+    const holds = held && holding(tree, held);
+    const back = (answer, number) => answered({ ...answer, held }, number);
+    rpc.ask("act", { ...question, holds }, back, PATIENCE);
   }
 
-  function sendNext() {
-    if (waiting || !queue.length) return;
-    const [data, opens] = queue.shift(),
-      held = path; // shown when this is asked for
-    const holds = held && {
-      tree: tree.key,
-      branches: tree.branches.map((b) => b.number),
-      path: held.number,
-    };
-    waiting = true;
-    rpc.ask(
-      "act",
-      { ...data, holds },
-      async (answer, number) => {
-        waiting = false;
-        if (answer.publish) published = number;
-        if (data.action === "changed")
-          told({ stale: (answer.stale ?? true) || root.classList.contains("inviting") });
-        else await take({ ...answer, held });
-        if (opens) opening -= 1;
-        if (!opening) later.splice(0).forEach((move) => go(move(at)));
-        root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
-        sendNext();
-      },
-      PATIENCE,
-    );
+  function taken({ action }, answer, number) {
+    if (answer.publish) published = number;
+    if (action !== "changed") return take(answer);
+    told({ stale: (answer.stale ?? true) || root.classList.contains("inviting") });
   }
 
   // Unasked: what the page opens with, or another selection. Asked: whether the other tabs show another sentence.
@@ -105,18 +73,12 @@ export default function stepper(root, api) {
       schedule();
     }
     invite(root, value.invitation);
-    if (value.tree)
-      tree = {
-        ...value.tree,
-        branches: value.tree.branches.map((b) =>
-          typeof b === "number" ? tree.branches.find((old) => old.number === b) : b,
-        ),
-      };
+    if (value.tree) tree = completed(value.tree, tree);
     if (value.path) await open(value.path, value.at, value.held);
     if (value.publish) publish();
     if (value.details && value.details.number === path.number) {
       path.details = value.details;
-      if (panel === "lens") panels.lens.draw(path, branch);
+      if (below.shown() === "lens") panels.lens.draw(path, branch);
       schedule();
     }
     if (value.rows && value.rows.number === path.number) {
@@ -144,11 +106,14 @@ export default function stepper(root, api) {
     draw();
     if (temperature !== 1) need("details");
     root.dataset.opened = String(Number(root.dataset.opened || 0) + 1);
-    follow();
+    link.follow();
   }
 
   // In the name of the question that opened it: what was asked since on other tabs stays.
-  const publish = debounce(() => (opening ? publish() : rpc.tell("publish", {}, published)), 150);
+  const publish = debounce(
+    () => (queue.opening() ? publish() : rpc.tell("publish", {}, published)),
+    150,
+  );
 
   function need(what) {
     if (what === "details" && !path.details) ask("details", { branch: path.number });
@@ -164,45 +129,16 @@ export default function stepper(root, api) {
     ask("start", {}, true);
   }
 
-  // --- links --------------------------------------------------------------------------------------------------------
-  // The branch that a link brings back: what the model wrote by itself.
-  const own = () => tree.branches.find((one) => one.origin === "own");
-
-  function openLink() {
-    const link = pageLink();
-    wanted =
-      link.get("tab") === "stepper" && /^\d{1,5}$/.test(link.get("step") || "") ? link : null;
-    follow();
-  }
-
-  function follow() {
-    if (!wanted || !path || stale || !own() || !isAbout(wanted, tree)) return;
-    const step = Number(wanted.get("step")) - 1;
-    wanted = null;
-    transport.pause();
-    if (path.number !== own().number) ask("open", { branch: own().number }, true);
-    move(() => step);
-  }
-
-  const linked = () => linkTo(tree, { tab: "stepper", step: at + 1 });
-  tabLinks.stepper = () => path && linked();
-
-  const copy = () => copyLink(linked(), (said) => copied.replaceChildren(said));
-
   // --- moving -------------------------------------------------------------------------------------------------------
   function go(to) {
     at = Math.max(0, Math.min(path.length, to));
     schedule();
   }
 
-  // While a new branch is on its way, moves wait for it: none is lost.
-  function move(change) {
-    if (opening) later.push(change);
-    else go(change(at));
-  }
+  const move = (change) => queue.move(() => go(change(at)));
 
   function force(i) {
-    if (at >= path.length || opening) return;
+    if (at >= path.length || queue.opening()) return;
     const candidate = path.steps[at].candidates[i];
     if (!candidate) return;
     transport.pause();
@@ -219,8 +155,7 @@ export default function stepper(root, api) {
 
   function select(kind, layer, head) {
     selection = { kind, layer, head, query: null, key: null };
-    shade = kind === "cross" ? "head" : shade;
-    shading.value = shade;
+    sentences.select(kind);
     rpc.tell("select", selection);
     schedule();
   }
@@ -231,27 +166,26 @@ export default function stepper(root, api) {
     alert.textContent = words;
     alert.hidden = !words;
   };
-  const shading = el(
-    "select",
-    { "aria-label": t("Source shaded by"), onchange: () => ((shade = shading.value), schedule()) },
-    el("option", { value: "mean" }, t("mean of all heads")),
-    el("option", { value: "head" }, t("selected head")),
+  const link = createLink(
+    () => ({ tree, path, at, stale }),
+    (own, step) => {
+      transport.pause();
+      if (path.number !== own.number) ask("open", { branch: own.number }, true);
+      move(() => step);
+    },
   );
-  const sharing = button(t("Copy link"), copy, { title: t("A link that restores this view") });
-  const copied = el("span", { class: "caption", role: "status" });
-  const transport = createTransport({ go, move, isAtEnd: () => at >= path.length, force }, [
-    el("label", { class: "caption shading" }, `${t("Shade by")} `, shading),
-    sharing,
-    copied,
-  ]);
   const jump = (step) => (transport.pause(), move(() => step));
+  const news = el("p", { class: "caption said", "aria-live": "polite" });
+  const say = (words) => (news.textContent = words);
+  const sentences = createSentences({ jump, say, redraw: schedule });
+  const transport = createTransport({ go, move, isAtEnd: () => at >= path.length, force }, [
+    el("label", { class: "caption shading" }, `${t("Shade by")} `, sentences.shading),
+    ...link.nodes,
+  ]);
   const about = (title) => ({
     title: () => `${title} · ${transport.where()}`,
     caption: () => `${tree.text} → ${written(branch.tokens)}`,
   });
-  const say = (words) => (news.textContent = words);
-  const news = el("p", { class: "caption said", "aria-live": "polite" });
-  const sentences = createSentences({ jump, say });
   const candidates = createCandidates({
     force,
     forceText,
@@ -263,9 +197,7 @@ export default function stepper(root, api) {
     },
   });
   const panels = {
-    branches: branches({
-      open: (number) => ask("open", { branch: number }, true),
-    }),
+    branches: branches({ open: (number) => ask("open", { branch: number }, true) }),
     compare: comparison({
       compare: (a, b) => ask("compare", { first: a, second: b }),
       select,
@@ -279,23 +211,8 @@ export default function stepper(root, api) {
     }),
     own: ownTarget({ target: (text) => ask("target", { text }, true) }),
   };
-  const tabs = Object.fromEntries(
-    PANELS.map(([name, title]) => [
-      name,
-      el(
-        "button",
-        {
-          type: "button",
-          "aria-pressed": "false",
-          "data-panel": name,
-          onclick: () => showPanel(name),
-        },
-        title,
-      ),
-    ]),
-  );
-  const stage = el("div", { class: "panel-stage" }),
-    panes = el("div", { class: "panes" }, candidates.root);
+  const below = createPanels(panels, drawPanel);
+  const panes = el("div", { class: "panes" }, candidates.root);
   const steps = {
     title: transport.where,
     caption: about("").caption,
@@ -311,37 +228,22 @@ export default function stepper(root, api) {
     transport.root,
     pictured(el("div", { class: "steps" }, sentences.root, panes), steps),
     news,
-    el(
-      "div",
-      { class: "segmented choose-panel", role: "group", "aria-label": t("More") },
-      Object.values(tabs),
-    ),
-    stage,
+    ...below.nodes,
   ];
 
   // In place of the empty frame, as late as there is something to show in it: nothing jumps.
   function lay() {
-    if (!stage.isConnected) root.replaceChildren(...all);
-  }
-
-  function showPanel(name) {
-    panel = name;
-    for (const [key, tab] of Object.entries(tabs))
-      tab.setAttribute("aria-pressed", String(key === name));
-    stage.replaceChildren(panels[name].root);
-    drawPanel();
+    if (!transport.root.isConnected) root.replaceChildren(...all);
   }
 
   function drawPanel() {
+    const name = below.shown();
     if (!path) return;
-    if (panel === "branches") panels.branches.draw(tree, path.number);
-    if (panel === "compare") panels.compare.draw(tree, path.number);
-    if (panel === "own") panels.own.draw(tree, path.number);
-    if (panel === "lens") {
+    if (name === "lens") {
       need("details");
       panels.lens.draw(path, branch);
       panels.lens.step(at);
-    }
+    } else if (name !== "beam") panels[name].draw(tree, path.number);
   }
 
   function schedule() {
@@ -353,41 +255,25 @@ export default function stepper(root, api) {
     frame = 0;
     if (!path) return;
     lay();
-    const inside = at < path.length;
-    if (inside) need("rows");
-    const shown = inside && path.has(at),
-      head = shade === "head" && selection.kind === "cross";
-    const weights = !shown
-      ? null
-      : head
-        ? path.row("cross", selection.layer, selection.head, at)
-        : path.meanRow("cross", at);
-    sentences.step(
-      at,
-      weights,
-      head
-        ? t("layer {layer}, head {head}", { layer: selection.layer + 1, head: selection.head + 1 })
-        : t("the mean of all heads"),
-    );
+    if (at < path.length) need("rows");
+    sentences.step(at, selection);
     candidates.draw(path, at, temperature);
     heads.step(at, selection);
     panels.lens.step(at);
-    transport.show(at, { length: path.length, finished: branch.finished, opening });
-    copied.replaceChildren(); // it was about what was shown before
-    sharing.hidden = branch.origin !== "own"; // what was forced is in no link
+    const { finished } = branch;
+    transport.show(at, { length: path.length, finished, opening: queue.opening() });
+    link.show(branch);
     root.dataset.step = String(at);
   }
 
   transport.listen(root, () => path);
   new IntersectionObserver(
-    (entries) =>
-      entries[entries.length - 1].isIntersecting && (stale || !path) && !opening && restart(),
+    (entries) => entries.at(-1).isIntersecting && (stale || !path) && !queue.opening() && restart(),
   ).observe(root);
-  showPanel("branches");
+  below.show("branches");
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
   const rpc = connect(api, told);
   rpc.take(api.value());
-  document.addEventListener("atlas-changed", () => (path || opening) && ask("changed"));
-  window.addEventListener("hashchange", openLink);
-  openLink();
+  document.addEventListener("atlas-changed", () => (path || queue.opening()) && ask("changed"));
+  link.read();
 }

@@ -8,7 +8,7 @@ export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
 export const chipClass = (token, i) =>
   `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
 
-// hooks: jump(step), say(words)
+// hooks: jump(step), say(words), redraw()
 export function createSentences(hooks) {
   const source = el("div", { class: "chips", dir: "auto" }),
     target = el("div", {
@@ -26,11 +26,19 @@ export function createSentences(hooks) {
     note,
     respelled,
   );
+  const shading = el(
+    "select",
+    { "aria-label": t("Source shaded by"), onchange: () => hooks.redraw() },
+    el("option", { value: "mean" }, t("mean of all heads")),
+    el("option", { value: "head" }, t("selected head")),
+  );
   let sourceChips = [],
     targetChips = [],
+    path = null,
     how = "";
 
-  function open(path, branch) {
+  function open(next, branch) {
+    path = next;
     how = branch.decoding;
     sourceChips = path.source.map((token, i) =>
       el("span", { class: `${chipClass(token, i)} shaded` }, chipText(token)),
@@ -48,8 +56,8 @@ export function createSentences(hooks) {
             p: percent(branch.probabilities[i]),
           }),
           onclick: () => hooks.jump(i),
-          onmouseenter: () => hooks.say(tokenWords(path, branch, i)),
-          onfocus: () => hooks.say(tokenWords(path, branch, i)),
+          onmouseenter: () => hooks.say(tokenWords(branch, i)),
+          onfocus: () => hooks.say(tokenWords(branch, i)),
         },
         chipText(token),
       ),
@@ -63,7 +71,7 @@ export function createSentences(hooks) {
     respelled.hidden = !path.respelled;
   }
 
-  function tokenWords(path, branch, i) {
+  function tokenWords(branch, i) {
     return t("Step {step}: “{token}”, probability {p}, rank {rank}", {
       step: i + 1,
       token: branch.tokens[i].text,
@@ -72,8 +80,15 @@ export function createSentences(hooks) {
     });
   }
 
-  // weights: over the source, or null; about: what they are
-  function step(at, weights, about) {
+  // What shades the source: that head where it reads it, or the mean of all.
+  function step(at, { kind, layer, head }) {
+    const one = shading.value === "head" && kind === "cross",
+      shown = at < path.length && path.has(at);
+    const weights = !shown
+      ? null
+      : one
+        ? path.row("cross", layer, head, at)
+        : path.meanRow("cross", at);
     targetChips.forEach((chip, i) => {
       chip.classList.toggle("ahead", i > at);
       chip.classList.toggle("next", i === at);
@@ -88,7 +103,9 @@ export function createSentences(hooks) {
     note.textContent =
       (weights
         ? t("Source shaded by {what} at this step; full colour is {p}.", {
-            what: about,
+            what: one
+              ? t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })
+              : t("the mean of all heads"),
             p: percent(largest),
           })
         : t("The sentence is complete.")) +
@@ -104,7 +121,10 @@ export function createSentences(hooks) {
     );
   }
 
-  return { root, open, step, expect };
+  // Of the heads that read the source, one that is chosen is to be seen there.
+  const select = (kind) => kind === "cross" && (shading.value = "head");
+
+  return { root, shading, open, step, expect, select };
 }
 
 // hooks: force(candidate), forceText(text, joined), temperature(value), about(title): of a picture

@@ -3,7 +3,7 @@
 import { arrow } from "../core/keys.js";
 import { debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { copyLink, pageLink } from "../core/links.js";
+import { copyLink, pageLink, readdress } from "../core/links.js";
 import { createAsk } from "./ask.js";
 
 const AGAIN = 300; // milliseconds until it is asked whether that still stands
@@ -246,11 +246,7 @@ function createTour(root, rpc) {
     const fields = pageLink();
     fields.delete("tour");
     fields.delete("stop");
-    history.replaceState(
-      history.state,
-      "",
-      `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
-    );
+    readdress(fields);
     (opener?.isConnected && opener !== document.body
       ? opener
       : document.querySelector(".atlas-title .tour")

@@ -4,7 +4,7 @@ import { t } from "../../core/language.js";
 import * as model from "../model.js";
 import * as states from "../state.js";
 
-// context: able (whether a server can be asked), ask(event, data), state(), trace(), map(), pinned() -> {row, column}
+// context: able (whether a server can be asked), ask(event, data), state(), trace(), map()
 export function createCut(context) {
   const how = el(
     "select",
@@ -13,11 +13,7 @@ export function createCut(context) {
     el("option", { value: "zero" }, t("its weight is lost")),
   );
   const button = plainButton(t("Cut this edge and translate again"), run);
-  const open = el(
-    "button",
-    { type: "button", class: "plain", onclick: () => context.ask("cut_open", asked) },
-    t("Show it on every tab"),
-  );
+  const open = plainButton(t("Show it on every tab"), () => context.ask("cut_open", asked));
   const result = el("div", { class: "cut-result", "aria-live": "polite" });
   const root = el(
     "div",
@@ -33,7 +29,7 @@ export function createCut(context) {
     const state = context.state(),
       map = context.map();
     if (!context.able || !map) return null;
-    const { row, column } = context.pinned();
+    const { row, column } = states.pinnedCells(state, map, context.trace());
     if (row === null || column === null || state.combine === "rollout") return null;
     const offset =
       map.joint && state.kind === "decoder_self" ? context.trace().tokens.source.labels.length : 0;

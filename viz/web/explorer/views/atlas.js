@@ -1,6 +1,6 @@
 // All layers x heads of one kind as thumbnails: one button with a canvas each, one colour scale for all.
 import { paint } from "../../core/colours.js";
-import { el } from "../../core/dom.js";
+import { button as plainButton, el } from "../../core/dom.js";
 import { fixed } from "../../core/format.js";
 import { createGrid } from "../../core/grid.js";
 import { t } from "../../core/language.js";
@@ -21,16 +21,10 @@ export function createAtlas(hooks) {
     buttons = []; // [layer][head]
   let built = "", // how many buttons there are
     said = ""; // of what they say something
-  const several = el(
-    "button",
-    {
-      type: "button",
-      class: "plain several",
-      "aria-pressed": "false",
-      onclick: () =>
-        several.setAttribute("aria-pressed", several.getAttribute("aria-pressed") === "false"),
-    },
+  const several = plainButton(
     t("Choose several"),
+    () => several.setAttribute("aria-pressed", several.ariaPressed === "false"),
+    { class: "plain several", "aria-pressed": "false" },
   );
 
   function build(layers, heads) {

@@ -2,11 +2,11 @@
 import { paint } from "../../core/colours.js";
 import { el } from "../../core/dom.js";
 import { t } from "../../core/language.js";
-import { palette, scale } from "../colouring.js";
 import { segmented, select } from "../controls.js";
 import * as states from "../state.js";
 import { createDetail } from "./detail.js";
 import { namesBoth } from "./frame.js";
+import { palette, scale } from "./scale.js";
 import { createPairs } from "../experiments/pairs.js";
 import * as naming from "../words.js";
 

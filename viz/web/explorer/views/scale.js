@@ -1,11 +1,13 @@
-// Where a number lies on its scale, and how a map's numbers are written.
+// Where a number lies on its scale, the colour that it has there, and how a map's numbers are written.
+import { sequential } from "../../core/colours.js";
+import { isDark } from "../../core/dom.js";
 import { significant } from "../../core/format.js";
 import { t } from "../../core/language.js";
 
 const DECADES = 4;
 
 // The largest absolute value.
-export function largest(values) {
+function largest(values) {
   let found = 0;
   for (let i = 0; i < values.length; i++)
     if (Math.abs(values[i]) > found) found = Math.abs(values[i]);
@@ -44,6 +46,44 @@ export function ticks(transform, maximum, signed = false) {
   const texts = values.map((value) => significant(value, 3));
   if (transform === "log") texts[signed ? 2 : 0] = signed ? "≈ 0" : `≤ ${texts[0]}`;
   return { places: values.map(placer(transform, maximum, signed)), texts };
+}
+
+// place(value): on the scale, 0 to 1; strength(value): how far from no colour, 0 to 1.
+export function palette(colours, transform, maximum, signed = false) {
+  const place = placer(transform, maximum, signed),
+    shown = sequential(colours);
+  return {
+    place,
+    strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place,
+    colour: (value) => shown(place(value)),
+    ticks: ticks(transform, maximum, signed),
+    colours,
+    maximum,
+    plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]),
+    unit: "",
+  };
+}
+
+// The scale that a person chose, as it is on this page.
+export function scale(state, colours) {
+  const found = colours.scales[state.colours];
+  return state.colours === "greys" && isDark() ? [...found].reverse() : found;
+}
+
+// Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
+export function ofMap(state, map, colours, diverging) {
+  const whole = map?.range?.[1] ?? 1;
+  const maximum =
+    (state.range === "own" && map && (map.pyramid?.maximum ?? largest(map.values))) || whole;
+  if (!map?.signed)
+    return {
+      ...palette(scale(state, colours), state.transform, maximum),
+      unit: map?.overlay ? map.unit : "",
+    };
+  return {
+    ...palette(diverging[isDark() ? "dark" : "light"], state.transform, maximum, true),
+    unit: map.unit,
+  };
 }
 
 // A weight for people: three decimals, two significant digits below that.

@@ -1,7 +1,7 @@
 // A target of one's own.
-import { el } from "../core/dom.js";
-import { fixed } from "../core/format.js";
-import { t } from "../core/language.js";
+import { el } from "../../core/dom.js";
+import { fixed } from "../../core/format.js";
+import { t } from "../../core/language.js";
 
 // hooks: target(text)
 export function ownTarget(hooks) {

@@ -1,8 +1,8 @@
 // The tree of branches.
-import { el, shorten } from "../core/dom.js";
-import { fixed } from "../core/format.js";
-import { said, say, t } from "../core/language.js";
-import { written } from "./path.js";
+import { el, shorten } from "../../core/dom.js";
+import { fixed } from "../../core/format.js";
+import { said, say, t } from "../../core/language.js";
+import { written } from "../path.js";
 
 const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
 export const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);

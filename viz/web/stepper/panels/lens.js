@@ -1,9 +1,9 @@
 // What each decoder layer would already predict, through a lens.
-import { el, shorten } from "../core/dom.js";
-import { percent, significant } from "../core/format.js";
-import { t } from "../core/language.js";
-import { pictured } from "../picture/copy.js";
-import { element } from "../picture/drawing.js";
+import { el, shorten } from "../../core/dom.js";
+import { percent, significant } from "../../core/format.js";
+import { t } from "../../core/language.js";
+import { pictured } from "../../picture/copy.js";
+import { element } from "../../picture/drawing.js";
 
 const NAMES = {
   logit: () => t("logit lens: the stream as it is"),

@@ -1,9 +1,9 @@
 // Two branches beside each other: their tokens, and how far each head's attention differs.
-import { el } from "../core/dom.js";
-import { fixed, percent, significant } from "../core/format.js";
-import { createGrid, shade } from "../core/grid.js";
-import { t } from "../core/language.js";
-import { pictured } from "../picture/copy.js";
+import { el } from "../../core/dom.js";
+import { fixed, percent, significant } from "../../core/format.js";
+import { createGrid, shade } from "../../core/grid.js";
+import { t } from "../../core/language.js";
+import { pictured } from "../../picture/copy.js";
 import { title } from "./branches.js";
 
 // hooks: compare(first, second), select(kind, layer, head), about(title): of a picture

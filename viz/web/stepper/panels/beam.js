@@ -1,9 +1,9 @@
 // Beam search: its settings, its best hypotheses, and the tree that it searched.
-import { el, shorten } from "../core/dom.js";
-import { say, t } from "../core/language.js";
-import { pictured } from "../picture/copy.js";
-import * as drawing from "../picture/drawing.js";
-import { fixed, percent } from "../core/format.js";
+import { el, shorten } from "../../core/dom.js";
+import { say, t } from "../../core/language.js";
+import { pictured } from "../../picture/copy.js";
+import * as drawing from "../../picture/drawing.js";
+import { fixed, percent } from "../../core/format.js";
 
 const COLUMN = 116,
   ROW = 24,

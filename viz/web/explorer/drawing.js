@@ -1,0 +1,179 @@
+// What is looked at, drawn: the map, the sentences, the small pictures of all heads, and what is said of them in words.
+import { el } from "../core/dom.js";
+import { parts, said, say, t } from "../core/language.js";
+import { glossed } from "../lab/glossary.js";
+import * as model from "./model.js";
+import * as states from "./state.js";
+import * as colouring from "./views/scale.js";
+import * as words from "./words.js";
+
+const FLICKER = 150; // milliseconds in which a map that is asked for is mostly here: nothing says before that it is awaited
+const READ = 400; // and in which a person may be at the next one: a screen reader is told of none before
+
+// scene: what is looked at; lines: the sentences as a picture; diverging: colours of what has a sign; the explorer's other
+// parts under their own names.
+export function createDrawing(
+  scene,
+  { overlays, maps, controls, thumbnails, views, sentence, lines, cut, diverging },
+) {
+  const guide = el("p", { class: "guide" });
+  const heading = el("h2", { class: "heading-line" });
+  const decoded = el("span", { class: "decoded" }),
+    reading = el("p", { class: "reading" });
+  const status = el("p", { class: "status", role: "status" });
+  const summary = el("p", { class: "sr-only", "aria-live": "polite" });
+  const legend = el("div", { class: "legend" });
+  const tip = el("p", { class: "tip" });
+  let waiting = null, // timers
+    telling = null;
+
+  // Of hundreds of tokens a mean weight is next to nothing: a linear scale would show a dark square.
+  const toned = () =>
+    scene.trace.kinds[scene.state.kind].large && scene.state.transform === "linear"
+      ? { ...scene.state, transform: "sqrt" }
+      : scene.state;
+
+  // before: the state that was drawn last, where only what has changed since is to be drawn.
+  function draw(before = null) {
+    views.measure();
+    const { state, trace } = scene,
+      { payload } = trace;
+    const overlay = overlays.find(state);
+    const map = (scene.map = maps.mapOf(trace, state));
+    scene.refused = (overlay && overlays.kept(trace, state)?.refused) ?? null;
+    controls.show(toned(), map);
+    const used = model.usedHeads(trace, states.viewOf(state)),
+      name = words.heading(state, used, overlay);
+    heading.textContent = name;
+    decoded.textContent =
+      t("Decoding: {how}.", { how: payload.decoding }) +
+      (payload.beyond ? ` ${said(payload.beyond)}` : "") +
+      (payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
+    if (!map && !scene.refused && payload.left_out) scene.refused = payload.left_out;
+    const waits = overlay ? t("Computing …") : t("Loading this layer…");
+    read(map ? words.reading(state, trace, map, overlay) : scene.refused ? "" : waits);
+    clearTimeout(waiting);
+    maps.waitForNone();
+    if (map) {
+      const colours = colouring.ofMap(toned(), map, payload.colours, diverging);
+      views.draw(state, map, colours, {
+        ...words.titles(state, map, trace),
+        label: `${said(trace.kinds[state.kind].title)}, ${name}`,
+      });
+    } else if (scene.refused) views.clear();
+    else if (overlay || trace.kinds[state.kind].large) waiting = setTimeout(views.wait, FLICKER);
+    else views.wait();
+    const repaint =
+      !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
+    if (repaint) drawAtlas();
+    else if (before.overlay !== state.overlay) hover(null);
+    thumbnails.select(state);
+    drawSentence();
+    guide.textContent = words.guide(state, overlay);
+    showPinned();
+    if (map)
+      scene.state = { ...state, beside: state.view === "compare" ? views.compare.beside() : "" };
+    maps.ahead();
+    clearTimeout(telling);
+    telling = setTimeout(() => {
+      if (scene.map)
+        summary.textContent = words.summary(scene.state, scene.trace, scene.map, used, overlay);
+    }, READ);
+  }
+
+  const read = (text) => reading.replaceChildren(...glossed(text));
+
+  function drawSentence() {
+    const { state, trace } = scene;
+    lines.hidden = trace.kinds[state.kind].large;
+    if (lines.hidden) return; // its words would be a hundred lines
+    const view = {
+      ...states.viewOf({ ...state, overlay: "", heads: [], combine: "single" }),
+      words: true,
+      special: "hide",
+      predicted: true,
+    };
+    if (model.missing(trace, view).length) return; // drawn when they have come
+    const small = model.scoreMap(trace, view);
+    const glosses = state.glosses ? states.glossesOf(state, trace) : null;
+    sentence.draw(small, states.pinnedCells(state, small, trace), words.lines(state), glosses);
+  }
+
+  function drawAtlas() {
+    const { state, trace } = scene,
+      colours = colouring.scale(state, trace.payload.colours),
+      palette = colouring.palette(colours, toned().transform, 1);
+    thumbnails.draw(trace, state.kind, palette);
+    legend.replaceChildren(
+      el("span", {
+        class: "ramp",
+        style: `background: linear-gradient(to right, ${colours.join(", ")})`,
+      }),
+      el(
+        "span",
+        { class: "ramp-ticks" },
+        palette.ticks.texts.map((text, i) =>
+          el("span", { style: `left: ${100 * palette.ticks.places[i]}%` }, text),
+        ),
+      ),
+    );
+    hover(null);
+  }
+
+  // What is said of a head below the small pictures.
+  function hover(layer, head) {
+    const { state, trace } = scene,
+      { entropies, readings } = trace.kinds[state.kind];
+    const place = { layer: layer + 1, head: head + 1 };
+    if (layer === null) tip.textContent = words.thumbnailsTip(overlays.find(state));
+    else if (!readings[layer]) tip.textContent = t("Layer {layer} · Head {head}", place);
+    else {
+      const named = words.named(trace, state.kind, layer, head);
+      tip.textContent =
+        t("Layer {layer}, head {head}: {reading} · {bits} bits", {
+          ...place,
+          reading: readings[layer][head],
+          bits: entropies[layer][head].toFixed(2),
+        }) + (named && ` · ${named}`);
+    }
+  }
+
+  const pointing = (row, column) =>
+    words.pointing(scene.map, row, column, scene.trace, scene.state.kind);
+
+  // What is said of a cell, a row or a column of the map; of none of what is pinned.
+  function point(row, column) {
+    if (row === null && column === null) showPinned();
+    else if (scene.map) status.replaceChildren(...pointing(row, column));
+  }
+
+  function showPinned() {
+    const { state, trace, map, refused } = scene;
+    cut.follow();
+    if (sentence.map() && !lines.hidden)
+      sentence.pin(states.pinnedCells(state, sentence.map(), trace));
+    if (!map) return status.replaceChildren(refused ? said(refused) : "");
+    const { row, column } = states.pinnedCells(state, map, trace);
+    views.pin({ row, column });
+    if (row !== null || column !== null)
+      status.replaceChildren(...parts(say("Pinned: {what}", { what: pointing(row, column) })));
+    else status.replaceChildren(views.hint(state));
+  }
+
+  return {
+    nodes: { guide, heading, decoded, reading, status, summary, legend, tip },
+    draw,
+    hover,
+    point,
+    showPinned,
+    // The small pictures of large maps, and what is said of their heads, which come later than the map.
+    heads() {
+      drawAtlas();
+      thumbnails.select(scene.state);
+      read(words.reading(scene.state, scene.trace, scene.map));
+    },
+    say: (text) => status.replaceChildren(text),
+    title: () => `${said(scene.trace.kinds[scene.state.kind].title)}, ${heading.textContent}`,
+    caption: () => `${scene.trace.text} → ${scene.trace.translation}`,
+  };
+}
