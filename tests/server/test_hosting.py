@@ -57,6 +57,7 @@ def replicas(tmp_path) -> Iterator[tuple[int, list[ThreadingHTTPServer]]]:
     with proxy(tmp_path, [server.server_port for server in servers]) as port:
         yield port, servers
     for server in servers:
+        server.shutdown()  # else its thread goes on asking a closed socket, and takes all other tests' time
         server.server_close()
 
 
