@@ -108,6 +108,18 @@ def test_the_first_tour_from_the_button_beside_the_examples(app_url, open_page, 
     expect(button).to_be_focused()
 
 
+def test_what_is_pointed_at_is_followed_until_the_visitor_moves(app_url, open_page):
+    page = open_page(f"{app_url}#tour=paper&stop=9&direction={EVERY['paper'].directions[0]}")
+    at_stop(page, 9, 11)
+    page.wait_for_function("scrollY > 0")
+    page.evaluate("scrollTo(0, 0)")  # as a picture does that shrinks the page for a moment
+    page.wait_for_function(LIES)
+    page.mouse.wheel(0, -5000)
+    page.wait_for_function("scrollY === 0")
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") == 0
+
+
 @pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
 def test_a_link_opens_a_stop_and_keys_go_on(app_url, open_page, width, dark):
     page = open_page(f"{app_url}#tour=attention&stop=3", width=width, height=844, dark=dark)

@@ -211,17 +211,19 @@ function createTour(root, rpc) {
       const { top, bottom, height } = element.getBoundingClientRect(),
         free = innerHeight - sheet.offsetHeight;
       if (top >= 8 && bottom <= free - 8) return;
-      const to = height > free - 24 ? top - 12 : top - (free - height) / 2;
+      const to = Math.round(height > free - 24 ? top - 12 : top - (free - height) / 2);
       scrollBy({ top: to, behavior: calm || performance.now() - since > 50 ? "auto" : "smooth" });
     };
-    // What is still being drawn, here or above, moves it: it is followed until the visitor moves.
+    // What is still being drawn, here or above, moves it: it is followed until the visitor moves. A picture that is taken
+    // out and put back within a frame leaves all sizes as they were, but may have cut short how far the page was scrolled.
     const sizes = new ResizeObserver(show);
+    addEventListener("scrollend", show);
     const leave = () => {
       sizes.disconnect();
+      removeEventListener("scrollend", show);
       MOVES.forEach((move) => removeEventListener(move, leave, true));
     };
-    sizes.observe(element);
-    sizes.observe(document.body);
+    [element, document.body, sheet].forEach((one) => sizes.observe(one));
     MOVES.forEach((move) => addEventListener(move, leave, { capture: true, passive: true }));
     pointed = { element, leave };
     show();
