@@ -23,7 +23,7 @@ from model.nets import networks
 from model.nets.networks import AnyNetwork
 from model.program import check_free, program
 from model.serve import processes
-from model.serve.device import choose_device, keep_freed_memory, trim_freed_memory
+from model.serve.device import choose_device, keep_freed_memory
 from model.text.interface import TextTokenizer
 from model.training import corpora, history, options, start
 from model.training.batches import Batch, Examples, make_batch, plan_batches
@@ -92,16 +92,15 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(state.update)
         half = torch.autocast(self.device.type, torch.bfloat16) if config.bf16 else contextlib.nullcontext()
-        # DistributedDataParallel averages gradients over processes; the loss is a mean over ALL tokens.
-        scale = self.world_size / batch.tokens
         with half:
-            loss = self.loss(batch.source, batch.inputs, batch.outputs, scale)
-        loss.backward()
+            summed = self.loss(batch.source, batch.inputs, batch.outputs)
+        # DistributedDataParallel averages gradients over processes; the loss is a mean over ALL tokens.
+        (summed * (self.world_size / batch.tokens)).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         state.update_average()
-        state.loss_sum += loss.detach() / scale
+        state.loss_sum += summed.detach()
         state.tokens += batch.tokens
 
     def settle(self) -> None:
@@ -141,7 +140,6 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
                     learning_rate=config.learning_rate_at(state.update),
                 )
                 bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
-            trim_freed_memory()
             state.start_window()
         if recorded and history.due(state.update, config.max_updates):
             trainer.settle()

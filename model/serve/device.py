@@ -95,13 +95,6 @@ def keep_freed_memory() -> bool:
     return _tell_allocator((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1), (M_TOP_PAD, TOP_PAD))
 
 
-def trim_freed_memory() -> None:
-    """Give back what lies free between what is in use; nothing with another C library. What is kept for arrays of a
-    thousand sizes has holes: an hour of training, 4,096 target tokens an update, took 10 GB."""
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 def _tell_allocator(*orders: tuple[int, int]) -> bool:
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -22,36 +22,35 @@ class SummedLoss(nn.Module):
         super().__init__()
         self.model, self.label_smoothing = model, label_smoothing
 
-    def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor, scale: float = 1.0) -> Tensor:
-        """source [batch, source]; inputs, outputs [batch, target] -> a scalar: the sum times scale."""
+    def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """source [batch, source]; inputs, outputs [batch, target] -> a scalar."""
         hidden, _ = self.model.decode(inputs, self.model.encode(source))
         real = outputs != self.model.config.pad_id
         hidden, targets = hidden[real], outputs[real]  # padding is not even projected
         if torch.is_grad_enabled():
-            return summed_cross_entropy(self.model.project(hidden), targets, self.label_smoothing, scale)
+            return summed_cross_entropy(self.model.project(hidden), targets, self.label_smoothing)
         # Of [tokens, vocabulary] nothing has to be kept for the way back.
         return torch.stack(
             [
-                summed_cross_entropy(self.model.project(hidden[part]), targets[part], self.label_smoothing, scale)
+                summed_cross_entropy(self.model.project(hidden[part]), targets[part], self.label_smoothing)
                 for part in blocks(len(targets), self.model.config.num_target_tokens)
             ]
         ).sum()
 
 
-def summed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float, scale: float = 1.0) -> Tensor:
-    """scale * F.cross_entropy(.., label_smoothing=.., reduction="sum"), in float32, with the gradient written out.
+def summed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+    """F.cross_entropy(.., label_smoothing=.., reduction="sum"), in float32, with the gradient written out.
 
     logits [tokens, vocabulary], targets int64 [tokens]. With q = 1 - smoothing at the target plus smoothing /
     vocabulary everywhere (Szegedy et al. 2016, section 7), the gradient is softmax(logits) - q. It is found on the way
-    forward, some rows at a time: what is passed over six times then stays in the processor's cache, and what is scaled
-    there need not be passed over again on the way back.
+    forward, some rows at a time: what is passed over six times then stays in the processor's cache.
     """
-    return _SummedCrossEntropy.apply(logits, targets, label_smoothing, scale)
+    return _SummedCrossEntropy.apply(logits, targets, label_smoothing)
 
 
 class _SummedCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits: Tensor, targets: Tensor, label_smoothing: float, scale: float) -> Tensor:
+    def forward(ctx, logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         loss = torch.zeros((), device=logits.device)
         ctx.slope = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         for part in blocks(*logits.shape, room=IN_CACHE):
@@ -66,13 +65,12 @@ class _SummedCrossEntropy(torch.autograd.Function):
             if ctx.slope is not None:
                 probabilities -= label_smoothing / probabilities.shape[1]
                 probabilities.scatter_add_(1, chosen, torch.full_like(score, label_smoothing - 1.0))
-                ctx.slope[part] = probabilities.mul_(scale)
-        return loss.mul_(scale)
+                ctx.slope[part] = probabilities
+        return loss
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
         slope, ctx.slope = ctx.slope, None  # ours alone: free to overwrite
-        if slope.device.type != "cpu" or gradient != 1.0:  # a look at it elsewhere would wait for the device
-            slope *= gradient
-        return slope, None, None, None
+        slope *= gradient
+        return slope, None, None
