@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from model.nets.sweep import AttentionEdit
 from model.trace.language import Refusal
 
+HALF = (torch.bfloat16, torch.float16)
+REGISTER = 16  # float32 numbers
+
 # A part of a pass and its tensor -> the tensor that goes on (model.nets.places.visit).
 AtPart = Callable[[str, Tensor], Tensor]
 
@@ -54,7 +57,15 @@ def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> T
 
 
 def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    return (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(dim=-1)
+    """Over the keys, as torch is fast at on a CPU: its kernel there takes fewer than 16 keys one by one, ten times as
+    long as 16, and so those of bfloat16 that fill no register: 27 of them take four times as long as in float32."""
+    exact = scores.float() if scores.dtype in HALF else scores
+    if mask is not None:  # what is added needs no gradient of its own
+        exact = exact + exact.new_zeros(mask.shape).masked_fill_(~mask, -math.inf)
+    keys = exact.shape[-1]
+    if keys < REGISTER and exact.device.type == "cpu":
+        exact = F.pad(exact, (0, REGISTER - keys), value=-math.inf)
+    return exact.softmax(dim=-1)[..., :keys].to(scores.dtype)
 
 
 def scaled_dot_product(

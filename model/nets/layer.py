@@ -39,8 +39,9 @@ class Dropout(nn.Module):
             return F.dropout(x, self.rate)
         threshold = min(max(1, round(self.rate * 256)), 255)
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
-        return x * (keep.to(x.dtype) * (256.0 / (256 - threshold)))
+        kept = torch.empty_like(x, requires_grad=False, memory_format=torch.contiguous_format)
+        torch.ge(words.view(torch.uint8)[: x.numel()].view(x.shape), threshold, out=kept)
+        return x * kept.mul_(256.0 / (256 - threshold))
 
 
 def norm(config: ModelConfig) -> nn.Module:

@@ -13,6 +13,8 @@ from torch import Tensor
 from model.nets.masks import pad
 from model.text.interface import TextTokenizer
 
+SOURCES = 2  # padded source tokens a batch may have, for each target token
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -67,19 +69,23 @@ class Examples:
 def plan_batches(examples: Examples, tokens_per_batch: int, *, seed: int, epoch: int) -> list[np.ndarray]:
     """The epoch's batches as arrays of row numbers, in their order: a function of seed and epoch alone.
 
-    Pairs of like length share a batch; padded target tokens stay within tokens_per_batch (one pair at the least).
+    Pairs of like length share a batch; padded target tokens stay within tokens_per_batch, padded source tokens within
+    twice that (one pair at the least).
     """
     random = np.random.default_rng((seed, epoch))
     target = np.array([len(t) + 1 for t in examples.target])
     source = np.array([len(s) for s in examples.source])
     # A little noise in the sort keys makes other neighbours each epoch.
     order = np.lexsort((source + random.uniform(0, 3, len(source)), target + random.uniform(0, 1, len(target)).round()))
-    batches, start, longest = [], 0, 0
+    # Without SOURCES a thousand targets of four tokens share a batch with one source of 37: ten times an update's time
+    # and four times its memory.
+    lengths, most = np.stack([target, source], axis=1), np.array([1, SOURCES]) * tokens_per_batch
+    batches, start, longest = [], 0, np.zeros(2, dtype=int)
     for end, row in enumerate(order):
-        longest = max(longest, target[row])
-        if end > start and longest * (end + 1 - start) > tokens_per_batch:
+        longest = np.maximum(longest, lengths[row])
+        if end > start and (longest * (end + 1 - start) > most).any():
             batches.append(order[start:end])
-            start, longest = end, target[row]
+            start, longest = end, lengths[row]
     if start < len(order):
         batches.append(order[start:])
     return [batches[i] for i in random.permutation(len(batches))]

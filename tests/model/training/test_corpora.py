@@ -150,6 +150,7 @@ def test_a_plan_covers_every_pair_once_within_the_token_limit(examples):
     for rows in batches:
         lengths = [len(examples.target[i]) + 1 for i in rows]
         assert max(lengths) * len(rows) <= 200
+        assert max(len(examples.source[i]) for i in rows) * len(rows) <= 400 or len(rows) == 1
     padded = sum(max(len(examples.target[i]) + 1 for i in rows) * len(rows) for rows in batches)
     assert padded < 1.15 * sum(len(t) + 1 for t in examples.target)  # like lengths share a batch
 
