@@ -57,13 +57,15 @@ def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> T
 
 
 def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Over the keys, as torch is fast at on a CPU: its kernel there takes fewer than 16 keys one by one, ten times as
-    long as 16, and so those of bfloat16 that fill no register: 27 of them take four times as long as in float32."""
-    exact = scores.float() if scores.dtype in HALF else scores
+    """Over the keys. In half precision on a CPU it is worked out in float32 over at least 16 keys: torch's kernel there
+    takes fewer one by one, ten times as long, and 27 of bfloat16, which fill no register, take four times as long."""
+    if scores.dtype not in HALF or scores.device.type != "cpu":
+        return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(dim=-1)
+    exact = scores.float()
     if mask is not None:  # what is added needs no gradient of its own
         exact = exact + exact.new_zeros(mask.shape).masked_fill_(~mask, -math.inf)
     keys = exact.shape[-1]
-    if keys < REGISTER and exact.device.type == "cpu":
+    if keys < REGISTER:
         exact = F.pad(exact, (0, REGISTER - keys), value=-math.inf)
     return exact.softmax(dim=-1)[..., :keys].to(scores.dtype)
 
