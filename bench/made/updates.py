@@ -9,19 +9,18 @@ import torch
 from model.nets.transformer import Transformer
 from model.training.batches import Batch
 from model.training.config import TrainConfig
-from model.training.loss import summed_cross_entropy
+from model.training.loss import SummedLoss
 
 
 def training_step(model: Transformer) -> Callable[[Batch], None]:
     """One update as model.train makes it."""
     config = TrainConfig()
+    summed = SummedLoss(model, config.label_smoothing)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def step(batch: Batch) -> None:
         with torch.autocast(batch.source.device.type, torch.bfloat16):
-            hidden, _ = model.decode(batch.inputs, model.encode(batch.source))
-            real = batch.outputs != model.config.pad_id
-            loss = summed_cross_entropy(model.project(hidden[real]), batch.outputs[real], config.label_smoothing)
+            loss = summed(batch.source, batch.inputs, batch.outputs)
         (loss / batch.tokens).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
         optimizer.step()
