@@ -72,6 +72,18 @@ def test_each_visitor_has_a_state_of_their_own_and_only_so_many_are_kept(served)
     assert not shared, "visitors share what their pages show"
 
 
+def test_of_what_the_page_says_a_session_copies_only_what_it_is_told_anew(served):
+    session = served.app.state_holder._new()
+    own, page = session.config_values.maps
+    assert not own
+    key = next(key for key, config in page.items() if config and "value" in config["props"])
+    before = page[key]["props"]["value"]
+    session._update_value_in_config(key, "of this session")
+    assert list(own) == [key] and page[key]["props"]["value"] == before
+    assert own[key]["props"] == {**page[key]["props"], "value": "of this session"}
+    assert [config["id"] for config in session.components] == [config["id"] for config in page.values() if config]
+
+
 def test_callers_of_the_api_take_no_visitor_s_place(served):
     demo, port = served, int(served.url.rsplit(":", 1)[1].strip("/"))
     Caller(port).visit("Ein Hund.")
