@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import torch
 
 from model.checkpoint import Checkpoint
 from model.nets.transformer import Transformer
+from model.serve import batching
 from model.serve.batching import Batcher, _Job
 from model.serve.limits import BatchLimits, Busy
 from model.serve.turns import Turns
@@ -263,6 +265,46 @@ def test_no_more_batches_run_at_once_than_allowed():
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(lambda i: batcher(i, length=1), range(40))) == list(range(40))
     assert inside.most == 2
+
+
+class OneByOne:
+    """A batch function that lets go of each batch when its first item is let go of."""
+
+    def __init__(self) -> None:
+        self.batches: list[str] = []
+        self.let_go: dict[str, threading.Event] = defaultdict(threading.Event)
+        self.entered: dict[str, threading.Event] = defaultdict(threading.Event)
+
+    def __call__(self, items: list[str]) -> list[str]:
+        self.batches.append("".join(items))
+        self.entered[items[0]].set()
+        assert self.let_go[items[0]].wait(10)
+        return items
+
+
+@pytest.mark.parametrize("how", ["alone", "whole", "late"])
+def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_batch_or_late(monkeypatch, how):
+    monkeypatch.setattr(batching, "PATIENCE", 0.3 if how == "late" else 60)
+    run = OneByOne()
+    batcher = Batcher(run, BatchLimits(rows=4, at_once=2))
+    with ThreadPoolExecutor(8) as pool:
+        two = []
+        for item in "xy":
+            two.append(pool.submit(batcher, item, length=1))
+            assert run.entered[item].wait(5), "two run beside each other"
+        rest = calls(batcher, [("a", 1, None), ("b", 1, None)], pool)
+        run.let_go["a"].set()
+        run.let_go["y"].set()
+        assert two[1].result(5) == "y"
+        if how == "whole":
+            rest += [pool.submit(batcher, item, length=1) for item in "cd"]
+        if how != "alone":
+            assert run.entered["a"].wait(5), "they did not wait for the slow one"
+        else:
+            assert not run.entered["a"].wait(0.1)
+        run.let_go["x"].set()
+        assert [f.result(5) for f in rest] == list("abcd" if how == "whole" else "ab")
+    assert run.batches == ["x", "y", "abcd" if how == "whole" else "ab"]
 
 
 @pytest.mark.parametrize("name", ["rows", "batch_bytes", "trace_bytes", "at_once", "waiting", "seconds"])
