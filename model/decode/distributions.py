@@ -88,7 +88,9 @@ class Choices:
         logits = [logits for _, logits, _ in self._waiting]
         chosen = torch.cat([chosen for _, _, chosen in self._waiting])
         found = summarised(logits[0] if len(logits) == 1 else torch.cat(logits), chosen)
-        for sentence in owners.unique().tolist():
-            rows = (owners == sentence).nonzero()[:, 0].to(chosen.device)
-            self._found[sentence].append(found[rows])
+        order, counts = owners.argsort(stable=True).to(chosen.device), owners.bincount().tolist()
+        columns = (getattr(found, field.name)[order].split(counts) for field in fields(Distributions))
+        for parts, count, one in zip(self._found, counts, zip(*columns)):
+            if count:
+                parts.append(Distributions(*one))
         self._waiting, self._numbers = [], 0

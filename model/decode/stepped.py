@@ -11,10 +11,10 @@ from torch import Tensor
 
 from model.decode.distributions import Choices
 from model.decode.steps import StepDecoder
-from model.nets.attention import AtPart, attention_weights
-from model.nets.layer import Layer, SourceMemory
+from model.nets.attention import attention_weights
+from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
-from model.nets.places.visit import visit
+from model.nets.places.visit import Visit, visit
 from model.nets.step import LayerRows
 from model.nets.sweep import Changes, Sweep
 from model.nets.transformer import Transformer
@@ -65,46 +65,48 @@ class SteppedMaps:
         changes = self.changes
         if isinstance(changes, Sweep) and changes.rows > 1:
             changes = changes.select(torch.tensor([row]))
-        decoder = self.model.decoder
+        of_layers = self._cross if kind is AttentionKind.CROSS else self._self
+        read = (self.owners == row).nonzero()[:, 0]
+        layers = self.model.decoder.layers
         with torch.inference_mode():
-            if kind is AttentionKind.CROSS:
-                return torch.cat([self._cross(layer, row, changes) for layer in decoder.layers])
-            biases = decoder.biases(0, self.steps.sentences.count(row), changes)
-            return torch.cat([self._self(layer, row, changes, bias) for layer, bias in zip(decoder.layers, biases)])
+            places = [visit(changes, f"{Side.DECODER.value}.{layer.index}", 0, self.model.config) for layer in layers]
+            biases = self.model.decoder.biases(0, len(read), changes)
+            if all(place is None for place in places) and all(bias is None for bias in biases):
+                return of_layers(slice(None), row, read, None, None)
+            each = zip(range(len(layers)), places, biases)
+            return torch.cat([of_layers(slice(n, n + 1), row, read, place, bias) for n, place, bias in each])
 
-    def _self(self, layer: Layer, row: int, changes: Changes, bias: Tensor | None) -> Tensor:
-        """The maps of a layer's self-attention, [1, heads, query, key]."""
-        at = self._at(layer, SubLayerName.SELF_ATTENTION, changes)
-        queries, keys = self._of("queries", layer, row), self._of("keys", layer, row)
+    def _self(self, layers: slice, row: int, read: Tensor, place: Visit | None, bias: Tensor | None) -> Tensor:
+        """The maps of self-attention of several layers, [layers, heads, query, key]. place, bias: of one alone."""
+        at = None if place is None else place.within(SubLayerName.SELF_ATTENTION)
+        queries, keys = self._of("queries", layers, read), self._of("keys", layers, read)
         if at is not None and bias is not None:
             bias = at("bias", bias)
         mask = causal_mask(queries.shape[2], device=queries.device)
-        return attention_weights(queries, keys, mask, bias=bias, scaled=layer.self_attention.scaled, at=at)
+        scaled = self.model.decoder.layers[0].self_attention.scaled
+        return attention_weights(queries, keys, mask, bias=bias, scaled=scaled, at=at)
 
-    def _cross(self, layer: Layer, row: int, changes: Changes) -> Tensor:
-        """Those of its cross-attention."""
-        at = self._at(layer, SubLayerName.CROSS_ATTENTION, changes)
-        keys = self.source.keys_values(layer)[0][row : row + 1]
+    def _cross(self, layers: slice, row: int, read: Tensor, place: Visit | None, bias: Tensor | None) -> Tensor:
+        """Those of cross-attention, which has no bias."""
+        at = None if place is None else place.within(SubLayerName.CROSS_ATTENTION)
+        chosen = self.model.decoder.layers[layers]
+        keys = torch.cat([self.source.keys_values(layer)[0][row : row + 1] for layer in chosen])
         mask = None if self.source.mask is None else self.source.mask[row : row + 1]
-        queries = self._of("cross_queries", layer, row)
+        queries = self._of("cross_queries", layers, read)
         keys = keys if at is None else at("k", keys)
-        return attention_weights(queries, keys, mask, scaled=layer.cross_attention.scaled, at=at)
+        return attention_weights(queries, keys, mask, scaled=chosen[0].cross_attention.scaled, at=at)
 
-    def _at(self, layer: Layer, sublayer: SubLayerName, changes: Changes) -> AtPart | None:
-        at = visit(changes, f"{Side.DECODER.value}.{layer.index}", 0, self.model.config)
-        return None if at is None else at.within(sublayer)
-
-    def _of(self, part: str, layer: Layer, row: int) -> Tensor:
-        """What one sentence's steps left in a layer, after whatever changed it: [1, heads, step, d_head]."""
-        read = (self.owners == row).nonzero()[:, 0]
-        parts = self._parts[part][layer.index]
-        return parts.index_select(0, read.to(parts.device)).transpose(0, 1)[None]
+    def _of(self, part: str, layers: slice, read: Tensor) -> Tensor:
+        """What the steps of one sentence left in layers, after whatever changed it: [layers, heads, step, d_head]. read:
+        which rows of all steps are the sentence's."""
+        parts = self._parts[part][layers]
+        return parts.index_select(1, read.to(parts.device)).transpose(1, 2)
 
     @cached_property
-    def _parts(self) -> dict[str, list[Tensor]]:
-        """By name and layer, the rows of all steps one after the other: [row, heads, d_head]."""
+    def _parts(self) -> dict[str, Tensor]:
+        """By name, the rows of all steps one after the other: [layers, row, heads, d_head]."""
         layers = range(len(self.model.decoder.layers))
         return {
-            name: [torch.cat([step[layer][number] for step in self.steps.rows])[:, :, 0] for layer in layers]
+            name: torch.stack([torch.cat([step[layer][number] for step in self.steps.rows]) for layer in layers])[..., 0, :]
             for number, name in enumerate(LayerRows._fields)
         }
