@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import threading
@@ -41,6 +42,7 @@ from viz.ui.server.options import parse
 
 TITLE = "Attention Atlas"
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
+COLLECTED_AFTER = 50_000  # new objects; Python's own 700 are those of a single answer
 LISTENING = 1 if os.name == "nt" else None  # seconds: on Windows a wait without end does not hear Ctrl+C
 
 
@@ -105,6 +107,10 @@ def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -
         translator.scratch.mkdir(exist_ok=True)  # before any process forks
     ended = threading.Event()
     demo.queue(max_size=args.queue, default_concurrency_limit=args.concurrency)
+    # The page and the models stay as long as the process: no collection of garbage need walk through them.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
     launch(demo, server_name=args.host, server_port=args.port, state_session_capacity=args.max_sessions)
     print(f"{TITLE} is served on http://{args.host}:{args.port}", flush=True)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -61,7 +62,7 @@ class Endpoint:
     def name(self) -> str:
         return self.find.__name__
 
-    @property
+    @functools.cached_property
     def fields(self) -> dict[str, inspect.Parameter]:
         """By name, in order, with what every endpoint takes besides."""
         return {**dict(list(inspect.signature(self.find).parameters.items())[1:]), CHANGES.name: CHANGES}
@@ -85,7 +86,9 @@ class Endpoint:
             return self.find(changed, **asked)
 
         call.__signature__ = signature
-        call.__annotations__ = {name: one.annotation for name, one in self.fields.items()} | {"return": "dict"}
+        # Types, not their names: Gradio resolves names anew at each call.
+        types = typing.get_type_hints(self.find) | {CHANGES.name: dict | None}
+        call.__annotations__ = {name: types[name] for name in (*self.fields, "return")}
         call.__doc__ = CHANGES_ABOUT.join(self.find.__doc__.split(BEFORE_RETURNS, 1))
         return call
 
