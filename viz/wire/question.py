@@ -149,6 +149,8 @@ def _alone_without(named: dict, metric: float) -> Words:
 
 def _against(named: dict, metric: float) -> Words:
     values = {"token": named["token"], "contrast": named["contrast"], "n": times(metric)}
+    if values["n"] == EVEN:
+        return say("{token} and {contrast} are equally likely.", token=named["token"], contrast=named["contrast"])
     if metric >= 0:
         return say("{token} is {n} as likely as {contrast}.", **values)
     return say("{contrast} is {n} as likely as {token}.", **values)
@@ -156,7 +158,9 @@ def _against(named: dict, metric: float) -> Words:
 
 def _against_without(named: dict, metric: float, left: float) -> Words:
     values = {"word": named["word"], "n": times(left)}
-    if metric >= 0 and left < 0:
+    if values["n"] == EVEN:
+        return say("Without “{word}”, they would be equally likely.", word=named["word"])
+    if left < 0 and (metric >= 0 or times(metric) == EVEN):
         return say("Without “{word}”, {contrast} would be {n} as likely.", contrast=named["contrast"], **values)
     if metric >= 0:
         return say("Without “{word}”, only {n}.", **values)
@@ -178,6 +182,9 @@ def times(value: float) -> str:
     ratio = math.exp(min(abs(value), 300.0))
     written = f"{ratio:.1f}" if ratio < 9.95 else blocks.compact(int(float(f"{ratio:.2g}"))) if ratio < 1e6 else "> 10⁶"
     return f"{written} ×"
+
+
+EVEN = times(0.0)
 
 
 def _both_without(named: dict, losses: Losses, column: int) -> Words:

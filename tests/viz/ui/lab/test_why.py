@@ -29,7 +29,7 @@ from viz.ui.header import Header
 from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.why import holds, parts, tokens
 from viz.ui.session import Selection, Session
-from viz.wire.question import headline, nats, picture, spoken, times
+from viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -96,14 +96,15 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
     token, rival = trace.target_ids[step], contrasts(trace, step)[0]
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
-    assert found["headline"][0].values["n"] == times(lead) and found["contrast_id"] == rival
+    assert found["headline"][0].values.get("n", EVEN) == times(lead) and found["contrast_id"] == rival
     effects = attribute(tiny_translator, trace, step=step, methods=[occlusion.MASK.slug])
     ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
     said = found["headline"][1]
     if ordinary.max() > 0:
         assert said.values["word"] == effects.columns.labels[int(ordinary.argmax())]
         left = lead - float(ordinary.max())
-        assert said.values["n"] == times(left) and ("contrast" in said.values) == (left < 0)
+        assert said.values.get("n", EVEN) == times(left)
+        assert ("contrast" in said.values) == (left < 0 and times(left) != EVEN)
         assert found["exact"].values["n"] == nats(lead) and found["exact"].values["m"] == nats(left)
     else:
         assert said.startswith("No single word")
@@ -117,6 +118,23 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
 )
 def test_nats_are_said_as_how_many_times_as_likely(value, words) -> None:
     assert times(value) == words
+
+
+@pytest.mark.parametrize(
+    ("metric", "left", "first", "second"),
+    [
+        (1.2, 0.9, "a is 3.3 × as likely as b.", "Without “w”, only 2.5 ×."),
+        (1.2, -0.9, "a is 3.3 × as likely as b.", "Without “w”, b would be 2.5 × as likely."),
+        (1.2, 0.01, "a is 3.3 × as likely as b.", "Without “w”, they would be equally likely."),
+        (0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely."),
+        (-0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely."),
+        (-0.9, -1.2, "b is 2.5 × as likely as a.", "Without “w”: 3.3 ×."),
+    ],
+)
+def test_what_ties_is_said_to_tie(metric, left, first, second) -> None:
+    named = {"token": "a", "contrast": "b", "word": "w"}
+    said = _against(named, metric), _against_without(named, metric, left)
+    assert list(said) == [first, second]
 
 
 def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translator, trace) -> None:
