@@ -257,7 +257,7 @@ SPAN = """(selectors) => {
   scrollTo(0, 0);
   const parts = [...document.querySelectorAll(selectors)].filter((part) => part.getClientRects()[0]);
   const boxes = parts.map((part) => part.getBoundingClientRect());
-  const around = new Set(parts.map((part) => part.closest(".scroller, .scroll")).filter(Boolean));
+  const around = new Set(parts.map((part) => part.closest(".scroll")).filter(Boolean));
   const cut = [...around].filter((box) => box.scrollWidth > box.clientWidth + 1).length;
   const whole = parts[0].closest(".atlas-root").getBoundingClientRect();
   return [whole.top, Math.min(...boxes.map((box) => box.top)), Math.max(...boxes.map((box) => box.bottom)), cut]; }"""

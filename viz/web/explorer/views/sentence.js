@@ -4,6 +4,7 @@ import { el } from "../../core/dom.js";
 import { percent } from "../../core/format.js";
 import { walk } from "../../core/keys.js";
 import { t } from "../../core/language.js";
+import { scrolling } from "../../lab/scroll.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // weights that would only be fog
@@ -19,7 +20,7 @@ export function createSentence(hooks) {
   const keys = el("div", { class: "words" }),
     queries = el("div", { class: "words" });
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
-  const scroller = el("div", { class: "scroller" }, sheet);
+  const scroller = scrolling(sheet, { tabindex: null, role: null }); // its words are reached by keys
   const caption = el("p", { class: "caption", "aria-live": "polite" });
   const guess = el(
     "p",
