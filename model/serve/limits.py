@@ -44,7 +44,7 @@ class BatchLimits:
     cores        what the batches and turns of a process share; None: torch's threads stay as they are
     """
 
-    rows: int = 16
+    rows: int = 24
     batch_bytes: int = 768_000_000
     trace_bytes: int = 64_000_000
     tokens: int = 1024
