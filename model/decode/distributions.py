@@ -50,10 +50,14 @@ def summarised(logits: Tensor, chosen: Tensor) -> Distributions:
     log_p, p = logits.log_softmax(-1), logits.softmax(-1)  # the latter is faster than an exponential of the former
     top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
     taken = log_p.gather(1, chosen[:, None])  # [step, 1]
+    rank = (top > taken).count_nonzero(-1) + 1
+    beyond = taken[:, 0] < top[:, -1]  # of few: to count all others takes as long as the rest
+    if beyond.any():
+        rank[beyond] = (log_p[beyond] > taken[beyond]).count_nonzero(-1) + 1
     return Distributions(
         top_ids,
         top.exp(),
-        (log_p > taken).count_nonzero(-1) + 1,
+        rank,
         taken[:, 0],
         torch.linalg.vecdot(p, log_p) / -math.log(2),
     )

@@ -97,8 +97,8 @@ class SteppedMaps:
         return attention_weights(queries, keys, mask, scaled=chosen[0].cross_attention.scaled, at=at)
 
     def _of(self, part: str, layers: slice, read: Tensor) -> Tensor:
-        """What the steps of one sentence left in layers, after whatever changed it: [layers, heads, step, d_head]. read:
-        which rows of all steps are the sentence's."""
+        """What one sentence's steps left in layers, after whatever changed it: [layers, heads, step, d_head]. read: its
+        rows among those of all steps."""
         parts = self._parts[part][layers]
         return parts.index_select(1, read.to(parts.device)).transpose(1, 2)
 
@@ -107,6 +107,8 @@ class SteppedMaps:
         """By name, the rows of all steps one after the other: [layers, row, heads, d_head]."""
         layers = range(len(self.model.decoder.layers))
         return {
-            name: torch.stack([torch.cat([step[layer][number] for step in self.steps.rows]) for layer in layers])[..., 0, :]
+            name: torch.stack(
+                [torch.cat([step[layer][number] for step in self.steps.rows])[:, :, 0] for layer in layers]
+            )
             for number, name in enumerate(LayerRows._fields)
         }
