@@ -141,6 +141,7 @@ class Batcher(Generic[Item, Result]):
         with self._changed:
             self._workers -= 1
             self._under_way -= 1
+            self._changed.notify_all()
             if self._line and not self._workers:
                 first = self._line[0]
                 try:

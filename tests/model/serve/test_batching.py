@@ -307,6 +307,31 @@ def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_bat
     assert run.batches == ["x", "y", "abcd" if how == "whole" else "ab"]
 
 
+def test_who_waits_for_the_main_thread_goes_on_when_it_is_done(monkeypatch):
+    monkeypatch.setattr(batching, "PATIENCE", 60)
+    run = OneByOne()
+    batcher = Batcher(run, BatchLimits(rows=4, at_once=2))
+
+    def others(pool: ThreadPoolExecutor) -> list:
+        assert run.entered["x"].wait(5)
+        beside = pool.submit(batcher, "y", length=1)
+        assert run.entered["y"].wait(5)
+        rest = calls(batcher, [("a", 1, None), ("b", 1, None)], pool)
+        run.let_go["a"].set()
+        run.let_go["y"].set()
+        assert beside.result(5) == "y"
+        until = time.monotonic() + 5
+        while not batcher._idle and time.monotonic() < until:
+            time.sleep(0.001)
+        run.let_go["x"].set()
+        return rest
+
+    with ThreadPoolExecutor(8) as pool:
+        rest = pool.submit(others, pool)
+        assert batcher("x", length=1) == "x"
+        assert [f.result(5) for f in rest.result(5)] == ["a", "b"]
+
+
 @pytest.mark.parametrize("name", ["rows", "batch_bytes", "trace_bytes", "at_once", "waiting", "seconds"])
 def test_limits_are_positive(name):
     with pytest.raises(ValueError, match=f"{name} must be more than 0, found 0"):
