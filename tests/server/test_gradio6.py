@@ -105,6 +105,13 @@ def test_an_idle_queue_looks_for_nothing_and_a_busy_one_serves_all(queue, monkey
     assert len(looks) <= 3 * 20 + 3, "about one look at an arrival, and one at an end"
 
 
+def test_no_table_is_made_of_what_was_asked(queue, monkeypatch) -> None:
+    made = []
+    monkeypatch.setattr(queue, "_get_df", made.append)
+    assert Caller(queue.blocks.port).call("wait", [0.0])["status"] == "ok"
+    assert not made and queue.cached_event_analytics_summary == {"functions": {}}
+
+
 def test_a_queue_that_is_closed_ends(queue) -> None:
     queue.close()
     for _ in range(100):
