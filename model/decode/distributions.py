@@ -35,9 +35,6 @@ class Distributions:
     def __len__(self) -> int:
         return len(self.entropy)
 
-    def __getitem__(self, steps: slice | Tensor) -> Distributions:
-        return Distributions(*(getattr(self, field.name)[steps] for field in fields(self)))
-
 
 def joined(parts: Sequence[Distributions]) -> Distributions:
     """The steps of all parts, in order."""
