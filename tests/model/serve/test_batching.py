@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -272,8 +271,8 @@ class OneByOne:
 
     def __init__(self) -> None:
         self.batches: list[str] = []
-        self.let_go: dict[str, threading.Event] = defaultdict(threading.Event)
-        self.entered: dict[str, threading.Event] = defaultdict(threading.Event)
+        self.let_go = {item: threading.Event() for item in "abcdxy"}
+        self.entered = {item: threading.Event() for item in "abcdxy"}
 
     def __call__(self, items: list[str]) -> list[str]:
         self.batches.append("".join(items))
@@ -297,7 +296,7 @@ def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_bat
         run.let_go["y"].set()
         assert two[1].result(5) == "y"
         if how == "whole":
-            rest += [pool.submit(batcher, item, length=1) for item in "cd"]
+            rest += calls(batcher, [("c", 1, None), ("d", 1, None)], pool)
         if how != "alone":
             assert run.entered["a"].wait(5), "they did not wait for the slow one"
         else:
