@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.text.composed.sentences import DIRECTIONS as COMPOSED
+from model.text.composed.sentences import Composer
 from model.text.interface import TextTokenizer
 from model.text.slots.fillers import LANGUAGES, Fillers
 from model.text.slots.frames import fill, read_frames
@@ -34,8 +36,9 @@ class Mixture:
 
     A corpus that is seen 2.4 times an epoch is there twice, and 0.4 of it, drawn by chance, once more. In a pair with
     names, towns, numbers, dates or times on both sides they are replaced with the chance `config.substitution`; and
-    `config.frame_pairs` filled frames a direction are added. Of the other sources a share of `config.noise` is typed
-    in a hurry. Nothing that is made here equals a side of a held-out pair.
+    `config.frame_pairs` filled frames a direction are added, and `config.composed_pairs` composed sentences. Of the
+    other sources a share of `config.noise` is typed in a hurry. Nothing that is made here equals a side of a held-out
+    pair.
     """
 
     def __init__(
@@ -63,9 +66,9 @@ class Mixture:
 
     def __len__(self) -> int:
         """About as many pairs as an epoch has."""
-        return round(sum(part.times * len(part.pairs) for part in self.parts)) + self.config.frame_pairs * len(
-            self.config.directions
-        )
+        real = sum(part.times * len(part.pairs) for part in self.parts)
+        composed = self.config.composed_pairs * len(set(self.config.directions) & set(COMPOSED))
+        return round(real) + self.config.frame_pairs * len(self.config.directions) + composed
 
     def epoch(self, number: int) -> Examples:
         """The examples of an epoch, from 0."""
@@ -80,6 +83,13 @@ class Mixture:
             for _ in range(self.config.frame_pairs):
                 frame = self.frames[random.integers(len(self.frames))]
                 if made := self._allowed(fill(frame, parse_direction(direction), self.fillers, random), direction):
+                    source += made.source
+                    target += made.target
+        composer = Composer(self.fillers, random) if self.config.composed_pairs else None
+        for direction in set(self.config.directions) & set(COMPOSED) if composer else ():
+            for _ in range(self.config.composed_pairs):
+                pair = composer.pair() if direction == "de-en" else composer.pair()[::-1]
+                if made := self._allowed(pair, direction):
                     source += made.source
                     target += made.target
         return Examples(source, target)

@@ -38,10 +38,19 @@ TRAIN = (
     "seed",
     "substitution",
     "frame_pairs",
+    "composed_pairs",
     "noise",
 )
 DIRECTIONS, VOCABULARY_SIZE = ("de-en",), 8000
-ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "noise", "evaluate_every")
+ON_RESUME = (
+    "max_updates",
+    "cooldown_updates",
+    "substitution",
+    "frame_pairs",
+    "composed_pairs",
+    "noise",
+    "evaluate_every",
+)
 
 
 def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
