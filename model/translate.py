@@ -1,6 +1,11 @@
 """Translate lines of text: python -m model.translate --help
 
 Lines come from the arguments, or else from standard input; each gives one line on standard output, in their order.
+With --traces each gives a file instead. Under torchrun, processes share the lines:
+
+    torchrun --nproc-per-node 2 -m model.translate --traces maps < lines.txt
+
+A run that was stopped goes on when it is started again.
 """
 
 from __future__ import annotations
@@ -9,10 +14,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from model.files import replace_file
 from model.program import add_checkpoint, command_line, program, whole
+from model.serve import processes
 from model.text.tidy import tidy
 from model.trace import storage
 from model.translator import Translator
@@ -22,6 +30,9 @@ LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first o
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    if args.traces:
+        with processes.side_by_side():
+            return _write_traces(args)
     translator = Translator.load(args.checkpoint, args.device)
     direction = translator.check_direction(args.direction)
     lines: Iterable[str] = args.text or _lines(sys.stdin.buffer)
@@ -45,6 +56,41 @@ def _write_attention(translator: Translator, lines: list[str], direction: str, a
     args.attention.write_bytes(storage.to_npz(trace))
 
 
+def _write_traces(args: argparse.Namespace) -> None:
+    """Each line's trace into the folder, named by the line's number; what is there already is kept."""
+    if args.beam > 1 or args.attention or args.json:
+        raise ValueError("--traces are of greedy decoding, and go without --beam, --attention and --json")
+    translator = Translator.load(args.checkpoint, args.device)
+    direction = translator.check_direction(args.direction)
+    first = processes.rank() == 0
+    # Of a stream that all processes share, one reads.
+    (lines, *_) = processes.gathered((args.text or list(_lines(sys.stdin.buffer))) if first else None)
+    args.traces.mkdir(parents=True, exist_ok=True)
+    sources = _encoded(translator, lines, direction)
+    named = [(args.traces / f"{i + 1:06}.npz", lines[i]) for i, ids in enumerate(sources) if ids]
+    wanted = {"source_text": None, "direction": direction, "digest": translator.digest}
+    missing = [
+        (path, line)
+        for path, line in named[processes.rank() :: processes.count()]
+        if not _is_there(path, wanted | {"source_text": tidy(line)})
+    ]
+    traces = translator.traces((line for _, line in missing), direction, batch_size=args.batch_size)
+    for (path, _), trace in zip(missing, traces):
+        replace_file(path, partial(storage.write_npz, trace))
+    processes.together()
+    if first:
+        print(f"{len(named)} traces in {args.traces}")
+
+
+def _is_there(path: Path, wanted: dict) -> bool:
+    """Whether this file is a trace of the same text by the same weights."""
+    try:
+        found = storage.read_fields(path)
+    except (FileNotFoundError, ValueError):
+        return False
+    return all(found.get(name) == value for name, value in wanted.items())
+
+
 def translate(
     translator: Translator, lines: list[str], direction: str, args: argparse.Namespace, *, first_line: int = 1
 ) -> list[dict]:
@@ -52,12 +98,7 @@ def translate(
 
     An empty line gives an empty translation. ValueError names the line that cannot be translated.
     """
-    sources = []
-    for number, line in enumerate(lines, first_line):
-        try:
-            sources.append(translator.encode(line, direction) if tidy(line) else [])
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from error
+    sources = _encoded(translator, lines, direction, first_line)
     rows = [i for i, ids in enumerate(sources) if ids]
     wanted = [sources[i] for i in rows]
     targets = translator.generate(
@@ -74,6 +115,17 @@ def translate(
         results[i]["log_probabilities"] = [round(p, 6) for p in log_p]
         results[i]["finished"] = ids[-1] == translator.tokenizer.end_id
     return results
+
+
+def _encoded(translator: Translator, lines: list[str], direction: str, first_line: int = 1) -> list[list[int]]:
+    """Each line's source ids, none for an empty one. ValueError names the line that cannot be translated."""
+    sources = []
+    for number, line in enumerate(lines, first_line):
+        try:
+            sources.append(translator.encode(line, direction) if tidy(line) else [])
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+    return sources
 
 
 def _lines(stream: Iterable[bytes]) -> Iterator[str]:
@@ -110,6 +162,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         type=Path,
         metavar="FILE",
         help="also write every attention map of one text, in NPZ (model/trace/storage.py)",
+    )
+    add(
+        "--traces",
+        type=Path,
+        metavar="FOLDER",
+        help="write each line's trace with every attention map as NPZ, 000001.npz for the first, and no translations",
     )
     return parser.parse_args(argv)
 

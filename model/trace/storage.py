@@ -123,6 +123,15 @@ def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
                 np.lib.format.write_array(part, array, allow_pickle=False)
 
 
+def read_fields(path: Path) -> dict:
+    """What stands in a file of write_npz() beside the arrays. ValueError if it is anything else."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return json.loads(str(stored["fields"]))
+    except (KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
+        raise ValueError(f"not a trace in NPZ format: {error}") from error
+
+
 def from_npz(data: bytes) -> TranslationTrace:
     """The trace of to_npz()'s bytes. ValueError if they are anything else."""
     try:

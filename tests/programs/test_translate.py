@@ -119,3 +119,47 @@ def test_as_a_program_it_reads_and_its_errors_are_words(tiny_checkpoint, tmp_pat
         encoding="utf-8",
     )
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
+
+
+def test_traces_of_lines_are_those_of_the_translator(run, tiny_translator, tmp_path):
+    lines = [SENTENCES[0], "", SENTENCES[4], SENTENCES[6]]
+    folder = tmp_path / "maps"
+    assert run("--traces", str(folder), stdin="\n".join(lines).encode()) == [f"3 traces in {folder}"]
+    names = ["000001.npz", "000003.npz", "000004.npz"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    for name, line in zip(names, filter(None, lines)):
+        found, expected = storage.from_npz((folder / name).read_bytes()), tiny_translator.translate(line)
+        assert found.source_text == line and found.target_ids == expected.target_ids
+        np.testing.assert_allclose(found.cross.weights, expected.cross.weights, atol=1e-5)
+
+
+def test_traces_that_are_there_are_kept_and_others_made_anew(run, tmp_path):
+    lines = "\n".join(SENTENCES[:3]).encode()
+    run("--traces", str(tmp_path), stdin=lines)
+    first, second, third = (tmp_path / f"00000{number}.npz" for number in (1, 2, 3))
+    kept, expected = first.stat().st_mtime_ns, second.read_bytes()
+    second.write_bytes(b"half a file")
+    third.write_bytes(expected)  # of another text
+    run("--traces", str(tmp_path), stdin=lines)
+    assert first.stat().st_mtime_ns == kept
+    assert [storage.from_npz(path.read_bytes()).source_text for path in (second, third)] == list(SENTENCES[1:3])
+
+
+@pytest.mark.long
+def test_processes_under_torchrun_share_the_traces(tiny_checkpoint, tmp_path):
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "model.translate"]
+    options = ["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--traces", str(tmp_path / "maps")]
+    done = subprocess.run(
+        [sys.executable, *command, *options], cwd=ROOT, input="\n".join(SENTENCES[:5]), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"5 traces in {tmp_path / 'maps'}"
+    found = [storage.from_npz(path.read_bytes()).source_text for path in sorted((tmp_path / "maps").iterdir())]
+    assert found == list(SENTENCES[:5])
+
+
+@pytest.mark.parametrize("option", [["--beam", "2"], ["--json"], ["--attention", "maps.npz"]])
+def test_traces_go_with_nothing_that_they_are_not(run, tmp_path, option):
+    with pytest.raises(ValueError, match="--traces"):
+        run("--traces", str(tmp_path / "maps"), *option, stdin=b"eins")
+    assert not (tmp_path / "maps").exists()
