@@ -14,6 +14,7 @@ from model.training.mixture import Mixture
 from model.training.sources.folder import read_folder
 from model.training.sources.marks import read_marks, without
 from model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, without_leaks
+from model.training.sources.tables import SAYINGS, read_sayings
 from model.training.sources.words import familiar
 
 
@@ -85,6 +86,8 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
             where = "--pair" if args.pair else f"the folder {args.data}"
             raise ValueError(f"no corpus for the direction {direction} in {where}")
     nothing = Corpus("none", ("", ""), ())
+    if SAYINGS in dict(getattr(args, "repeat", ())):
+        found += [Splits(corpus, nothing, nothing) for corpus in read_sayings()]
     for direction, source, target in args.synthetic:
         found.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
     held_out = [part for splits in found for part in (splits.dev, splits.test)]

@@ -79,7 +79,8 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
         default=[],
         metavar=("CORPUS", "TIMES"),
         type=str,
-        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5 (may be changed on --resume)",
+        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5; sayings, everyday sentences "
+        "that come with the code, only if named here (may be changed on --resume)",
     )
     add("--probes", type=Path, help="JSON list of sentences to record in history.npz while the model trains")
     add("--updates-before", type=int, default=0, help="updates behind the weights of --init that no history counts")

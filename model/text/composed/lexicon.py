@@ -94,7 +94,6 @@ class Lexicon:
         self.verbs = [_entry(row, self.strong, self.irregular) for row in rows("verbs.tsv")]
         self.adverbials = [Adverbial(row[0], row[1], _set(row[2])) for row in rows("adverbials.tsv")]
         self.places = [Place((row[0], row[2]), (row[1], row[3])) for row in rows("places.tsv")]
-        self.sayings = [(row[0], row[1]) for row in rows("sayings.tsv")]
         self.weather = [self.simple(row[0], row[1]) for row in rows("weather.tsv")]
         self.conjunctions = [
             (row[0], row[1], tuple(row[2].split(",")), tuple(row[3].split(","))) for row in rows("conjunctions.tsv")

@@ -49,7 +49,7 @@ class Composer(Relatives, Questions, Being):
             self.statement: 28, self.subordinate: 14, self.related: 14, self.yes_or_no: 7, self.asked: 7,
             self.request: 5, self.thought: 6, self.told: 5, self.tried: 5, self.judged: 2, self.purpose: 3,
             self.listed: 4, self.both: 5, self.described: 5, self.employed: 2, self.there_is: 3, self.compared: 2,
-            self.weather: 2, self.saying: 10,
+            self.weather: 2,
         }  # fmt: skip
 
     def pair(self) -> tuple[str, str]:
@@ -74,9 +74,6 @@ class Composer(Relatives, Questions, Being):
             adverbials = (comment, *clause.adverbials) if first else (*clause.adverbials, comment)
             clause = replace(clause, adverbials=adverbials, front="time" if first else clause.front)
         return self.said(clause)
-
-    def saying(self) -> tuple[str, str]:
-        return self.one(self.lexicon.sayings)
 
     def subordinate(self) -> tuple[str, str]:
         """A main clause with a subordinate one, before or behind it."""
