@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.text.composed import german
-from model.text.composed.clauses import Clause, in_english, in_german, joined
+from model.text.composed.clauses import Clause, joined
 from model.text.composed.drawn import Clauses
+from model.text.composed.english_order import in_english
+from model.text.composed.german_order import in_german
 from model.text.composed.lexicon import Entry
 from model.text.composed.phrases import HUMAN, Phrase
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from model.text.composed.being import Being
-from model.text.composed.clauses import Clause, in_english, in_german
+from model.text.composed.clauses import Clause
 from model.text.composed.drawn import NoVerb
+from model.text.composed.english_order import in_english
+from model.text.composed.german_order import in_german
 from model.text.composed.lexicon import Entry, Lexicon
 from model.text.composed.phrases import Phrase
 from model.text.composed.questions import Questions

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from model.text.composed import english, german
-from model.text.composed.clauses import Clause, in_english, in_german
+from model.text.composed.clauses import Clause
+from model.text.composed.english_order import in_english
+from model.text.composed.german_order import in_german
 from model.text.composed.lexicon import Lexicon, rows
 from model.text.composed.phrases import Phrases
 from model.text.composed.sentences import Composer
@@ -169,3 +173,18 @@ def test_tables_hold_each_line_once():
     for name in ("nouns.tsv", "verbs.tsv", "adverbials.tsv"):
         lines = [tuple(row) for row in rows(name)]
         assert len(set(lines)) == len(lines) > 100
+
+
+def test_the_passive(lexicon, phrases):
+    said = {
+        "habit": ("das Kind wird abgeholt", "the child is picked up"),
+        "future": ("das Kind wird abgeholt", "the child will be picked up"),
+        "past": ("das Kind wurde abgeholt", "the child was picked up"),
+        "will": ("das Kind wird abgeholt werden", "the child will be picked up"),
+        "must": ("das Kind muss abgeholt werden", "the child has to be picked up"),
+        "perfect": ("das Kind ist abgeholt worden", "the child has been picked up"),
+    }
+    for tense, (de, en) in said.items():
+        made = clause(lexicon, phrases, tense=tense)
+        made = replace(made, subject=made.arguments[0], passive=True)
+        assert (in_german(made, "main"), in_english(made, "main")) == (de, en)

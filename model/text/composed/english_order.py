@@ -1,0 +1,152 @@
+"""A clause in English: its verb with the auxiliaries, and the order of all around it."""
+
+from __future__ import annotations
+
+from model.text.composed import english
+from model.text.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
+from model.text.composed.lexicon import Adverbial
+
+CONTRACTED = {"can": "can't", "will": "won't", "am": "am not"}
+# Words that stand as they are where a form of "do" would otherwise be added.
+HELPERS = frozenset(
+    ["can", "could", "will", "would", "should", "must", "may", "am", "are", "is", "was", "were", "have", "has", "had"]
+)
+
+
+def in_english(clause: Clause, order: str) -> str:
+    """order: "main", "question", "to" (an infinitive), "bare" without subject (imperative or second predicate)."""
+    words = group(clause)
+    _, negation, ending = NEGATIONS[clause.negation]
+    subject = clause.subject.english[0] if clause.gap != -1 else ""
+    if clause.subject.relative and clause.gap != -1:
+        subject += " " + clause.subject.relative[1]
+    mid = [clause.mid[1]] if clause.mid and clause.mid[1] else []
+    mid += [a.english for a in clause.adverbials if _within(a)]
+    if order in ("to", "ing", "open"):
+        verb = clause.entry.english
+        head = {"to": ["to", verb.base], "ing": [verb.ing], "open": [verb.base]}[order]
+        return joined([*(["not"] if negation else []), *head, *_rest(clause), *_ends(clause, None), ending])
+    helper = words[0] in HELPERS and (len(words) > 1 or clause.entry.english.base == "be")
+    has_to = words[:2] in (["have", "to"], ["has", "to"], ["had", "to"])
+    if has_to:
+        helper = False
+    if (order == "question" or negation == "not") and not helper:
+        if clause.tense == "habit" or clause.tense in MODALS:
+            words = ["does" if clause.subject.person[1] == 2 else "do", _base(words, clause), *words[1:]]
+        else:
+            words = ["did", _base(words, clause), *words[1:]]
+        helper = True
+    first, rest = (words[:1], words[1:]) if helper else ([], words)
+    negated = [negation] if negation else []
+    fronted, end = _front_english(clause, order)
+    tail = [*_rest(clause), *end, ending]
+    if order == "question":
+        first, negated = ([CONTRACTED.get(first[0], first[0] + "n't")], []) if negated == ["not"] else (first, negated)
+        return joined([*first, subject, *negated, *mid, *rest, *tail])
+    verbal = [*first, *negated, *mid, *rest]
+    if order == "bare":
+        return joined([*verbal, *tail])
+    return joined([*fronted, subject, *verbal, *tail])
+
+
+def _base(words: list[str], clause: Clause) -> str:
+    if words[0] in ("has", "have", "had"):
+        return "have"
+    if words[0] in ("wants", "wanted", "want"):
+        return "want"
+    return clause.entry.english.base
+
+
+def _within(adverbial: Adverbial) -> bool:
+    return bool({"often", "now mid"} & adverbial.kinds) and adverbial.english not in ("sometimes",)
+
+
+def _front_english(clause: Clause, order: str) -> tuple[list[str], list[str]]:
+    fronted = None
+    if order == "main" and clause.front == "time" and clause.adverbials and not _within(clause.adverbials[0]):
+        fronted = clause.adverbials[0]
+    front = []
+    if fronted:
+        comma = "" if {"mood"} & fronted.kinds and fronted.english in ("maybe",) else ","
+        front = [fronted.english + comma]
+    moods = [a for a in clause.adverbials if {"mood", "sudden"} & a.kinds and a is not fronted]
+    if order == "main" and moods and not fronted:
+        front = [moods[0].english + ("" if moods[0].english == "maybe" else ",")]
+        fronted = moods[0]
+    return front, _ends(clause, fronted)
+
+
+def _ends(clause: Clause, fronted: Adverbial | None) -> list[str]:
+    place = [clause.place[1]] if clause.place and not {"TO", "AT"} & set(clause.entry.pattern) else []
+    last = [a.english for a in reversed(clause.adverbials) if a is not fronted and not _within(a)]
+    return [*place, *last]
+
+
+def _rest(clause: Clause) -> list[str]:
+    """What stands behind the English verb."""
+    words = []
+    subject = clause.subject
+    for part in clause.entry.pattern:
+        if part.isdigit():
+            index = int(part) - 1
+            complement = clause.entry.complements[index]
+            if index == clause.gap or (clause.passive and complement.case == "acc" and not complement.preposition):
+                continue
+            phrase = clause.arguments[index]
+            words.append(phrase.english[1] + (f" {phrase.relative[1]}" if phrase.relative else ""))
+        elif part == "POSS":
+            words.append(subject.own[1])
+        elif part == "SELF":
+            words.append(subject.own[2])
+        elif part in ("TO", "AT"):
+            words.append(clause.place[1])
+        else:
+            words.append(part)
+    return words
+
+
+def _be(tense: str, person: int) -> str:
+    return english.BE[tense][person]
+
+
+def _have(person: int) -> str:
+    return "has" if person == 2 else "have"
+
+
+def group(clause: Clause) -> list[str]:
+    """The English verb with its auxiliaries; the first word is finite."""
+    verb, tense, person = clause.entry.english, clause.tense, clause.subject.person[1]
+    rest = [verb.base]
+    if clause.passive:
+        rest = ["be", verb.participle]
+        if tense in ("habit", "past", "told"):
+            return [_be("present" if tense == "habit" else "past", person), verb.participle]
+        if tense == "now":
+            return [_be("present", person), "being", verb.participle]
+    if tense == "habit":
+        return [verb.present(person)]
+    if tense in ("past", "told"):
+        return [verb.simple_past(person)]
+    if tense == "now":
+        return [_be("present", person), verb.ing]
+    perfect = ["been", verb.participle] if clause.passive else [verb.participle]
+    if tense == "since":
+        stative = "stative" in clause.entry.flags
+        return [_have(person), *(perfect if stative or clause.passive else ["been", verb.ing])]
+    if tense == "perfect":
+        return [_have(person), *perfect]
+    if tense == "pluperfect":
+        return ["had", *perfect]
+    if tense in ("will", "future"):
+        return ["will", *rest]
+    if tense in SUBJUNCTIVES:
+        return [SUBJUNCTIVES[tense][1], *rest]
+    words = {**MODALS, **PAST_MODALS}[tense][1]
+    when = "past" if tense in PAST_MODALS else "present"
+    if words[0] == "be":
+        return [_be(when, person), *words[1:], *rest]
+    if words[0] == "have":
+        return ["had" if when == "past" else "has" if person == 2 else "have", *words[1:], *rest]
+    if words[0] == "want":
+        return ["wanted" if when == "past" else "wants" if person == 2 else "want", *words[1:], *rest]
+    return [*words, *rest]
