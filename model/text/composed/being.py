@@ -10,9 +10,9 @@ from model.text.composed.drawn import Clauses
 from model.text.composed.english_order import in_english
 from model.text.composed.german_order import in_german
 from model.text.composed.lexicon import Complement, Entry
-from model.text.composed.phrases import Phrase
+from model.text.composed.phrases import Kind, Phrase
 
-IT = Phrase({"nom": "es"}, ("it", "it"), "n", (2, 2), ("sein", "its", "itself"), kind="pronoun")
+IT = Phrase({"nom": "es"}, ("it", "it"), "n", (2, 2), ("sein", "its", "itself"), kind=Kind.PRONOUN)
 DESCRIBED = (
     ("person",), ("person",), ("food", "drink"), ("clothes", "thing"), ("building", "vehicle"),
     ("event", "text", "media"), ("animal", "child"),
@@ -75,8 +75,8 @@ class Being(Clauses):
         classes = self.one(FOUND)
         kind = self.one(("ein", "kein", "ein"))
         phrase = replace(self.phrases.noun_phrase(classes, None, kind=kind), definite=False)
-        negation = "" if kind != "kein" else self.one(("none", "none left"))
-        if negation == "none left":
+        negation = "" if kind != "kein" else self.one(("kein", "kein mehr"))
+        if negation == "kein mehr":
             phrase = replace(phrase, german={case: form + " mehr" for case, form in phrase.german.items()})
         subject = replace(IT, english=("there", "there"), person=(2, phrase.person[1]))
         verb = german.Verb("", "geben", "gibt", "gab", "gegeben", "haben")

@@ -35,8 +35,8 @@ NEGATIONS = {
     "never yet": ("noch nie", "never", ""),
     "no more": ("nicht mehr", "not", "anymore"),
     "not yet": ("noch nicht", "not", "yet"),
-    "none": ("", "not", ""),  # "kein" stands with the object
-    "none left": ("", "not", "anymore"),
+    "kein": ("", "not", ""),  # "kein" stands with the object
+    "kein mehr": ("", "not", "anymore"),
 }
 
 
@@ -46,9 +46,9 @@ class Clause:
 
     tense: "past" (German perfect), "told" (preterite), "perfect" (English perfect as well), "pluperfect", "habit" (the
     present), "now", "since", "future" (German present), "will", or a key of the tables of modal verbs above.
-    negation: a key of NEGATIONS. place: in both languages. front: what begins a German main clause: "subject", "time"
-    (in English, too) or "object". gap: the number of the complement that a pronoun of a relative clause or a question
-    stands for, -1 for the subject. mid: a word such as "already" that stands in the middle in both languages.
+    negation: a key of NEGATIONS. place: in both languages. front: what begins a German main clause: "subject",
+    "adverbial" (in English, too) or "object". gap: the number of the complement that a pronoun of a relative clause or
+    a question stands for, -1 for the subject. mid: a word such as "already" that stands in the middle in both.
     """
 
     subject: Phrase

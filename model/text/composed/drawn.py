@@ -8,7 +8,7 @@ import numpy as np
 
 from model.text.composed.clauses import Clause
 from model.text.composed.lexicon import Adverbial, Entry, Lexicon
-from model.text.composed.phrases import HUMAN, Phrase, Phrases
+from model.text.composed.phrases import HUMAN, Kind, Phrase, Phrases
 from model.text.slots.fillers import Fillers
 
 # What a tense's adverbials are, and how often each tense is drawn.
@@ -50,7 +50,8 @@ class Clauses:
         plain: bool = False,
         front: str | None = None,
     ) -> Clause:
-        """A clause in one of the tenses. plain: without adverbials and negation; front: as Clause says."""
+        """A clause in one of the tenses; the other parameters are what may be settled of it beforehand, one each.
+        plain: without adverbials and negation; gap and front: as Clause says."""
         if entry is None:
             entry = self.entry(subject)
         subject = subject or self.phrases.subject(entry.subjects)
@@ -90,7 +91,7 @@ class Clauses:
     def _adverbials(self, clause: Clause) -> Clause:
         tense, found = clause.tense, []
         entry = clause.entry
-        if clause.negation in ("no more", "not yet", "never", "never yet", "none left"):
+        if clause.negation in ("no more", "not yet", "never", "never yet", "kein mehr"):
             return clause
         if tense == "now":
             found = [self.one(self.lexicon.when["now"])]
@@ -122,7 +123,7 @@ class Clauses:
             clause = replace(clause, mid=self.one(MIDS["perfect"]))
         front = "subject"
         if found and self.chance(0.4) and FIRST & found[0].kinds:
-            front = "time"
+            front = "adverbial"
         elif self.chance(0.25) and self._object_first(clause):
             front = "object"
         return replace(clause, adverbials=tuple(found), front=front)
@@ -133,14 +134,14 @@ class Clauses:
         if not bare or clause.gap is not None:
             return False
         phrase, complement = clause.arguments[bare[0]], clause.entry.complements[bare[0]]
-        if phrase.kind == "pronoun":
+        if phrase.kind is Kind.PRONOUN:
             return complement.case == "dat"
-        if phrase.kind == "name" or not phrase.definite:
+        if phrase.kind is Kind.NAME or not phrase.definite:
             return False
         return (
             complement.case == "dat"
             or phrase.gender == "m"
-            or (clause.subject.kind == "pronoun" and clause.subject.person[0] != 2)
+            or (clause.subject.kind is Kind.PRONOUN and clause.subject.person[0] != 2)
         )
 
     def _negated(self, clause: Clause) -> Clause:
@@ -148,13 +149,13 @@ class Clauses:
         numbers = [i for i, c in enumerate(clause.entry.complements) if c.case == "acc" and not c.preposition]
         if clause.tense in ("since", "now") or "noneg" in clause.entry.flags:
             return clause
-        if numbers and clause.arguments[numbers[0]].kind == "noun" and not clause.arguments[numbers[0]].definite:
+        if numbers and clause.arguments[numbers[0]].kind is Kind.NOUN and not clause.arguments[numbers[0]].definite:
             index = numbers[0]
             none = self.phrases.noun_phrase(clause.entry.complements[index].classes, None, kind="kein")
-            negation = "none"
+            negation = "kein"
             if self.chance(0.3) and clause.tense in ("habit", "can"):
                 forms = {case: form + " mehr" for case, form in none.german.items()}
-                none, negation = replace(none, german=forms), "none left"
+                none, negation = replace(none, german=forms), "kein mehr"
             none = replace(none, definite=False)
             arguments = tuple(none if i == index else p for i, p in enumerate(clause.arguments))
             return self._all_definite(replace(clause, arguments=arguments, negation=negation), but=index)
@@ -172,7 +173,7 @@ class Clauses:
             return clause
         arguments = []
         for i, (complement, phrase) in enumerate(zip(clause.entry.complements, clause.arguments)):
-            if i != but and phrase.kind == "noun" and not phrase.definite and not complement.preposition:
+            if i != but and phrase.kind is Kind.NOUN and not phrase.definite and not complement.preposition:
                 phrase = self.phrases.noun_phrase(complement.classes, clause.subject, kind="def")
             arguments.append(phrase)
         return replace(clause, arguments=tuple(arguments))

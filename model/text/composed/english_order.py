@@ -63,7 +63,7 @@ def _within(adverbial: Adverbial) -> bool:
 
 def _front_english(clause: Clause, order: str) -> tuple[list[str], list[str]]:
     fronted = None
-    if order == "main" and clause.front == "time" and clause.adverbials and not _within(clause.adverbials[0]):
+    if order == "main" and clause.front == "adverbial" and clause.adverbials and not _within(clause.adverbials[0]):
         fronted = clause.adverbials[0]
     front = []
     if fronted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from model.text.composed import german
 from model.text.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
 from model.text.composed.lexicon import Complement
+from model.text.composed.phrases import Kind
 
 
 def in_german(clause: Clause, order: str) -> str:
@@ -38,13 +39,13 @@ def in_german(clause: Clause, order: str) -> str:
 
 def _with_subject(clause: Clause, subject: str, pronouns: list[str]) -> list[str]:
     """Pronouns stand before a subject that is none: "hat mir meine Tante"."""
-    return [subject, *pronouns] if clause.subject.kind == "pronoun" or not subject else [*pronouns, subject]
+    return [subject, *pronouns] if clause.subject.kind is Kind.PRONOUN or not subject else [*pronouns, subject]
 
 
 def _fronted(clause: Clause, *middle: list[str]) -> tuple[str, list[str], list[str], list[str]]:
     """What begins the main clause in place of the subject ("": nothing), and the middle without it."""
     text = ""
-    if clause.front == "time" and clause.adverbials:
+    if clause.front == "adverbial" and clause.adverbials:
         text = clause.adverbials[0].german
     elif clause.front == "object":
         bare = [i for i, c in enumerate(clause.entry.complements) if not c.preposition and i != clause.gap]
@@ -68,7 +69,7 @@ def _middle(clause: Clause, negation: str) -> tuple[list[str], list[str], list[s
             text = phrase.german[part.case]
             if part.preposition:
                 late.append(german.contracted(f"{part.preposition} {text}"))
-            elif phrase.kind == "pronoun":
+            elif phrase.kind is Kind.PRONOUN:
                 (indirect if part.case == "dat" else direct).append(text)
             elif part.case == "dat" and not fixed:
                 datives.append(text)

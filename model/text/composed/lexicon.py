@@ -1,4 +1,4 @@
-"""The words that sentences are composed of, read from the tables beside this file."""
+"""The words that sentences are composed of, read from the tables in this folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from model.text.composed import english, german
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "tables"
 
 
 @dataclass(frozen=True)

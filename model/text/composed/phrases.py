@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import accumulate
 
 import numpy as np
@@ -31,6 +32,12 @@ UNOWNED = frozenset({"Mann", "Frau", "Freund", "Freundin", "Junge", "Mädchen"})
 HUMAN = frozenset({"person", "job", "family", "child"})
 
 
+class Kind(Enum):
+    """What a phrase is."""
+
+    PRONOUN, NAME, NOUN = range(3)
+
+
 @dataclass(frozen=True)
 class Phrase:
     """A noun phrase or pronoun. german: by case; english: as subject and as object; gender m, f, n, p; person: 0 to 5
@@ -41,7 +48,7 @@ class Phrase:
     gender: str
     person: tuple[int, int]
     own: tuple[str, str, str]
-    kind: str = "noun"
+    kind: Kind = Kind.NOUN
     definite: bool = True
     human: bool = False
     classes: frozenset[str] = frozenset()
@@ -95,7 +102,7 @@ class Phrases:
             gender,
             (person, 1 if key == "Sie" else person),
             tuple(own.split()),
-            kind="pronoun",
+            kind=Kind.PRONOUN,
             human=True,
         )
 
@@ -111,7 +118,7 @@ class Phrases:
         else:
             forms = dict.fromkeys(("nom", "acc", "dat"), de)
         own = ("sein", "his", "himself") if kind == "male" else ("ihr", "her", "herself")
-        return Phrase(forms, (en, en), kind[0], (2, 2), own, kind="name", human=True)
+        return Phrase(forms, (en, en), kind[0], (2, 2), own, kind=Kind.NAME, human=True)
 
     def object(self, classes: tuple[str, ...], subject: Phrase) -> Phrase:
         """What it is done to, which may belong to the subject."""
@@ -224,5 +231,5 @@ class Phrases:
         if owner.person[0] == 5:
             return owned
         forms = {case: f"{form} {owner.german['gen']}" for case, form in owned.german.items()}
-        english = f"{owner.possessive} {owned.english[0].removeprefix('the ')}"
+        english = f"{owner.possessive} {owned.english[0].partition(' ')[2]}"
         return replace(owned, german=forms, english=(english, english))

@@ -10,13 +10,13 @@ from model.text.composed.drawn import Clauses
 from model.text.composed.english_order import in_english
 from model.text.composed.german_order import in_german
 from model.text.composed.lexicon import Entry
-from model.text.composed.phrases import HUMAN, Phrase
+from model.text.composed.phrases import HUMAN, Kind, Phrase
 
 TENSES = (
     "past", "perfect", "will", "habit", "can", "must", "want", "would like", "may", "future", "could then",
 )  # fmt: skip
 WHO = Phrase(
-    {"nom": "wer"}, ("who", "who"), "m", (2, 2), ("sein", "their", "themselves"), kind="pronoun", human=True
+    {"nom": "wer"}, ("who", "who"), "m", (2, 2), ("sein", "their", "themselves"), kind=Kind.PRONOUN, human=True
 )  # fmt: skip
 COMMENTS = frozenset({"mood", "sudden"})
 
@@ -40,7 +40,7 @@ class Questions(Clauses):
         de, en = self.one(self.lexicon.openings["asked"])
         clause = self._questionable(("past", "told", "will", "can", "must", "want", "future", "habit"))
         if de != "warum":
-            kept = clause.negation if clause.negation in ("none", "none left") else ""
+            kept = clause.negation if clause.negation in ("kein", "kein mehr") else ""
             clause = replace(clause, adverbials=(), mid=None, negation=kept)
         if de == "mit wem":
             adverbials = tuple(a for a in clause.adverbials if "company" not in a.kinds)
@@ -78,7 +78,7 @@ class Questions(Clauses):
         gap = len(entry.complements) - 1
         complement = entry.complements[gap]
         clause = self._questionable(TENSES, entry, gap)
-        if clause.negation in ("none", "none left"):
+        if clause.negation in ("kein", "kein mehr"):
             clause = replace(clause, negation="")
         human = bool(HUMAN & set(complement.classes))
         if complement.preposition and not human:

@@ -9,7 +9,7 @@ from model.text.composed.clauses import Clause, joined
 from model.text.composed.drawn import FIRST, Clauses
 from model.text.composed.english_order import in_english
 from model.text.composed.german_order import in_german
-from model.text.composed.phrases import HUMAN, Phrase
+from model.text.composed.phrases import HUMAN, Kind, Phrase
 
 TENSES = ("past", "told", "habit", "now", "future", "perfect", "had to", "want")
 OWNED = (("animal",), ("vehicle",), ("family",), ("child",), ("device",))
@@ -21,16 +21,16 @@ class Relatives(Clauses):
     def related(self) -> tuple[str, str]:
         while True:
             clause = self.clause(front="subject")
-            nouns = [i for i, p in enumerate(clause.arguments) if p.kind == "noun"]
-            if clause.subject.kind == "noun" and self.chance(0.6):
+            nouns = [i for i, p in enumerate(clause.arguments) if p.kind is Kind.NOUN]
+            if clause.subject.kind is Kind.NOUN and self.chance(0.6):
                 if changed := self._with_relative(clause.subject):
                     return self.said(replace(clause, subject=changed))
-            elif nouns and clause.negation not in ("none", "none left"):
+            elif nouns and clause.negation not in ("kein", "kein mehr"):
                 changed = self._with_relative(clause.arguments[nouns[-1]])
                 if changed:
                     # What says when would seem to belong to the relative clause.
-                    front = "time" if clause.adverbials and FIRST & clause.adverbials[0].kinds else "subject"
-                    kept = clause.adverbials[:1] if front == "time" else ()
+                    front = "adverbial" if clause.adverbials and FIRST & clause.adverbials[0].kinds else "subject"
+                    kept = clause.adverbials[:1] if front == "adverbial" else ()
                     clause = replace(clause, adverbials=kept, front=front, place=clause.place)
                     arguments = tuple(changed if i == nouns[-1] else p for i, p in enumerate(clause.arguments))
                     return self.said(replace(clause, arguments=arguments))
@@ -56,7 +56,7 @@ class Relatives(Clauses):
             if not fitting or not HUMAN & set(entry.subjects) or "idiom" in entry.flags:
                 continue
             clause = self.clause(TENSES, entry=entry, gap=fitting[-1], front="subject")
-            if clause.subject.kind != "noun" and clause.negation not in ("none", "none left"):
+            if clause.subject.kind is not Kind.NOUN and clause.negation not in ("kein", "kein mehr"):
                 complement = entry.complements[fitting[-1]]
                 pronoun = german.ending(german.RELATIVES, complement.case, phrase.gender)
                 link = self.one(("", "", "that ") if not phrase.human else ("", "who ", "that "))

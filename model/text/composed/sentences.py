@@ -13,7 +13,7 @@ from model.text.composed.drawn import NoVerb
 from model.text.composed.english_order import in_english
 from model.text.composed.german_order import in_german
 from model.text.composed.lexicon import Entry, Lexicon
-from model.text.composed.phrases import Phrase
+from model.text.composed.phrases import Kind, Phrase
 from model.text.composed.questions import Questions
 from model.text.composed.relatives import Relatives
 from model.text.slots.fillers import Fillers
@@ -74,7 +74,7 @@ class Composer(Relatives, Questions, Being):
             comment = self.one(self.lexicon.when["mood"])
             first = self.chance(0.4)
             adverbials = (comment, *clause.adverbials) if first else (*clause.adverbials, comment)
-            clause = replace(clause, adverbials=adverbials, front="time" if first else clause.front)
+            clause = replace(clause, adverbials=adverbials, front="adverbial" if first else clause.front)
         return self.said(clause)
 
     def subordinate(self) -> tuple[str, str]:
@@ -83,7 +83,7 @@ class Composer(Relatives, Questions, Being):
         main = self.clause(tenses)
         same = main.subject.human and self.chance(0.45)
         other = self.clause(others, subject=self._again(main.subject) if same else None, front="subject")
-        if self.chance(0.4) and (not same or main.subject.kind == "pronoun"):
+        if self.chance(0.4) and (not same or main.subject.kind is Kind.PRONOUN):
             main = replace(main, front="subject")
             return (
                 f"{de} {in_german(other, 'last')}, {in_german(main, 'question')}.",
@@ -108,7 +108,7 @@ class Composer(Relatives, Questions, Being):
     def told(self) -> tuple[str, str]:
         """ "Der Arzt meinte, ich solle ...", "Sie hat gesagt, dass ..."."""
         teller = self.phrases.name()
-        while (teller.kind == "name" and self.chance(0.6)) or teller.person[0] != 2:
+        while (teller.kind is Kind.NAME and self.chance(0.6)) or teller.person[0] != 2:
             teller = self.phrases.noun_phrase(("job", "family"), None)
         who, whom = teller.german["nom"], teller.english[0]
         if self.chance(0.25):
@@ -126,7 +126,7 @@ class Composer(Relatives, Questions, Being):
         subject = self.phrases.subject(("person",))
         tenses = ("past", "told", "future", "habit", "want", "perfect")
         clause = self.clause(tenses, subject=subject, entry=self.lexicon.simple(de, en, "noneg"))
-        clause = replace(clause, place=None, adverbials=clause.adverbials[:1], front="time")
+        clause = replace(clause, place=None, adverbials=clause.adverbials[:1], front="adverbial")
         return self._with_infinitive(clause, "", "", form)
 
     def purpose(self) -> tuple[str, str]:
@@ -204,7 +204,7 @@ class Composer(Relatives, Questions, Being):
 
     def _again(self, phrase: Phrase) -> Phrase:
         """The pronoun for somebody who was named."""
-        if phrase.kind == "pronoun":
+        if phrase.kind is Kind.PRONOUN:
             return phrase
         return self.phrases.pronoun(
             {"m": "er", "f": "sie"}.get(phrase.gender, "sie alle" if phrase.gender == "p" else "er")
@@ -217,14 +217,14 @@ class Composer(Relatives, Questions, Being):
         if (
             "passive" not in clause.entry.flags
             or clause.tense not in tenses
-            or clause.negation in ("none", "none left")
+            or clause.negation in ("kein", "kein mehr")
         ):
             return clause
         done_to = clause.arguments[numbers[0]] if numbers else clause.subject
-        if done_to.kind == "pronoun" or {"SELF", "POSS"} & set(clause.entry.pattern) or not numbers:
+        if done_to.kind is Kind.PRONOUN or {"SELF", "POSS"} & set(clause.entry.pattern) or not numbers:
             return clause
         adverbials = tuple(a for a in clause.adverbials if not {"company", "means"} & a.kinds)
-        front = clause.front if clause.front == "time" and adverbials[:1] == clause.adverbials[:1] else "subject"
+        front = clause.front if clause.front == "adverbial" and adverbials[:1] == clause.adverbials[:1] else "subject"
         return replace(clause, subject=done_to, passive=True, adverbials=adverbials, front=front)
 
     def _contracted(self, text: str) -> str:

@@ -151,7 +151,7 @@ def test_tenses_of_both_languages(lexicon, phrases):
 
 def test_an_adverbial_begins_both_and_the_german_subject_follows_the_verb(lexicon, phrases):
     yesterday = next(a for a in lexicon.adverbials if a.german == "gestern")
-    made = clause(lexicon, phrases, tense="past", adverbials=(yesterday,), front="time")
+    made = clause(lexicon, phrases, tense="past", adverbials=(yesterday,), front="adverbial")
     assert in_german(made, "main") == "gestern habe ich das Kind abgeholt"
     assert in_english(made, "main") == "yesterday, I picked the child up"
 
