@@ -116,6 +116,17 @@ def test_a_share_of_a_corpus_is_drawn_by_chance_and_whole_times_hold_every_pair(
     assert sorted(epochs[0].source) != sorted(epochs[1].source)
 
 
+def test_composed_sentences_are_added_in_both_directions_of_their_languages(tokenizer):
+    one = [corpus([("Tom schläft.", "Tom is asleep.")])]
+    for directions, expected in {("de-en",): 31, ("en-de",): 31, ("de-en", "en-de"): 62}.items():
+        made = mixture(tokenizer, one, directions=directions, composed_pairs=30)
+        epoch = made.epoch(0)
+        assert len(epoch.source) == len(made) == expected
+        assert len({tuple(ids) for ids in epoch.source}) > 0.8 * expected
+    french = [Corpus("own", ("en", "fr"), (("Tom is asleep.", "Tom dort."),))]
+    assert len(mixture(tokenizer, french, directions=("en-fr",), composed_pairs=30).epoch(0).source) == 1
+
+
 def test_nothing_that_is_made_equals_a_held_out_sentence(tokenizer):
     pair = ("Wir sind in Rom.", "We are in Rome.")
     free = mixture(tokenizer, [corpus([pair] * 400)], substitution=1.0).epoch(0)

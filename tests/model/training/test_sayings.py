@@ -9,6 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from model.evaluation.everyday import DIRECTIONS, read_everyday
+from model.training import options
+from model.training.corpora import find
 from model.training.sources.readers import Corpus, normalised
 from model.training.sources.tables import read_sayings
 
@@ -25,6 +27,20 @@ def test_every_pair_of_languages_has_its_corpus(corpora):
     for corpus in corpora:
         for pair in corpus.pairs:
             assert all(side == side.strip() and side[-1] in ".!?…»\"'" for side in pair), pair
+
+
+def test_they_are_read_where_they_are_asked_for(tmp_path):
+    for name, line in {"a.de": "Tom schläft.", "a.en": "Tom is asleep."}.items():
+        (tmp_path / name).write_text(line + "\n")
+    files = ["--pair", "de-en", str(tmp_path / "a.de"), str(tmp_path / "a.en")]
+    found = {}
+    for asked in ([], ["--repeat", "sayings", "2"]):
+        args = options.parse(["--run-dir", str(tmp_path / "run"), *files, *asked], "")
+        found[len(asked)] = [splits.train for splits in find(args, ["de-en"])]
+    assert [corpus.name for corpus in found[0]] == ["a.de"]
+    assert [(corpus.name, corpus.languages) for corpus in found[3]][1:] == [
+        ("sayings", languages) for languages in (("de", "en"), ("de", "fr"), ("en", "fr"))
+    ]
 
 
 def words_in(texts: list[list[str]], known: list[list[str]]) -> csr_array:
