@@ -68,7 +68,7 @@ def _write_traces(args: argparse.Namespace) -> None:
     args.traces.mkdir(parents=True, exist_ok=True)
     sources = _encoded(translator, lines, direction)
     named = [(args.traces / f"{i + 1:06}.npz", lines[i]) for i, ids in enumerate(sources) if ids]
-    wanted = {"source_text": None, "direction": direction, "digest": translator.digest}
+    wanted = {"direction": direction, "digest": translator.digest}
     missing = [
         (path, line)
         for path, line in named[processes.rank() :: processes.count()]
@@ -86,7 +86,7 @@ def _is_there(path: Path, wanted: dict) -> bool:
     """Whether this file is a trace of the same text by the same weights."""
     try:
         found = storage.read_fields(path)
-    except (FileNotFoundError, ValueError):
+    except ValueError:
         return False
     return all(found.get(name) == value for name, value in wanted.items())
 

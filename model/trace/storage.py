@@ -29,6 +29,8 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import IO
@@ -125,26 +127,30 @@ def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
 
 def read_fields(path: Path) -> dict:
     """What stands in a file of write_npz() beside the arrays. ValueError if it is anything else."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return json.loads(str(stored["fields"]))
-    except (KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
-        raise ValueError(f"not a trace in NPZ format: {error}") from error
+    with _stored(path) as stored:
+        return json.loads(str(stored["fields"]))
 
 
 def from_npz(data: bytes) -> TranslationTrace:
     """The trace of to_npz()'s bytes. ValueError if they are anything else."""
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+    with _stored(io.BytesIO(data)) as stored:
+        arrays = {name: stored[name] for name in stored.files}
         found = json.loads(str(arrays["fields"]))
-    except (OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
-        raise ValueError(f"not a trace in NPZ format: {error}") from error
     _check(found)
     weights = {kind: arrays.get(f"{kind}.weights") for kind in _KINDS}
     if found["version"] == COMPUTED:
         weights |= {kind: _computed(kind, how, arrays) for kind, how in dict(found.get("computed") or {}).items()}
     return _trace(found, {name: arrays.get(name) for name in _ARRAYS}, weights)
+
+
+@contextmanager
+def _stored(file: IO[bytes] | Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """An .npz file, open while it is read. ValueError for what cannot be read."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            yield stored
+    except (OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
+        raise ValueError(f"not a trace in NPZ format: {error}") from error
 
 
 def _computed(kind: str, how: dict, arrays: dict) -> ComputedWeights:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from model.text.composed.lexicon import Lexicon
 from model.text.composed.sentences import DIRECTIONS as COMPOSED
 from model.text.composed.sentences import Composer
 from model.text.interface import TextTokenizer
@@ -54,6 +55,7 @@ class Mixture:
         self.max_length = min(config.max_pair_length, max_length)
         self.fillers = Fillers()
         self.frames = read_frames() if config.frame_pairs else ()
+        self.lexicon = Lexicon() if config.composed_pairs else None
         self.held_out = frozenset(normalised(side) for corpus in held_out for pair in corpus.pairs for side in pair)
         self.substituters: dict[str, Substituter] = {}
         corpora = list(corpora)
@@ -67,8 +69,11 @@ class Mixture:
     def __len__(self) -> int:
         """About as many pairs as an epoch has."""
         real = sum(part.times * len(part.pairs) for part in self.parts)
-        composed = self.config.composed_pairs * len(set(self.config.directions) & set(COMPOSED))
-        return round(real) + self.config.frame_pairs * len(self.config.directions) + composed
+        made = sum(
+            self.config.frame_pairs + self.config.composed_pairs * (direction in COMPOSED)
+            for direction in self.config.directions
+        )
+        return round(real) + made
 
     def epoch(self, number: int) -> Examples:
         """The examples of an epoch, from 0."""
@@ -79,20 +84,22 @@ class Mixture:
                 made = self._substituted(part, row, random) or self._hurried(part, row, random)
                 source.append(made.source[0] if made else part.examples.source[row])
                 target.append(made.target[0] if made else part.examples.target[row])
-        for direction in self.config.directions if self.frames else ():
-            for _ in range(self.config.frame_pairs):
-                frame = self.frames[random.integers(len(self.frames))]
-                if made := self._allowed(fill(frame, parse_direction(direction), self.fillers, random), direction):
-                    source += made.source
-                    target += made.target
-        composer = Composer(self.fillers, random) if self.config.composed_pairs else None
-        for direction in set(self.config.directions) & set(COMPOSED) if composer else ():
-            for _ in range(self.config.composed_pairs):
-                pair = composer.pair() if direction == "de-en" else composer.pair()[::-1]
+        for direction in self.config.directions:
+            for pair in self._made(direction, random):
                 if made := self._allowed(pair, direction):
                     source += made.source
                     target += made.target
         return Examples(source, target)
+
+    def _made(self, direction: str, random: np.random.Generator) -> Iterator[tuple[str, str]]:
+        """Filled frames, then composed sentences."""
+        for _ in range(self.config.frame_pairs):
+            frame = self.frames[random.integers(len(self.frames))]
+            yield fill(frame, parse_direction(direction), self.fillers, random)
+        if self.lexicon and direction in COMPOSED:
+            composer = Composer(self.fillers, random, self.lexicon)
+            for _ in range(self.config.composed_pairs):
+                yield composer.pair(direction)
 
     def _part(self, corpus: Corpus, direction: str) -> Part:
         pairs, source_ids, target_ids = [], [], []

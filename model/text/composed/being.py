@@ -26,12 +26,12 @@ class Being(Clauses):
 
     def described(self) -> tuple[str, str]:
         subject = self.phrases.subject(self.one(DESCRIBED))
-        adjective = self.one(self._adjectives(subject) or self.lexicon.described["person"])
+        adjective = self.one(self.phrases.adjectives(subject.classes) or self.lexicon.described["person"])
         degree = self.one((("", ""), *self.lexicon.openings["degree"]))
         entry = self.lexicon.simple(
             joined([degree[0], adjective.base, "sein"]), joined(["be", degree[1], adjective.english]), "stative"
         )
-        return self._said(self.clause(("habit", "told", "told", "will"), subject=subject, entry=entry, plain=True))
+        return self.said(self.clause(("habit", "told", "told", "will"), subject=subject, entry=entry, plain=True))
 
     def employed(self) -> tuple[str, str]:
         """ "Mein Bruder ist Krankenpfleger.", "Sie arbeitet seit Montag als Köchin."."""
@@ -46,11 +46,9 @@ class Being(Clauses):
             entry = self.lexicon.simple(
                 joined(["als", noun.singular, place[0], "arbeiten"]), joined(["work as", job, place[1]])
             )
-            return self._said(
-                replace(self.clause(("habit", "since", "told"), subject=subject, entry=entry), place=None)
-            )
+            return self.said(replace(self.clause(("habit", "since", "told"), subject=subject, entry=entry), place=None))
         entry = self.lexicon.simple(f"{noun.singular} sein", f"be {job}", "stative")
-        return self._said(self.clause(("habit", "told", "since"), subject=subject, entry=entry, plain=True))
+        return self.said(self.clause(("habit", "told", "since"), subject=subject, entry=entry, plain=True))
 
     def compared(self) -> tuple[str, str]:
         classes = self.one(COMPARED)
@@ -58,7 +56,7 @@ class Being(Clauses):
             first, second = (
                 self.phrases.noun_phrase(classes, None, kind=self.one(("own", "dies", "def"))) for _ in range(2)
             )
-            if known := [adjective for adjective in self._adjectives(first) if adjective.comparative]:
+            if known := [adjective for adjective in self.phrases.adjectives(first.classes) if adjective.comparative]:
                 break
         adjective = self.one(known)
         if self.chance(0.35):
@@ -69,7 +67,7 @@ class Being(Clauses):
             de = joined([much[0], adjective.comparative, "als"])
             en = joined([much[1], adjective.english_comparative, "than"])
         entry = self.lexicon.simple(f"{de} {second.german['nom']} sein", f"be {en} {second.english[1]}", "stative")
-        return self._said(self.clause(("habit", "told"), subject=first, entry=entry, plain=True))
+        return self.said(self.clause(("habit", "told"), subject=first, entry=entry, plain=True))
 
     def there_is(self) -> tuple[str, str]:
         classes = self.one(FOUND)
@@ -77,7 +75,7 @@ class Being(Clauses):
         phrase = replace(self.phrases.noun_phrase(classes, None, kind=kind), definite=False)
         negation = "" if kind != "kein" else self.one(("kein", "kein mehr"))
         if negation == "kein mehr":
-            phrase = replace(phrase, german={case: form + " mehr" for case, form in phrase.german.items()})
+            phrase = phrase.no_longer
         subject = replace(IT, english=("there", "there"), person=(2, phrase.person[1]))
         verb = german.Verb("", "geben", "gibt", "gab", "gegeben", "haben")
         complement = Complement("", "acc", classes)
@@ -96,10 +94,4 @@ class Being(Clauses):
         )
         clause = self.clause(tenses, subject=IT, entry=entry)
         where = self.one(self.lexicon.places).at if self.chance(0.3) else None
-        return self._said(replace(clause, place=where))
-
-    def _adjectives(self, phrase: Phrase) -> list:
-        return [a for name in sorted(phrase.classes) for a in self.lexicon.described.get(name, ())]
-
-    def _said(self, clause: Clause) -> tuple[str, str]:
-        return in_german(clause, "main") + ".", in_english(clause, "main") + "."
+        return self.said(replace(clause, place=where))

@@ -35,9 +35,10 @@ NEGATIONS = {
     "never yet": ("noch nie", "never", ""),
     "no more": ("nicht mehr", "not", "anymore"),
     "not yet": ("noch nicht", "not", "yet"),
-    "kein": ("", "not", ""),  # "kein" stands with the object
+    "kein": ("", "not", ""),
     "kein mehr": ("", "not", "anymore"),
 }
+WITHOUT = ("kein", "kein mehr")  # negations whose German word stands with the object
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Clause:
     front: str = "subject"
     gap: int | None = None
     passive: bool = False
-    mid: tuple[str, str] | None = None  # "already", "often": in the middle in both languages
+    mid: tuple[str, str] | None = None
 
 
 def joined(words: list[str]) -> str:

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from model.text.composed.clauses import Clause
+from model.text.composed.english_order import in_english
+from model.text.composed.german_order import in_german
 from model.text.composed.lexicon import Adverbial, Entry, Lexicon
 from model.text.composed.phrases import HUMAN, Kind, Phrase, Phrases
 from model.text.slots.fillers import Fillers
@@ -65,6 +67,10 @@ class Clauses:
             clause = self._adverbials(self._negated(clause) if self.chance(0.16) else clause)
         return replace(clause, front=front) if front else clause
 
+    def said(self, clause: Clause) -> tuple[str, str]:
+        """The clause as a statement."""
+        return in_german(clause, "main") + ".", in_english(clause, "main") + "."
+
     def entry(self, subject: Phrase | None) -> Entry:
         """A verb that the subject may have. NoVerb if there is none."""
         if subject is None:
@@ -96,7 +102,7 @@ class Clauses:
         if tense == "now":
             found = [self.one(self.lexicon.when["now"])]
         elif tense == "habit" and "stative" in entry.flags:
-            found = []
+            pass
         elif tense == "habit" and self.chance(0.5):
             found = [self.one(self.lexicon.when["often"])]
         elif tense in TIMES and (tense != "told" or self.chance(0.6)):
@@ -146,16 +152,14 @@ class Clauses:
 
     def _negated(self, clause: Clause) -> Clause:
         """The clause denied: with "kein" where the object is indefinite."""
-        numbers = [i for i, c in enumerate(clause.entry.complements) if c.case == "acc" and not c.preposition]
+        index = clause.entry.object_number
         if clause.tense in ("since", "now") or "noneg" in clause.entry.flags:
             return clause
-        if numbers and clause.arguments[numbers[0]].kind is Kind.NOUN and not clause.arguments[numbers[0]].definite:
-            index = numbers[0]
+        if index is not None and clause.arguments[index].kind is Kind.NOUN and not clause.arguments[index].definite:
             none = self.phrases.noun_phrase(clause.entry.complements[index].classes, None, kind="kein")
             negation = "kein"
             if self.chance(0.3) and clause.tense in ("habit", "can"):
-                forms = {case: form + " mehr" for case, form in none.german.items()}
-                none, negation = replace(none, german=forms), "kein mehr"
+                none, negation = none.no_longer, "kein mehr"
             none = replace(none, definite=False)
             arguments = tuple(none if i == index else p for i, p in enumerate(clause.arguments))
             return self._all_definite(replace(clause, arguments=arguments, negation=negation), but=index)
@@ -164,8 +168,7 @@ class Clauses:
             weights = {"not yet": 2.0, "never yet": 2.0}
         elif clause.tense in ("habit", "can", "want", "may"):
             weights |= {"no more": 1.5}
-        negation = self.one(weights, list(weights.values()))
-        return self._all_definite(replace(clause, negation=negation))
+        return self._all_definite(replace(clause, negation=self.one(weights, weights.values())))
 
     def _all_definite(self, clause: Clause, but: int | None = None) -> Clause:
         """Where something is negated, what is indefinite becomes definite, but for the object of "kein"."""

@@ -6,7 +6,9 @@ from model.text.composed import english
 from model.text.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
 from model.text.composed.lexicon import Adverbial
 
-CONTRACTED = {"can": "can't", "will": "won't", "am": "am not"}
+CONTRACTED = {"can": "can't", "will": "won't", "am": "aren't"}
+BE, HAVE, DO = (english.Verb(*forms.split()) for forms in ("be was been", "have had had", "do did done"))
+FINITE = {"be": BE, "have": HAVE, "want": english.Verb("want", "wanted", "wanted")}  # first words of modal verbs
 # Words that stand as they are where a form of "do" would otherwise be added.
 HELPERS = frozenset(
     ["can", "could", "will", "would", "should", "must", "may", "am", "are", "is", "was", "were", "have", "has", "had"]
@@ -14,7 +16,8 @@ HELPERS = frozenset(
 
 
 def in_english(clause: Clause, order: str) -> str:
-    """order: "main", "question", "to" (an infinitive), "bare" without subject (imperative or second predicate)."""
+    """order: "main"; "question" (an auxiliary begins it); "to" and "ing" (an infinitive); "bare" (without its subject);
+    "open" (without subject and auxiliary, to share those of the clause before, or to ask for something)."""
     words = group(clause)
     _, negation, ending = NEGATIONS[clause.negation]
     subject = clause.subject.english[0] if clause.gap != -1 else ""
@@ -26,16 +29,11 @@ def in_english(clause: Clause, order: str) -> str:
         verb = clause.entry.english
         head = {"to": ["to", verb.base], "ing": [verb.ing], "open": [verb.base]}[order]
         return joined([*(["not"] if negation else []), *head, *_rest(clause), *_ends(clause, None), ending])
-    helper = words[0] in HELPERS and (len(words) > 1 or clause.entry.english.base == "be")
-    has_to = words[:2] in (["have", "to"], ["has", "to"], ["had", "to"])
-    if has_to:
-        helper = False
+    helper = words[0] in HELPERS and words[1:2] != ["to"] and (len(words) > 1 or clause.entry.english.base == "be")
     if (order == "question" or negation == "not") and not helper:
-        if clause.tense == "habit" or clause.tense in MODALS:
-            words = ["does" if clause.subject.person[1] == 2 else "do", _base(words, clause), *words[1:]]
-        else:
-            words = ["did", _base(words, clause), *words[1:]]
-        helper = True
+        present = clause.tense == "habit" or clause.tense in MODALS
+        do = DO.present(clause.subject.person[1]) if present else DO.past
+        words, helper = [do, _base(clause), *words[1:]], True
     first, rest = (words[:1], words[1:]) if helper else ([], words)
     negated = [negation] if negation else []
     fronted, end = _front_english(clause, order)
@@ -49,31 +47,25 @@ def in_english(clause: Clause, order: str) -> str:
     return joined([*fronted, subject, *verbal, *tail])
 
 
-def _base(words: list[str], clause: Clause) -> str:
-    if words[0] in ("has", "have", "had"):
-        return "have"
-    if words[0] in ("wants", "wanted", "want"):
-        return "want"
-    return clause.entry.english.base
+def _base(clause: Clause) -> str:
+    """What stands behind a form of "do"."""
+    modal = (MODALS | PAST_MODALS).get(clause.tense)
+    return modal[1][0] if modal else clause.entry.english.base
 
 
 def _within(adverbial: Adverbial) -> bool:
-    return bool({"often", "now mid"} & adverbial.kinds) and adverbial.english not in ("sometimes",)
+    return "often" in adverbial.kinds and adverbial.english != "sometimes"
 
 
 def _front_english(clause: Clause, order: str) -> tuple[list[str], list[str]]:
-    fronted = None
-    if order == "main" and clause.front == "adverbial" and clause.adverbials and not _within(clause.adverbials[0]):
-        fronted = clause.adverbials[0]
-    front = []
-    if fronted:
-        comma = "" if {"mood"} & fronted.kinds and fronted.english in ("maybe",) else ","
-        front = [fronted.english + comma]
-    moods = [a for a in clause.adverbials if {"mood", "sudden"} & a.kinds and a is not fronted]
-    if order == "main" and moods and not fronted:
-        front = [moods[0].english + ("" if moods[0].english == "maybe" else ",")]
-        fronted = moods[0]
-    return front, _ends(clause, fronted)
+    """What begins a main clause, a comment always; and what ends it."""
+    comments = [a for a in clause.adverbials if "mood" in a.kinds]
+    if clause.front == "adverbial" and clause.adverbials and not _within(clause.adverbials[0]):
+        comments = [clause.adverbials[0]]
+    if order != "main" or not comments:
+        return [], _ends(clause, None)
+    comma = "" if comments[0].english == "maybe" else ","
+    return [comments[0].english + comma], _ends(clause, comments[0])
 
 
 def _ends(clause: Clause, fronted: Adverbial | None) -> list[str]:
@@ -105,14 +97,6 @@ def _rest(clause: Clause) -> list[str]:
     return words
 
 
-def _be(tense: str, person: int) -> str:
-    return english.BE[tense][person]
-
-
-def _have(person: int) -> str:
-    return "has" if person == 2 else "have"
-
-
 def group(clause: Clause) -> list[str]:
     """The English verb with its auxiliaries; the first word is finite."""
     verb, tense, person = clause.entry.english, clause.tense, clause.subject.person[1]
@@ -120,33 +104,28 @@ def group(clause: Clause) -> list[str]:
     if clause.passive:
         rest = ["be", verb.participle]
         if tense in ("habit", "past", "told"):
-            return [_be("present" if tense == "habit" else "past", person), verb.participle]
+            return [(BE.present if tense == "habit" else BE.simple_past)(person), verb.participle]
         if tense == "now":
-            return [_be("present", person), "being", verb.participle]
+            return [BE.present(person), "being", verb.participle]
     if tense == "habit":
         return [verb.present(person)]
     if tense in ("past", "told"):
         return [verb.simple_past(person)]
     if tense == "now":
-        return [_be("present", person), verb.ing]
+        return [BE.present(person), verb.ing]
     perfect = ["been", verb.participle] if clause.passive else [verb.participle]
     if tense == "since":
         stative = "stative" in clause.entry.flags
-        return [_have(person), *(perfect if stative or clause.passive else ["been", verb.ing])]
+        return [HAVE.present(person), *(perfect if stative or clause.passive else ["been", verb.ing])]
     if tense == "perfect":
-        return [_have(person), *perfect]
+        return [HAVE.present(person), *perfect]
     if tense == "pluperfect":
         return ["had", *perfect]
     if tense in ("will", "future"):
         return ["will", *rest]
     if tense in SUBJUNCTIVES:
         return [SUBJUNCTIVES[tense][1], *rest]
-    words = {**MODALS, **PAST_MODALS}[tense][1]
-    when = "past" if tense in PAST_MODALS else "present"
-    if words[0] == "be":
-        return [_be(when, person), *words[1:], *rest]
-    if words[0] == "have":
-        return ["had" if when == "past" else "has" if person == 2 else "have", *words[1:], *rest]
-    if words[0] == "want":
-        return ["wanted" if when == "past" else "wants" if person == 2 else "want", *words[1:], *rest]
-    return [*words, *rest]
+    first, *more = (MODALS | PAST_MODALS)[tense][1]
+    if first in FINITE:
+        first = FINITE[first].simple_past(person) if tense in PAST_MODALS else FINITE[first].present(person)
+    return [first, *more, *rest]

@@ -45,7 +45,7 @@ PAST = {
     "hätten": "hätte", "wären": "wäre", "könnten": "könnte", "müssten": "müsste", "sollten": "sollte",
     "solle": "solle",
 }  # fmt: skip
-UNPREFIXED = re.compile(r"^(be|emp|ent|er|ge|ver|zer|miss|über(?=[^n]))|ieren$")
+UNPREFIXED = re.compile(r"^(be|emp|ent|er|ge|ver|zer|miss)|ieren$")
 NEEDS_E = re.compile(r"([td]|ch[mn]|(?<![aeiouäöülrhmn])[mn])$")
 SIBILANT = ("s", "ß", "z", "x")
 

@@ -59,6 +59,12 @@ class Entry:
     flags: frozenset[str]
 
     @property
+    def object_number(self) -> int | None:
+        """Which of its complements is the accusative object; None if none is."""
+        numbers = [i for i, c in enumerate(self.complements) if c.case == "acc" and not c.preposition]
+        return numbers[0] if numbers else None
+
+    @property
     def complements(self) -> tuple[Complement, ...]:
         return tuple(part for part in self.middle if isinstance(part, Complement))
 
@@ -113,7 +119,6 @@ class Lexicon:
         for adjective in self.adjectives:
             for name in adjective.classes:
                 self.described[name].append(adjective)
-
         self.when: dict[str, list[Adverbial]] = defaultdict(list)
         for adverbial in self.adverbials:
             for kind in adverbial.kinds:

@@ -54,8 +54,10 @@ class Phrase:
     classes: frozenset[str] = frozenset()
     relative: tuple[str, str] | None = None
 
-    def with_relative(self, clause: tuple[str, str]) -> Phrase:
-        return replace(self, relative=clause)
+    @property
+    def no_longer(self) -> Phrase:
+        """ "kein Brot mehr": of a phrase with "kein"."""
+        return replace(self, german={case: f"{form} mehr" for case, form in self.german.items()})
 
     @property
     def possessive(self) -> str:
@@ -142,7 +144,7 @@ class Phrases:
         kind = kind if kind is not None else self._determiner(noun, plural)
         if kind == "ein" and (plural or not noun.plural or not noun.english_plural):
             kind = ""
-        adjective = self._adjective(noun, classes) if self.chance(0.25) else None
+        adjective = self._adjective(noun) if self.chance(0.25) else None
         possessor = None
         if kind == "own":
             possessor = (
@@ -217,10 +219,14 @@ class Phrases:
             kinds |= {"": 4.0}
         else:
             kinds |= {"ein": 4.0, "jed": 0.2}
-        return self.one(kinds, list(kinds.values()))
+        return self.one(kinds, kinds.values())
 
-    def _adjective(self, noun: Noun, classes: tuple[str, ...]) -> Adjective | None:
-        fitting = [a for name in sorted(noun.classes) for a in self.lexicon.described.get(name, ())]
+    def adjectives(self, classes: frozenset[str]) -> list[Adjective]:
+        """Those that go with nouns of these classes."""
+        return [adjective for name in sorted(classes) for adjective in self.lexicon.described.get(name, ())]
+
+    def _adjective(self, noun: Noun) -> Adjective | None:
+        fitting = self.adjectives(noun.classes)
         if not HUMAN & noun.classes and self.chance(0.3):
             fitting += self.lexicon.described.get("alle", [])
         return self.one(fitting) if fitting else None

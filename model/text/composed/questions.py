@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.text.composed import german
-from model.text.composed.clauses import Clause, joined
+from model.text.composed.clauses import WITHOUT, Clause, joined
 from model.text.composed.drawn import Clauses
 from model.text.composed.english_order import in_english
 from model.text.composed.german_order import in_german
@@ -18,7 +18,6 @@ TENSES = (
 WHO = Phrase(
     {"nom": "wer"}, ("who", "who"), "m", (2, 2), ("sein", "their", "themselves"), kind=Kind.PRONOUN, human=True
 )  # fmt: skip
-COMMENTS = frozenset({"mood", "sudden"})
 
 
 class Questions(Clauses):
@@ -40,13 +39,10 @@ class Questions(Clauses):
         de, en = self.one(self.lexicon.openings["asked"])
         clause = self._questionable(("past", "told", "will", "can", "must", "want", "future", "habit"))
         if de != "warum":
-            kept = clause.negation if clause.negation in ("kein", "kein mehr") else ""
+            kept = clause.negation if clause.negation in WITHOUT else ""
             clause = replace(clause, adverbials=(), mid=None, negation=kept)
-        if de == "mit wem":
-            adverbials = tuple(a for a in clause.adverbials if "company" not in a.kinds)
-            de, en = self._question(de, en, replace(clause, adverbials=adverbials))
-            return de, en.removesuffix("?") + " with?"
-        return self._question(de, en, clause)
+        de, en = self._question(de, en, clause)
+        return de, en[:-1] + " with?" if de.startswith("mit wem") else en
 
     def request(self) -> tuple[str, str]:
         """Something asked for: an imperative."""
@@ -62,7 +58,6 @@ class Questions(Clauses):
             clause,
             mid=(please, "") if please else None,
             negation="not" if clause.negation == "not" else "",
-            adverbials=tuple(a for a in clause.adverbials if not COMMENTS & a.kinds),
         )
         verb = entry.german
         said = in_german(clause, "bare").removeprefix(verb.present(german.PERSONS[subject.person[0]]))
@@ -78,7 +73,7 @@ class Questions(Clauses):
         gap = len(entry.complements) - 1
         complement = entry.complements[gap]
         clause = self._questionable(TENSES, entry, gap)
-        if clause.negation in ("kein", "kein mehr"):
+        if clause.negation in WITHOUT:
             clause = replace(clause, negation="")
         human = bool(HUMAN & set(complement.classes))
         if complement.preposition and not human:
@@ -90,14 +85,11 @@ class Questions(Clauses):
         return self._question(word, "who" if human else "what", clause)
 
     def _questionable(self, tenses: tuple[str, ...], entry: Entry | None = None, gap: int | None = None) -> Clause:
-        while True:
-            chosen = entry or self.entry(None)
-            subject = None
-            if HUMAN & set(chosen.subjects) and self.chance(0.75):
-                subject = self.phrases.pronoun(self.one(("du", "ihr", "Sie", "er", "sie", "wir"), [5, 2, 3, 1, 1, 1]))
-            clause = self.clause(tenses, subject=subject, entry=chosen, gap=gap, front="subject")
-            if not any(COMMENTS & a.kinds for a in clause.adverbials):
-                return clause if clause.tense == "perfect" else replace(clause, mid=None)
+        entry, subject = entry or self.entry(None), None
+        if HUMAN & set(entry.subjects) and self.chance(0.75):
+            subject = self.phrases.pronoun(self.one(("du", "ihr", "Sie", "er", "sie", "wir"), [5, 2, 3, 1, 1, 1]))
+        clause = self.clause(tenses, subject=subject, entry=entry, gap=gap, front="subject")
+        return clause if clause.tense == "perfect" else replace(clause, mid=None)
 
     def _question(self, de: str, en: str, clause: Clause) -> tuple[str, str]:
         return f"{joined([de, in_german(clause, 'question')])}?", f"{joined([en, in_english(clause, 'question')])}?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.text.composed import german
-from model.text.composed.clauses import Clause, joined
+from model.text.composed.clauses import WITHOUT, joined
 from model.text.composed.drawn import FIRST, Clauses
 from model.text.composed.english_order import in_english
 from model.text.composed.german_order import in_german
@@ -25,15 +25,14 @@ class Relatives(Clauses):
             if clause.subject.kind is Kind.NOUN and self.chance(0.6):
                 if changed := self._with_relative(clause.subject):
                     return self.said(replace(clause, subject=changed))
-            elif nouns and clause.negation not in ("kein", "kein mehr"):
+            elif nouns and clause.negation not in WITHOUT:
                 changed = self._with_relative(clause.arguments[nouns[-1]])
                 if changed:
                     # What says when would seem to belong to the relative clause.
                     front = "adverbial" if clause.adverbials and FIRST & clause.adverbials[0].kinds else "subject"
                     kept = clause.adverbials[:1] if front == "adverbial" else ()
-                    clause = replace(clause, adverbials=kept, front=front, place=clause.place)
                     arguments = tuple(changed if i == nouns[-1] else p for i, p in enumerate(clause.arguments))
-                    return self.said(replace(clause, arguments=arguments))
+                    return self.said(replace(clause, arguments=arguments, adverbials=kept, front=front))
 
     def _with_relative(self, phrase: Phrase) -> Phrase | None:
         """The phrase with a relative clause; None if no verb was found for it."""
@@ -56,7 +55,7 @@ class Relatives(Clauses):
             if not fitting or not HUMAN & set(entry.subjects) or "idiom" in entry.flags:
                 continue
             clause = self.clause(TENSES, entry=entry, gap=fitting[-1], front="subject")
-            if clause.subject.kind is not Kind.NOUN and clause.negation not in ("kein", "kein mehr"):
+            if clause.subject.kind is not Kind.NOUN and clause.negation not in WITHOUT:
                 complement = entry.complements[fitting[-1]]
                 pronoun = german.ending(german.RELATIVES, complement.case, phrase.gender)
                 link = self.one(("", "", "that ") if not phrase.human else ("", "who ", "that "))
@@ -88,7 +87,3 @@ class Relatives(Clauses):
         clause = replace(clause, place=("", "in"))
         pronoun = german.ending(german.RELATIVES, "dat", phrase.gender)
         return f"in {pronoun} {in_german(clause, 'last')}", self.one(("", "that ")) + in_english(clause, "main")
-
-    def said(self, clause: Clause) -> tuple[str, str]:
-        """The clause as a statement."""
-        return in_german(clause, "main") + ".", in_english(clause, "main") + "."

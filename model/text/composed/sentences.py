@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from model.text.composed.being import Being
-from model.text.composed.clauses import Clause
+from model.text.composed.clauses import WITHOUT, Clause
 from model.text.composed.drawn import NoVerb
 from model.text.composed.english_order import in_english
 from model.text.composed.german_order import in_german
@@ -45,8 +45,8 @@ CONTRACTIONS = tuple(
 class Composer(Relatives, Questions, Being):
     """Composes sentence pairs. The same random numbers give the same pairs."""
 
-    def __init__(self, fillers: Fillers, random: np.random.Generator, lexicon: Lexicon | None = None) -> None:
-        super().__init__(fillers, random, lexicon or Lexicon())
+    def __init__(self, fillers: Fillers, random: np.random.Generator, lexicon: Lexicon) -> None:
+        super().__init__(fillers, random, lexicon)
         self.kinds = {
             self.statement: 28, self.subordinate: 14, self.related: 14, self.yes_or_no: 7, self.asked: 7,
             self.request: 5, self.thought: 6, self.told: 5, self.tried: 5, self.judged: 2, self.purpose: 3,
@@ -54,10 +54,11 @@ class Composer(Relatives, Questions, Being):
             self.weather: 2,
         }  # fmt: skip
 
-    def pair(self) -> tuple[str, str]:
-        """(German, English)."""
+    def pair(self, direction: str = "de-en") -> tuple[str, str]:
+        """(source, target) of one of DIRECTIONS."""
         de, en = self._drawn()
-        return _polished(de), _polished(self._contracted(_polished(en)))
+        pair = _polished(de), _polished(self._contracted(_polished(en)))
+        return pair if direction == "de-en" else pair[::-1]
 
     def _drawn(self) -> tuple[str, str]:
         while True:
@@ -148,15 +149,10 @@ class Composer(Relatives, Questions, Being):
         clauses = [self.clause((tense,), subject=subject, entry=entry, plain=True) for entry in entries]
         de, en = self.one((("und", "and"), ("und", "and"), ("oder", "or")))
         comma = "," if len(clauses) > 2 else ""
-        first, *others = clauses
-        sides = [
-            ", ".join([first_side, *other_sides[:-1]]) + f"{mark} {word} {other_sides[-1]}."
-            for first_side, other_sides, mark, word in (
-                (in_german(first, "main"), [in_german(c, "open") for c in others], "", de),
-                (in_english(first, "main"), [in_english(c, "open") for c in others], comma, en),
-            )
-        ]
-        return sides[0], sides[1]
+        orders = ("main", *["open"] * (len(clauses) - 1))
+        *german, last = map(in_german, clauses, orders)
+        *english, final = map(in_english, clauses, orders)
+        return f"{', '.join(german)} {de} {last}.", f"{', '.join(english)}{comma} {en} {final}."
 
     def both(self) -> tuple[str, str]:
         """Two main clauses, with two subjects or one."""
@@ -206,26 +202,24 @@ class Composer(Relatives, Questions, Being):
         """The pronoun for somebody who was named."""
         if phrase.kind is Kind.PRONOUN:
             return phrase
-        return self.phrases.pronoun(
-            {"m": "er", "f": "sie"}.get(phrase.gender, "sie alle" if phrase.gender == "p" else "er")
-        )
+        return self.phrases.pronoun({"f": "sie", "p": "sie alle"}.get(phrase.gender, "er"))
 
     def _passive(self, clause: Clause) -> Clause:
         """The clause with what it was done to as its subject, where that is usual."""
-        numbers = [i for i, c in enumerate(clause.entry.complements) if c.case == "acc" and not c.preposition]
+        number = clause.entry.object_number
         tenses = ("past", "told", "will", "must", "had to", "can", "future", "habit")
         if (
             "passive" not in clause.entry.flags
             or clause.tense not in tenses
-            or clause.negation in ("kein", "kein mehr")
+            or clause.negation in WITHOUT
+            or {"SELF", "POSS"} & set(clause.entry.pattern)
+            or number is None
+            or clause.arguments[number].kind is Kind.PRONOUN
         ):
-            return clause
-        done_to = clause.arguments[numbers[0]] if numbers else clause.subject
-        if done_to.kind is Kind.PRONOUN or {"SELF", "POSS"} & set(clause.entry.pattern) or not numbers:
             return clause
         adverbials = tuple(a for a in clause.adverbials if not {"company", "means"} & a.kinds)
         front = clause.front if clause.front == "adverbial" and adverbials[:1] == clause.adverbials[:1] else "subject"
-        return replace(clause, subject=done_to, passive=True, adverbials=adverbials, front=front)
+        return replace(clause, subject=clause.arguments[number], passive=True, adverbials=adverbials, front=front)
 
     def _contracted(self, text: str) -> str:
         """The text with most of its auxiliaries contracted: "don't", "we're"."""

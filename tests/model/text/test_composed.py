@@ -131,6 +131,10 @@ def test_one_clause_in_every_order(lexicon, phrases):
     assert in_english(past, "main") == "I did not pick the child up"
     assert in_english(past, "question") == "didn't I pick the child up"
     assert in_english(now, "to") == "to pick the child up"
+    must = clause(lexicon, phrases, tense="must", negation="not")
+    assert in_english(must, "question") == "don't I have to pick the child up"
+    leaving = clause(lexicon, phrases, tense="now", negation="not")
+    assert in_english(leaving, "question") == "aren't I picking the child up"
 
 
 def test_tenses_of_both_languages(lexicon, phrases):
@@ -167,6 +171,16 @@ def test_the_same_numbers_give_the_same_pairs_and_every_kind_of_sentence(lexicon
     for kind in composers[0].kinds:
         de, en = kind()
         assert de and en
+
+
+def test_every_class_that_a_verb_names_has_nouns(lexicon):
+    named = {name for entry in lexicon.verbs for c in entry.complements for name in c.classes}
+    assert named | {name for entry in lexicon.verbs for name in entry.subjects} <= set(lexicon.by_class)
+
+
+def test_the_other_direction_is_the_same_pair_turned(lexicon):
+    there, back = (Composer(Fillers(), np.random.default_rng(5), lexicon).pair(d) for d in ("de-en", "en-de"))
+    assert there == back[::-1]
 
 
 def test_tables_hold_each_line_once():
