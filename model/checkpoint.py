@@ -18,6 +18,7 @@ from model.files import checkpoint_folder, read_json, replace_file, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
 from model.serve.cores import in_passing
+from model.serve.device import uncollected
 from model.text.interface import TextTokenizer
 from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
@@ -89,6 +90,7 @@ def save(
     write_json(folder / CONFIG, config)
 
 
+@uncollected()
 def load(folder: str | Path) -> Checkpoint:
     """Load a checkpoint folder, strictly: ours, or one of a family in model/families as it is on a hub.
 

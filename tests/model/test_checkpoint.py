@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import shutil
@@ -52,6 +53,19 @@ def test_load_restores_every_tensor_and_the_outputs(tiny_checkpoint, tiny_model)
     )
     assert loaded.directions == ("de-en", "en-fr") and loaded.name == "tiny" and not loaded.model.training
     assert len(loaded.digest) == 16 and loaded.metrics == {"scores": []}
+
+
+def test_no_garbage_is_collected_while_a_folder_is_opened(folder, monkeypatch):
+    """A collection walks through all that importing torch has left, and takes as long as the rest."""
+    read, collecting = checkpoint.read_tokenizer, []
+    monkeypatch.setattr(
+        checkpoint, "read_tokenizer", lambda *asked: (collecting.append(gc.isenabled()), read(*asked))[1]
+    )
+    checkpoint.load(folder)
+    assert collecting == [False] and gc.isenabled()
+    (folder / "tokenizer.model").write_bytes(b"no tokenizer")
+    refused(folder, "tokenizer.model")
+    assert collecting == [False, False] and gc.isenabled()
 
 
 def test_examples_come_with_their_folder_and_are_not_needed(folder):
