@@ -55,10 +55,10 @@ LEAN = {
 }
 
 
-def same_maps(found: Maps, whole: ForwardOutput, row: int = 0) -> None:
+def same_maps(found: Maps, whole: ForwardOutput, row: int = 0, *, atol: float = 1e-5) -> None:
     """The maps of one sentence's steps beside those of a pass, which may be padded."""
     assert found.kinds == whole.kinds
     for kind in found.kinds:
         ours = found.maps(kind, row)
         theirs = whole.maps(kind, row)[:, :, : ours.shape[2], : ours.shape[3]]
-        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+        torch.testing.assert_close(ours, theirs, atol=atol, rtol=0)

@@ -35,13 +35,14 @@ EDITED = {
 @pytest.mark.parametrize("changes", [*LEAN, *EDITED])
 @torch.inference_mode()
 def test_the_maps_of_steps_are_those_of_a_pass_under_the_same_changes(tokenizer, family, changes):
-    model, changes = build_tiny_model(tokenizer, **family), {**LEAN, **EDITED}[changes](len(SOURCES))
+    # In float64: unscaled scores reach 43 here, where float32 rounds by 4e-6, and the softmax shows all of it.
+    model, changes = build_tiny_model(tokenizer, **family).double(), {**LEAN, **EDITED}[changes](len(SOURCES))
     memory = model.encode(pad(SOURCES, 0), interventions=changes, record=True)
     found, kept = greedy_with_records(model, memory, [6, 2, 9], begin_id=BEGIN, end_id=-1, interventions=changes)
     assert isinstance(kept.output, SteppedMaps) and [len(ids) for ids in found] == [6, 2, 9]
     inputs = pad([[BEGIN, *ids[:-1]] for ids in found], 0)
     for row, whole in enumerate([model.read(memory, inputs, interventions=changes, record=True)] * len(found)):
-        same_maps(kept.output, whole, row)
+        same_maps(kept.output, whole, row, atol=1e-10)
 
 
 @pytest.mark.parametrize("changes", ["gates by position", "gates and a cut edge"])
