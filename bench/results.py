@@ -228,7 +228,7 @@ def kinds(folder: Path) -> str:
             found.setdefault(what, {})[state] = score["bleu"]
     text = (
         "sacreBLEU (13a, cased) of greedy decoding on the first sentences of each corpus's dev part, of the shipped "
-        "weights and of states on the way to the next ones. `python -m model.evaluate --checkpoint FOLDER --splits dev "
+        "weights and of other states. `python -m model.evaluate --checkpoint FOLDER --splits dev "
         "--limit 100 --out docs/results/domains/STATE.CHECKPOINT.json` adds to a column."
     )
     rows = [

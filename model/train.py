@@ -141,7 +141,7 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
                 )
                 bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
             state.start_window()
-        if recorded and history.due(state.update, config.max_updates):
+        if recorded and history.due(state.update, config.max_updates, continued=recorded.continued):
             trainer.settle()
             recorded.record(trainer.model, state.update)
             trainer.clock = time.perf_counter()

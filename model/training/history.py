@@ -1,7 +1,8 @@
 """What a model makes of a few fixed sentences while it trains: maps, states, translations and loss, in history.npz.
 
 The first record is of the weights before the first update; then come updates 1, 2, 4 and so on, and at the end they
-are spread evenly, some twenty in all. A run that starts from a checkpoint with a history goes on counting from there.
+are spread evenly, some twenty in all. A run that starts from a checkpoint with a history goes on counting from there,
+with ten more records if its sentences are the same; else it begins a history of its own.
 """
 
 from __future__ import annotations
@@ -69,12 +70,13 @@ def keep_probes(path: Path | None, run: Path) -> None:
         replace_file(run / PROBES, lambda partial: partial.write_bytes(path.read_bytes()))
 
 
-def due(update: int, last: int) -> bool:
-    """Whether a run of `last` updates records after this one."""
-    if update <= LAST_DOUBLING:
-        return update & (update - 1) == 0
-    step = max(1, (last - LAST_DOUBLING) // EVEN)
-    return update == last or ((update - LAST_DOUBLING) % step == 0 and last - update >= step // 2)
+def due(update: int, last: int, *, continued: bool = False) -> bool:
+    """Whether a run of `last` updates records after this one. continued: it goes on with another run's records."""
+    doubling = 0 if continued else LAST_DOUBLING
+    if update <= doubling or update == 0:
+        return not continued and update & (update - 1) == 0
+    step = max(1, (last - doubling) // EVEN)
+    return update == last or ((update - doubling) % step == 0 and last - update >= step // 2)
 
 
 class History:
@@ -97,23 +99,27 @@ class History:
         if history.path.exists():
             history.load(history.path, up_to=update)
         elif init and (init / NAME).exists():
-            history.load(init / NAME)
-            history.before = int(history.records[-1]["updates"])
+            records, facts = _read(init / NAME)
+            history.before = int(records[-1]["updates"])
+            if history.has_probes_of(facts):
+                history.records = records
         return history
+
+    @property
+    def continued(self) -> bool:
+        """Whether the first record is of an earlier run."""
+        return bool(self.records) and int(self.records[0]["updates"]) < self.before
+
+    def has_probes_of(self, facts: dict) -> bool:
+        return facts["probes"] == [vars(probe) for probe in self.probes]
 
     def load(self, path: Path, *, up_to: int | None = None) -> None:
         """Take over a file's records, or those up to an update of this run: a killed run may have recorded more than
         its state knows of. ValueError if the file is damaged or of other probes."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            facts = json.loads(str(arrays.pop("facts")))
-        except (OSError, ValueError, KeyError) as error:
-            raise ValueError(f"{path} is not a training history: {error}") from error
-        if facts["probes"] != [vars(probe) for probe in self.probes]:
+        self.records, facts = _read(path)
+        if not self.has_probes_of(facts):
             raise ValueError(f"{path} recorded other sentences than those of --probes")
         self.before = facts["before"]
-        self.records = [{name: values[i] for name, values in arrays.items()} for i in range(len(arrays["updates"]))]
         if up_to is not None:
             self.records = [r for r in self.records if r["updates"] <= self.before + up_to]
 
@@ -153,6 +159,17 @@ class History:
                 np.savez_compressed(file, facts=np.array(facts), **arrays)
 
         replace_file(self.path, write)
+
+
+def _read(path: Path) -> tuple[list[dict[str, np.ndarray]], dict]:
+    """A file's records, and its facts. ValueError if it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        facts = json.loads(str(arrays.pop("facts")))
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{path} is not a training history: {error}") from error
+    return [{name: values[i] for name, values in arrays.items()} for i in range(len(arrays["updates"]))], facts
 
 
 def export(run: Path, out: Path, model: Transformer, tokenizer: TextTokenizer, digest: str) -> None:

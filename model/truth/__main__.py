@@ -46,7 +46,8 @@ def main(argv: list[str] | None = None) -> None:
     wanted = [one for one in benchmarks if not args.only or one.name in args.only]
     if unknown := set(args.only or ()) - {one.name for one in benchmarks}:
         raise ValueError(f"there is no benchmark {', '.join(sorted(unknown))}: --list names them")
-    results = measured(args, translator, wanted, out)
+    results = [*measured(args, translator, wanted, out), *(others(out, translator, wanted) if out and args.only else ())]
+    results.sort(key=lambda one: (list(translator.directions).index(one["direction"]), list(KINDS).index(one["kind"])))
     found = {"digest": translator.digest, "results": results, "trust": trust(results)}
     if out:
         write_json(out, found)
@@ -83,6 +84,14 @@ def measured(args: argparse.Namespace, translator: Translator, wanted: list[Benc
             if kept:
                 write_json(kept, {"digest": translator.digest, "results": results})
     return results
+
+
+def others(out: Path, translator: Translator, wanted: list[Benchmark]) -> list[dict]:
+    """What the file has of these weights from benchmarks that were not asked for now."""
+    before = read_json(out, limit=1 << 24) if out.exists() else {}
+    names = {one.name for one in wanted}
+    same = before.get("digest") == translator.digest
+    return [one for one in before["results"] if one["benchmark"] not in names] if same else []
 
 
 def back(args: argparse.Namespace, translator: Translator, direction: str) -> Translator | None:

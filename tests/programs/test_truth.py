@@ -173,6 +173,10 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
     assert "another, published on the whole set | 5.0" in card and not any(w in card for w in ("Hund", "woman"))
     with pytest.raises(ValueError, match=r"truth\.json is there already: --replace"):
         truth.main(options)
+    monkeypatch.setitem(truth.KINDS, "alignment", alignment.measure)
+    truth.main([*options, "--only", "links", "--replace"])  # the others stay
+    again = json.loads((where / "tiny" / "truth.json").read_text())
+    assert [one["benchmark"] for one in again["results"]] == [one["benchmark"] for one in found["results"]]
     capsys.readouterr()
     truth.main(["--list"])
     assert "elsewhere" in capsys.readouterr().out

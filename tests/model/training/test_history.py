@@ -103,6 +103,24 @@ def test_a_warm_start_goes_on_counting(run, tokenizer, tiny_model, tmp_path):
     second.record(tiny_model, 0)
     second.record(tiny_model, 4)
     assert [int(record["updates"]) for record in second.records] == [0, 1, 8, 12]
+    assert second.continued and not history.continued and opened(later, tokenizer, update=4).continued
+
+
+def test_a_continued_run_records_ten_times():
+    assert [update for update in range(1001) if due(update, 1000, continued=True)] == [*range(100, 1001, 100)]
+
+
+def test_a_warm_start_with_other_sentences_has_a_history_of_its_own(run, tokenizer, tiny_model, tmp_path):
+    history = opened(run, tokenizer)
+    history.record(tiny_model, 0)
+    history.record(tiny_model, 8)
+    later = tmp_path / "later"
+    later.mkdir()
+    (later / PROBES).write_text(json.dumps([{**vars(PROBE), "source": "Der Tee"}]))
+    second = opened(later, tokenizer, init=run)
+    assert not second.records and second.before == 8
+    second.record(tiny_model, 0)
+    assert [int(record["updates"]) for record in second.records] == [8] and not second.continued
 
 
 def test_a_checkpoint_gets_the_digest_of_its_weights(run, tokenizer, tiny_model, tmp_path):
