@@ -46,8 +46,11 @@ def main(argv: list[str] | None = None) -> None:
     wanted = [one for one in benchmarks if not args.only or one.name in args.only]
     if unknown := set(args.only or ()) - {one.name for one in benchmarks}:
         raise ValueError(f"there is no benchmark {', '.join(sorted(unknown))}: --list names them")
-    results = [*measured(args, translator, wanted, out), *(others(out, translator, wanted) if out and args.only else ())]
-    results.sort(key=lambda one: (list(translator.directions).index(one["direction"]), list(KINDS).index(one["kind"])))
+    results = measured(args, translator, wanted, out)
+    if out and args.only:
+        results += others(out, translator, wanted)
+    order, kinds = list(translator.directions), list(KINDS)
+    results.sort(key=lambda one: (order.index(one["direction"]), kinds.index(one["kind"])))
     found = {"digest": translator.digest, "results": results, "trust": trust(results)}
     if out:
         write_json(out, found)
