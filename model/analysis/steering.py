@@ -4,7 +4,7 @@ al. 2022).
 >>> from model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> drinks = direction(translator, "Ich trinke einen Tee.", "Ich trinke ein Bier.", place="encoder.final")
->>> with translator.edit({"encoder.final": Add(drinks, strength=2.5)}) as steered:
+>>> with translator.edit({"encoder.final": Add(drinks, strength=3)}) as steered:
 ...     steered.translate("Ich möchte ein Bier, bitte.").direction
 'de-en'
 """

@@ -16,7 +16,7 @@ from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.wire import blocks
-from viz.words import say
+from viz.words import join, say
 
 MOST = 48  # records that the slider reaches: a run's history has some twenty, and one that goes on adds its own
 
@@ -33,17 +33,16 @@ def recorded(scene: Scene) -> Learned | None:
 def when(found: Learned, record: int) -> dict:
     """Which update a record, counted from 0, is of."""
     first, last = (int(found.updates[i]) for i in (0, -1))
-    return blocks.text(
-        say(
-            "Update {n}, record {at} of {all}. The records go from update {first} to {last}; what was "
-            "learned before the first is not in them.",
-            n=int(found.updates[record]),
-            at=record + 1,
-            all=len(found.updates),
-            first=first,
-            last=last,
-        )
+    at = say(
+        "Update {n}, record {at} of {all}, from update {first} to {last}.",
+        n=int(found.updates[record]),
+        at=record + 1,
+        all=len(found.updates),
+        first=first,
+        last=last,
     )
+    earlier = [say("What was learned before update {n} is not in these records.", n=first)] if first else []
+    return blocks.text(join([at, *earlier], " "))
 
 
 def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
