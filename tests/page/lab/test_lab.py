@@ -54,6 +54,7 @@ def open_panel(page: Page, tab: str, panel: str):
     open_tab(page, tab)
     if tab == "Why" and not page.locator("#why-tabs").is_visible():
         page.locator("#why-fold > button").click()
+        expect(page.locator("#why-tabs")).to_be_visible()
     for title, strip in PLACES[tab, panel]:
         open_tab(page, title, strip)
     page.wait_for_function(DRAWN)

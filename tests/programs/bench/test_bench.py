@@ -138,7 +138,7 @@ def test_ctranslate2_with_our_weights_gives_our_ids(tiny_translator, tmp_path):
 def roomy_checkpoint(tokenizer, tmp_path_factory):
     """The tiny model with room for captions in its tiny vocabulary."""
     folder = tmp_path_factory.mktemp("roomy") / "tiny"
-    checkpoint.save(folder, build_tiny_model(tokenizer, max_length=200), tokenizer, ("de-en",), half=False)
+    checkpoint.save(folder, build_tiny_model(tokenizer, max_length=256), tokenizer, ("de-en",), half=False)
     return folder
 
 
