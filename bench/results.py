@@ -229,7 +229,7 @@ def kinds(folder: Path) -> str:
     text = (
         "sacreBLEU (13a, cased) of greedy decoding on the first sentences of each corpus's dev part, of the shipped "
         "weights and of other states. `python -m model.evaluate --checkpoint FOLDER --splits dev "
-        "--limit 100 --out docs/results/domains/STATE.CHECKPOINT.json` adds to a column."
+        "--limit 120 --out docs/results/domains/STATE.CHECKPOINT.json` adds to a column."
     )
     rows = [
         (direction, data, str(sentences), *(f"{scores[state]:.1f}" if state in scores else "" for state in states))

@@ -2,7 +2,7 @@
 
 The first record is of the weights before the first update; then come updates 1, 2, 4 and so on, and at the end they
 are spread evenly, some twenty in all. A run that starts from a checkpoint with a history goes on counting from there,
-with ten more records if its sentences are the same; else it begins a history of its own.
+with five more records if its sentences are the same; else it begins a history of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from model.translator import Translator
 NAME, PROBES = "history.npz", "probes.json"  # in a run's folder
 MAX_PIECES = 10  # a side, without symbols: the maps of six such sentences at twenty updates stay within 1.5 MB
 LAST_DOUBLING, EVEN = 256, 10  # updates 0, 1, 2, 4 .. 256, then ten more up to the last
+MORE = 5  # of a run that goes on with another's records: so five runs stay within the page's slider and the 1.5 MB
 LEVELS = 255  # a weight of 1 in the maps
 
 
@@ -72,10 +73,10 @@ def keep_probes(path: Path | None, run: Path) -> None:
 
 def due(update: int, last: int, *, continued: bool = False) -> bool:
     """Whether a run of `last` updates records after this one. continued: it goes on with another run's records."""
-    doubling = 0 if continued else LAST_DOUBLING
-    if update <= doubling or update == 0:
+    doubling, even = (0, MORE) if continued else (LAST_DOUBLING, EVEN)
+    if update <= doubling:
         return not continued and update & (update - 1) == 0
-    step = max(1, (last - doubling) // EVEN)
+    step = max(1, (last - doubling) // even)
     return update == last or ((update - doubling) % step == 0 and last - update >= step // 2)
 
 
@@ -99,7 +100,7 @@ class History:
         if history.path.exists():
             history.load(history.path, up_to=update)
         elif init and (init / NAME).exists():
-            records, facts = _read(init / NAME)
+            records, facts = _records(init / NAME)
             history.before = int(records[-1]["updates"])
             if history.has_probes_of(facts):
                 history.records = records
@@ -116,7 +117,7 @@ class History:
     def load(self, path: Path, *, up_to: int | None = None) -> None:
         """Take over a file's records, or those up to an update of this run: a killed run may have recorded more than
         its state knows of. ValueError if the file is damaged or of other probes."""
-        self.records, facts = _read(path)
+        self.records, facts = _records(path)
         if not self.has_probes_of(facts):
             raise ValueError(f"{path} recorded other sentences than those of --probes")
         self.before = facts["before"]
@@ -161,14 +162,19 @@ class History:
         replace_file(self.path, write)
 
 
-def _read(path: Path) -> tuple[list[dict[str, np.ndarray]], dict]:
-    """A file's records, and its facts. ValueError if it is damaged."""
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """A file's arrays, [record, ...], and its facts. ValueError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         facts = json.loads(str(arrays.pop("facts")))
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"{path} is not a training history: {error}") from error
+    return arrays, facts
+
+
+def _records(path: Path) -> tuple[list[dict[str, np.ndarray]], dict]:
+    arrays, facts = read_arrays(path)
     return [{name: values[i] for name, values in arrays.items()} for i in range(len(arrays["updates"]))], facts
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from model.trace.directions import parse_direction
 from model.trace.kinds import AttentionKind, Side
 from model.trace.tokens import Token, told_by_spelling
-from model.training.history import NAME
+from model.training.history import NAME, read_arrays
 
 LOG = "metrics.jsonl"
 NEAR = 0.05  # bits: maps that are this close to each other are called the same
@@ -96,10 +96,8 @@ def _divergence(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def read(folder: Path) -> Learned:
     """The history of a checkpoint folder. ValueError, naming the file, if it is damaged."""
     path = folder / NAME
+    arrays, facts = read_arrays(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        facts = json.loads(str(arrays.pop("facts")))
         return Learned(
             arrays["updates"],
             arrays["loss"],
@@ -109,7 +107,7 @@ def read(folder: Path) -> Learned:
             arrays,
             facts["levels"],
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a training history: {error}") from error
 
 

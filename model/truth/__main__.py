@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
         raise ValueError(f"there is no benchmark {', '.join(sorted(unknown))}: --list names them")
     results = measured(args, translator, wanted, out)
     if out and args.only:
-        results += others(out, translator, wanted)
+        results += kept(out, translator, [one for one in benchmarks if one not in wanted], args.limit)
     order, kinds = list(translator.directions), list(KINDS)
     results.sort(key=lambda one: (order.index(one["direction"]), kinds.index(one["kind"])))
     found = {"digest": translator.digest, "results": results, "trust": trust(results)}
@@ -89,12 +89,13 @@ def measured(args: argparse.Namespace, translator: Translator, wanted: list[Benc
     return results
 
 
-def others(out: Path, translator: Translator, wanted: list[Benchmark]) -> list[dict]:
-    """What the file has of these weights from benchmarks that were not asked for now."""
+def kept(out: Path, translator: Translator, others: list[Benchmark], limit: int | None) -> list[dict]:
+    """What the file has of these weights from other benchmarks than those that were asked for, as they are now."""
     before = read_json(out, limit=1 << 24) if out.exists() else {}
-    names = {one.name for one in wanted}
-    same = before.get("digest") == translator.digest
-    return [one for one in before["results"] if one["benchmark"] not in names] if same else []
+    if before.get("digest") != translator.digest:
+        return []
+    known = {(one.name, one.definition, limit) for one in others}
+    return [one for one in before["results"] if (one["benchmark"], one["definition"], one["limit"]) in known]
 
 
 def back(args: argparse.Namespace, translator: Translator, direction: str) -> Translator | None:
