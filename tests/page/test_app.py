@@ -95,6 +95,7 @@ def test_no_two_scores_of_a_model_look_alike(app_url, open_page):
     assert len(rows) > 3 and len(set(rows)) == len(rows), rows
 
 
+@pytest.mark.long
 def test_at_200_percent_all_can_be_reached_and_a_tour_is_read(app_url, open_page):
     """As a window of 1280 x 800 pixels is at that zoom."""
     page = open_page(app_url, width=640, height=400)

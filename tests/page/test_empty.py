@@ -42,7 +42,7 @@ def open_tab(page: Page, name: str) -> None:
     page.locator(f"#tab-{name}-button").click()
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [pytest.param(1280, False, marks=pytest.mark.long), (390, True)])
 def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width, dark) -> None:
     page = open_page(empty_url, width=width, dark=dark)
     page.wait_for_selector(".atlas-translation .more")
@@ -78,6 +78,7 @@ def test_a_link_opens_such_a_page_with_its_sentence(empty_url, open_page) -> Non
     assert page.locator(FIELD).first.input_value() == "Der Hund."
 
 
+@pytest.mark.long
 def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_page, tiny_translator) -> None:
     first, second = tiny_translator.examples["de-en"]
     assert first.reference and not second.reference
@@ -100,6 +101,7 @@ def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_pag
     expect(panel).to_contain_text("nothing to compare with")
 
 
+@pytest.mark.long
 def test_what_a_visitor_typed_as_reference_stays_with_the_sentence(tiny_url, open_page) -> None:
     page = open_page(tiny_url)
     open_tab(page, "verify")

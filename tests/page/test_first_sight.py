@@ -63,7 +63,8 @@ LEFT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_url, open_page, width) -> None:
     page = open_page(app_url, width=width)
     page.wait_for_selector(CELLS)

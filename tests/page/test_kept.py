@@ -60,6 +60,7 @@ def test_a_slow_page_is_awaited(tiny_url, open_page) -> None:
     expect(page).to_have_title("Slow")
 
 
+@pytest.mark.long
 def test_when_the_server_was_started_again(tiny_translator, open_page) -> None:
     """Somebody asks while it is away: the page waits for it and loads itself anew."""
     ports: list[int] = []

@@ -33,6 +33,7 @@ def copied(page: Page, part: str) -> dict[str, str]:
     return {name: one for name, (one,) in parse_qs(address.split("#")[1]).items()}
 
 
+@pytest.mark.long
 def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_translators) -> None:
     translator = shipped_translators["de-en"]
     survey = {

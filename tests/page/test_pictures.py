@@ -63,6 +63,7 @@ def saved(page: Page, picture: Locator) -> tuple[str, np.ndarray]:
     return name, pixels(png)
 
 
+@pytest.mark.long
 def test_a_map_is_copied_as_it_is_seen(open_traces, hand_made_trace) -> None:
     page = open_traces(hand_made_trace, permissions=["clipboard-read", "clipboard-write"])
     button = page.locator(".detail-pane .copy-picture")

@@ -162,6 +162,7 @@ def test_no_key_press_is_lost(app_url, open_page):
     )
 
 
+@pytest.mark.long
 def test_play_goes_on_by_itself_and_stops_at_the_end(app_url, open_page):
     page = open_page(app_url)
     open_stepper(page)

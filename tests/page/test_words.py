@@ -121,6 +121,7 @@ def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
     assert korean["Details"] in texts
 
 
+@pytest.mark.long
 def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -> None:
     path = tmp_path / "export.html"
     path.write_text(to_html(tiny_translator.translate("Der Hund schläft.")), encoding="utf-8")
@@ -191,6 +192,7 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
     expect(page.locator(".atlas-translation .more")).to_have_text("Details")
 
 
+@pytest.mark.long
 def test_nothing_is_drawn_before_its_words_are_there(tiny_url, open_page) -> None:
     page, held = open_page("about:blank", locale="de-DE"), []
     page.route("**/words/de.json*", lambda route: held.append(route))

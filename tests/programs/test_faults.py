@@ -37,7 +37,7 @@ cp "$2"/* "$6"; exit $code
 """
 
 
-@pytest.mark.parametrize("room", [0, 60_000])
+@pytest.mark.parametrize("room", [0, pytest.param(60_000, marks=pytest.mark.long)])
 def test_a_full_disk_while_saving_loses_no_earlier_checkpoint(tmp_path, tiny_model, tokenizer, room):
     folder = tmp_path / "kept"
     checkpoint.save(folder, tiny_model, tokenizer, ("de-en",), half=False)

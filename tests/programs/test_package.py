@@ -81,6 +81,7 @@ def far(program: Path | str, *arguments: object, at: Path, **options: object) ->
     return subprocess.run(command, cwd=at, env=ours, capture_output=True, text=True, timeout=300, **options)
 
 
+@pytest.mark.long
 def test_no_module_of_it_is_called_anything_but_attention_atlas(built):
     with zipfile.ZipFile(built[".whl"]) as wheel:
         names = wheel.namelist()
@@ -101,6 +102,7 @@ def version(names: list[str]) -> str:
     return next(re.match(r"attention_atlas-(.*)\.dist-info", name)[1] for name in names if ".dist-info/" in name)
 
 
+@pytest.mark.long
 def test_the_sources_hold_all_that_the_wheel_is_made_of(built):
     with tarfile.open(built[".gz"]) as sources, zipfile.ZipFile(built[".whl"]) as wheel:
         held = {name.split("/", 1)[1] for name in sources.getnames() if "/" in name}
@@ -122,6 +124,7 @@ print(len(found.result._repr_html_()))
 """
 
 
+@pytest.mark.long
 def test_a_translation_far_from_the_checkout(installed, tmp_path):
     """Beside a `model` of somebody else's, which stays theirs."""
     (tmp_path / "model.py").write_text("THEIRS = True\n", encoding="utf-8")
@@ -171,6 +174,7 @@ def test_the_ten_first_cells_run_far_from_the_checkout(installed, tmp_path):
             assert expected.strip() in done.stdout
 
 
+@pytest.mark.long
 def test_every_program_has_its_help_and_errors_in_words(installed, tmp_path):
     listed = far(installed / "attention-atlas", at=tmp_path).stdout
     for name in COMMANDS:

@@ -108,7 +108,7 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
 @pytest.mark.parametrize(
     ("package", "extra", "name", "arguments"),
     [
-        ("sacremoses", "train", "model.evaluate", ["--protocol", "wu2021"]),
+        pytest.param("sacremoses", "train", "model.evaluate", ["--protocol", "wu2021"], marks=pytest.mark.long),
         ("matplotlib", "plots", "viz.learning_curves", ["checkpoints/de-en", "--out", "{tmp_path}/curves.png"]),
     ],
 )

@@ -27,12 +27,14 @@ def run(where: Path, code: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_every_print_says_what_it_prints_and_prints_it(printed):
     lines = [line for block in BLOCKS for line in block.splitlines() if "print(" in line]
     expected = [line.rsplit("-> ", 1)[1] for line in lines]
     assert len(expected) >= 6 and printed == expected
 
 
+@pytest.mark.long
 def test_every_program_that_it_names_starts_there(readme_bin):
     """All in one process, for speed: imports are what may be missing."""
     names = sorted(set(re.findall(r" -m ((?:model|viz|bench)\.[\w.]+\w)", README)))
@@ -48,6 +50,7 @@ def test_every_program_that_it_names_starts_there(readme_bin):
     assert shown == names
 
 
+@pytest.mark.long
 def test_what_it_does_not_ask_for_is_not_there(readme_bin):
     """Else the tests above would show nothing."""
     lacking = subprocess.run([readme_bin / "python", "-c", "import sacremoses"], capture_output=True, text=True)

@@ -45,6 +45,7 @@ def asked(place: Path, name: str, python: str) -> tuple[bool, str]:
     return wheels.resolve(wheels.Setting(python, place / f"{name}.txt", ()))
 
 
+@pytest.mark.long
 def test_each_python_is_asked_for_its_own_wheels(place, capsys):
     assert asked(place, "everywhere", "3.12") == (True, "everywhere==1.0\ntwelve-only==1.0\n")
     assert asked(place, "everywhere", "3.13") == (True, "everywhere==1.0\n"), "needs of another Python do not count"

@@ -52,6 +52,7 @@ def ask(url: str, calls: list) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_the_tools_are_the_endpoints_and_answer_as_they_do(url, tiny_translator):
     found = ask(
         url,

@@ -169,6 +169,7 @@ def held(store: visitors.Visitors) -> int:
     return sum(visitors.held_bytes(list(visitor.state_data.values())) for visitor in store.session_data.values())
 
 
+@pytest.mark.long
 def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_in_words(scaled):
     """With traces and branches of their own: of the longest text that is allowed, and of one that is not."""
     demo = app.build_demo(Translators([scaled]))

@@ -105,6 +105,7 @@ def test_the_set_is_what_it_says(direction: str) -> None:
             assert 20 <= len(sentence.source.split()) <= 31, sentence.source
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_no_point_is_met_by_most_other_translations(direction: str) -> None:
     # A point that does not tell its own sentence from others asks for nothing.

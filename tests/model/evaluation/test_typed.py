@@ -53,6 +53,7 @@ def test_accepted_strings_are_those_of_the_target_language():
     assert "14 Uhr" in accepted(Time(14, 0), "de") and "14 heures" in accepted(Time(14, 0), "fr")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["de-en", "en-de", "en-fr"])
 @pytest.mark.parametrize("which", ["open", "sealed"])
 def test_a_reference_made_of_accepted_strings_keeps_everything(direction, which):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -70,6 +71,7 @@ def generated(model: PreTrainedModel, sources: list[list[int]], pad_id: int, lim
     return [ids[: ids.index(end) + 1] if end in ids else ids for ids in found]
 
 
+@pytest.mark.long
 def test_the_shipped_model_in_pegasus_form_translates_alike(shipped_translators) -> None:
     translator = shipped_translators["de-en"]
     config, tokenizer = translator.config, translator.tokenizer

@@ -206,6 +206,7 @@ def test_a_trace_keeps_plain_edits_and_has_words_of_functions(translator):
     assert "gates on heads of cross" in storage.from_npz(storage.to_npz(swept)).interventions.in_words
 
 
+@pytest.mark.long
 def test_twenty_threads_do_not_meet(translator):
     edits = [{"decoder.2.resid_post": Add(WIDE, strength=0.1 * i)} for i in range(10)]
     edits += [{"decoder.2.resid_post": lambda x, at, i=i: x + 0.05 * i * x.roll(1, -1)} for i in range(10)]

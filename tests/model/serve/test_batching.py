@@ -217,6 +217,7 @@ def test_ctrl_c_in_the_main_thread_leaves_the_next_call_served(monkeypatch):
     assert batcher("next", length=1) == "next"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux lists them")
 def test_opening_a_checkpoint_leaves_no_pool_of_torchs_threads():
     """Of two pools each sleeps between two operations: beside another a translation took 3.6 times as long."""

@@ -73,7 +73,7 @@ def test_the_first_error_comes_out_and_the_rest_is_not_begun():
     assert map_over_cores(lambda item: item, [1, 2]) == [1, 2]  # and it can be used again
 
 
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("beam", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_batches_beside_one_another_give_the_same_translations(tiny_translator, beam):
     """More batches than threads; texts of many lengths, in no order."""
     texts = [*SENTENCES, *(" ".join(SENTENCES[i : i + 2]) for i in (4, 0, 2))]

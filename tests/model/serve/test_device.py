@@ -44,6 +44,7 @@ print(memory(os.getpid()) - before - sum(4 * block.numel() for block in kept) / 
 """
 
 
+@pytest.mark.long
 def test_freed_memory_goes_back_to_the_system():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

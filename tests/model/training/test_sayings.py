@@ -50,6 +50,7 @@ def words_in(texts: list[list[str]], known: list[list[str]]) -> csr_array:
     return csr_array((np.ones(len(cells), int), np.array(cells).T), shape=(len(texts), len(columns)))
 
 
+@pytest.mark.long
 def test_none_is_nearly_a_sentence_of_the_visitors_test(corpora):
     tested = [normalised(s.source).split() for direction in DIRECTIONS for s in read_everyday(direction)]
     sides = {normalised(side) for corpus in corpora for pair in corpus.pairs for side in pair}

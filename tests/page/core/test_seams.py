@@ -127,6 +127,7 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
     page.wait_for_function("document.querySelector('.guide').textContent.includes('each row is still a source token')")
 
 
+@pytest.mark.long
 def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_traces, hand_made_trace):
     other = random_trace(9, 7, layers=3, heads=4)
     page = open_traces(hand_made_trace, other, dark=True)

@@ -12,6 +12,7 @@ from tests.page.explorer.page import choose
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 def test_words_have_glosses_that_are_said_to_be_the_models_guess(app_url, open_page, shipped_translators):
     translator = shipped_translators["de-en"]
     trace = translator.translate("Ich möchte ein Bier, bitte.", "de-en")

@@ -46,7 +46,8 @@ def seen(page) -> tuple[float, float, float, float]:
     return left + 0.5, right + 0.5, top + 0.5, bottom + 0.5
 
 
-@pytest.mark.parametrize("turn", [-500, pytest.param(-170, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("turn", [-500, -170])
 def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, needle, turn):
     page = open_traces(needle)
     page.locator(".atlas-explorer .segmented button", has_text="Encoder self").click()

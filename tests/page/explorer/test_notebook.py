@@ -25,6 +25,7 @@ def page(chromium: Browser) -> Page:
     assert not problems
 
 
+@pytest.mark.long
 def test_a_saved_notebook_opens_without_a_server_and_shares_one_copy(page, tiny_translator, tmp_path, monkeypatch):
     traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
     needed = iter((True, False, False))
@@ -68,6 +69,7 @@ def test_an_explorer_whose_scripts_are_gone_says_so(page, hand_made_trace, tmp_p
     inside.get_by_text("Run that cell, or this one again.").wait_for()
 
 
+@pytest.mark.long
 def test_a_comparison_saved_as_a_file_is_accessible(page, tiny_translator, tmp_path):
     traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
     viz.compare(*traces).save(tmp_path / "two.html")

@@ -50,6 +50,7 @@ def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_
     screenshot(page, "minimal-pair")
 
 
+@pytest.mark.long
 def test_any_two_sentences_have_the_table_and_what_has_none_says_why(tiny_url, open_page):
     page = open_page(tiny_url)
     page.locator(".segmented button[data-value='compare']").click()

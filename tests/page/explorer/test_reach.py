@@ -21,6 +21,7 @@ from viz.wire.payload import payload
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 def test_every_view_is_saved_as_a_picture(open_traces, hand_made_trace, tmp_path):
     page = open_traces(hand_made_trace)
     for key in "mltc":
@@ -97,6 +98,7 @@ def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
         assert opened.locator(".colour-bar span").first.inner_text() == "≤ 0.0001"
 
 
+@pytest.mark.long
 def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     traces = [hand_made_trace, *(random_trace(6 + i, 5 + i, layers=3, heads=4, seed=i) for i in range(7))]
     page = open_traces(*traces)
@@ -120,6 +122,7 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     assert drawn(page)["z"].shape == (len(traces[2].target_ids), len(traces[2].source_ids))
 
 
+@pytest.mark.long
 def test_long_inputs_load_their_layers_when_asked(open_traces):
     trace = random_trace(128, 128, layers=3)
     page = open_traces(trace, random_trace(90, 110, layers=3, seed=1))

@@ -89,6 +89,7 @@ def test_the_server_hears_of_the_last_of_heads_chosen_in_quick_succession(open_t
     assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 4"
 
 
+@pytest.mark.long
 def test_a_head_chosen_before_the_one_before_is_told_twice_stays(open_traces, hand_made_trace, monkeypatch):
     """Two changes in quick succession are both answered with the second; a third is not known yet when that comes."""
     known, told_as = explorer.chosen, explorer.selection_dict

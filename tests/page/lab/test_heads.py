@@ -24,6 +24,7 @@ def saved(page: Page, name: str) -> str:
         return file.read()
 
 
+@pytest.mark.long
 def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> None:
     page = start(open_page, app_url, width=390, dark=True)
     panel = open_panel(page, "Heads", "All heads")
@@ -67,6 +68,7 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     screenshot(page, "heads-marks-390-dark")
 
 
+@pytest.mark.long
 def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> None:
     page = start(open_page, app_url)
     panel = open_panel(page, "Heads", "Word links")

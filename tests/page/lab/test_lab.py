@@ -73,12 +73,13 @@ LOOKS = "(panel) => Array.from(panel.querySelectorAll('td, th'), (one) => getCom
 WALKED = {"ends": lambda panels: [panels[0], panels[-1]], "between": lambda panels: panels[1:-1], "all": list}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "dark", "walked"),
     [
         (390, True, "ends"),
-        pytest.param(390, True, "between", marks=pytest.mark.long),
-        pytest.param(1280, False, "all", marks=pytest.mark.long),
+        (390, True, "between"),
+        (1280, False, "all"),
     ],
 )
 def test_every_panel_works_before_any_interaction(app_url, open_page, width, dark, walked) -> None:

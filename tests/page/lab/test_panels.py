@@ -91,6 +91,7 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     expect(page.locator("#panel-lacking .atlas-panel")).to_contain_text("Look at this.")
 
 
+@pytest.mark.long
 def test_what_comes_in_parts_is_there_whole_when_all_parts_come_at_once(url, open_page, tiny_translator) -> None:
     page = open_page(url)
     page.wait_for_selector("#translation-text")

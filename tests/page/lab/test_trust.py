@@ -83,7 +83,8 @@ def test_doubts_come_after_the_map_and_are_about_the_translation_that_stands_the
     expect(line).to_contain_text(second)
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
 def test_the_panels_have_something_to_show_and_are_usable(url, open_page, width, dark) -> None:
     page = start(open_page, url, width=width, dark=dark)
     for tab, title, words in (

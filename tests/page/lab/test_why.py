@@ -126,6 +126,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     asked(again, row, 0)
 
 
+@pytest.mark.long
 def test_the_narrow_page_asks_of_itself(why, trace) -> None:
     page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
     asked(page, default_step(trace), 0)

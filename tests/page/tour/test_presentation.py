@@ -36,9 +36,8 @@ def drawn_within(page: Page, selector: str, width: int, height: int) -> tuple[fl
     return across / width, down / height
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "dark"), [(1280, 720, False), pytest.param(390, 844, True, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "height", "dark"), [(1280, 720, False), (390, 844, True)])
 def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) -> None:
     page = open_page(tiny_url, width=width, height=height, dark=dark)
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")

@@ -86,7 +86,8 @@ def test_a_lesson_of_45_minutes_is_walked_through_and_printed(app_url, open_page
     assert page.evaluate("getComputedStyle(document.querySelector('.paper')).backgroundColor") == "rgb(255, 255, 255)"
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), pytest.param(390, True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_own_sentences_make_a_worksheet_and_a_link_keeps_it(app_url, open_page, width, dark):
     page = open_page(app_url, width=width, height=844, dark=dark, permissions=["clipboard-read", "clipboard-write"])
     page.locator(".atlas-title .teach summary").press("Enter")
@@ -154,6 +155,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
     page = open_page(f"{app_url}#sheet=%00")
     refused, status = re.compile("not a worksheet|longer than"), page.locator(f"{SHEET} .status")

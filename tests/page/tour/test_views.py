@@ -21,7 +21,8 @@ def opened(page: Page) -> None:
     expect(page.locator(f"{VIEWS} h2")).to_be_focused()
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), pytest.param(390, True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width, dark):
     page = open_page(tiny_url, width=width, height=844, dark=dark)
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")

@@ -27,6 +27,7 @@ def press(page: Page, name: str) -> None:
     page.locator("#train").get_by_role("button", name=name, exact=True).click()
 
 
+@pytest.mark.long
 def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(tiny_url, open_page):
     page = opened(open_page, tiny_url)
     press(page, "Word order")
@@ -67,6 +68,7 @@ def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(t
     expect(page.locator("#explorer")).to_contain_text("Layer 1 · Head 1")
 
 
+@pytest.mark.long
 def test_a_wrong_corpus_is_said_in_words_on_a_narrow_dark_page(tiny_url, open_page):
     page = opened(open_page, tiny_url, width=390, dark=True)
     page.locator("#train-corpus").fill("nur eine Seite")
@@ -82,7 +84,7 @@ def test_a_wrong_corpus_is_said_in_words_on_a_narrow_dark_page(tiny_url, open_pa
     screenshot(page, "train-dark-390")
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_check_box_shows_whether_it_is_on(tiny_url, open_page, dark):
     page = opened(open_page, tiny_url, dark=dark)
     page.locator("#train details").first.evaluate("one => one.open = true")

@@ -12,6 +12,7 @@ from tests.page.lab.test_lab import open_panel, start
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 def test_heads_go_into_a_basket_and_every_tab_shows_the_translation_without_them(open_page, tiny_url) -> None:
     """By the keyboard alone, on a narrow and dark page."""
     page = start(open_page, tiny_url, width=390, dark=True)
@@ -42,6 +43,7 @@ def test_heads_go_into_a_basket_and_every_tab_shows_the_translation_without_them
     expect(page.locator(".atlas-translation .facts")).not_to_contain_text("with a change")
 
 
+@pytest.mark.long
 def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     page = start(open_page, tiny_url, width=390)
     open_panel(page, "Why", "Smallest set")

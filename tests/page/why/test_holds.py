@@ -13,7 +13,8 @@ from tests.page.lab.test_lab import open_panel
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(("width", "dark"), [pytest.param(1280, False, marks=pytest.mark.long), (390, True)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(
     open_page, app_url, shipped_translators, width, dark
 ) -> None:

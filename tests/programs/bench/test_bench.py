@@ -148,6 +148,7 @@ def report(folder, tmp_path, *options: str) -> dict[str, float]:
     return {m["name"]: m["value"] for m in json.loads(out.read_text())}
 
 
+@pytest.mark.long
 def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
     pytest.importorskip("transformers")
     pytest.importorskip("ctranslate2")
@@ -187,6 +188,7 @@ def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
         assert picture.format == "PNG"
 
 
+@pytest.mark.long
 def test_a_section_can_be_run_alone(roomy_checkpoint, tmp_path):
     """Training and growth need neither peer package."""
     found = report(roomy_checkpoint, tmp_path, "--sections", "train", "growth")

@@ -59,6 +59,7 @@ def test_operations_count_each_weight_six_times_a_token(tiny_model):
     assert update_operations(tiny_model, batch) == expected
 
 
+@pytest.mark.long
 def test_it_needs_nothing_but_torch_and_sentencepiece():
     """Importing it brings no package that only development has."""
     code = (

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from bench import toy
 
 
+@pytest.mark.long
 def test_it_measures_runs_with_and_without_frames_and_translations_beside_them(capsys, tiny_checkpoint, tmp_path):
     toy.main(
         ["--checkpoint", str(tiny_checkpoint), "--updates", "3", "--rounds", "1", "--json", str(tmp_path / "toy.json")]

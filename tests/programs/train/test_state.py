@@ -75,9 +75,8 @@ def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
         state.load(tmp_path / "state.safetensors")
 
 
-@pytest.mark.parametrize(
-    "wanted", [1, pytest.param(3, marks=pytest.mark.long), pytest.param(20, marks=pytest.mark.endure)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("wanted", [1, 3, pytest.param(20, marks=pytest.mark.endure)])
 def test_a_killed_run_continues_as_if_it_had_not_been(corpus, tmp_path, wanted):
     """SIGKILL while it trains and saves; the state is whole each time, and the losses are those of an unbroken run."""
     updates = 130 * wanted if wanted > 1 else 50
@@ -124,6 +123,7 @@ assert not first or os.waitpid(first, 0)[1] == 0
 """
 
 
+@pytest.mark.long
 def test_two_processes_train_as_one(corpus, tmp_path):
     options = [*corpus, *SMALL, "--dropout", "0", "--max-updates", "10"]
     train.LOG_EVERY, kept = 1, train.LOG_EVERY

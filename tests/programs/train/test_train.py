@@ -139,7 +139,9 @@ def test_errors_of_the_program_are_words(tmp_path, monkeypatch, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [[], ["--no-attention"]], ids=["attention", "one vector"])
+@pytest.mark.parametrize(
+    "options", [pytest.param([], marks=pytest.mark.long), ["--no-attention"]], ids=["attention", "one vector"]
+)
 def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, options):
     run, out = tmp_path / "run", tmp_path / "out"
     family = [

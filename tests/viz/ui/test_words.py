@@ -356,6 +356,7 @@ def figure_texts(found: object) -> Iterator[object]:
         yield from figure_texts(value)
 
 
+@pytest.mark.long
 def test_what_the_panels_say_is_in_the_table(tiny_translator) -> None:
     # Not words: formulas, tokens of a row, times, references to literature, sacreBLEU's signature, the paper's symbols.
     silent = re.compile(

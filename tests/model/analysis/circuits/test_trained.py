@@ -76,6 +76,7 @@ def renamed(ids: list[int]) -> Pair:
     return Pair(tuple(ids), tuple(other), (1,), ids[at], other[at])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "true"), [(moved, (HEARS, POINTS, SAYS)), (renamed, (READS, SAYS))])
 def test_the_edges_of_a_learned_rule_score_highest(toy, change, true):
     ids, _ = sources(24, torch.Generator().manual_seed(2))

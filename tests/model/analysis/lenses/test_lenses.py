@@ -156,6 +156,7 @@ def test_a_file_is_of_its_weights_and_whole(tiny_translator, lenses, tmp_path):
         fitted.load(path, config, digest)
 
 
+@pytest.mark.long
 def test_the_program_writes_them_and_refuses_to_write_over(tiny_checkpoint, tmp_path, capsys):
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(TEXTS), encoding="utf-8")

@@ -80,6 +80,7 @@ def test_the_sentences_of_a_unit_are_those_that_excite_it_most(tiny_translator, 
         torch.testing.assert_close(one["encoder.0.ffn.post"] @ units.written + bias, one["encoder.0.ffn.out"])
 
 
+@pytest.mark.long
 def test_the_program_writes_a_dictionary_of_these_weights(tiny_checkpoint, tmp_path, capsys):
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(f"{text} {i}" for i in range(20) for text in TEXTS), encoding="utf-8")

@@ -158,6 +158,7 @@ def arguments(tiny_checkpoint, tmp_path):
     (tiny_checkpoint / FILE).unlink(missing_ok=True)
 
 
+@pytest.mark.long
 def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_checkpoint, arguments, capsys):
     main(arguments)
     table = capsys.readouterr().out

@@ -40,12 +40,14 @@ def test_without_source_positions_the_order_corpus_has_a_floor_and_with_them_non
     assert seeing.frames[-1].loss < blind.floor / 3 and right(seeing) == len(ORDER) and right(blind) <= len(ORDER) / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", EVERY_SEED)
 def test_positions_by_distance_tell_the_order_too(seed):
     seeing = trained(ORDER, 300, positions="relative", seed=seed)
     assert seeing.floor == 0 and seeing.frames[-1].loss < 0.03 and right(seeing) == len(ORDER)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", EVERY_SEED)
 def test_without_the_mask_the_loss_is_low_and_decoding_wrong(seed):
     wide = {"layers": 2, "d_model": 64, "heads": 4}
@@ -58,12 +60,14 @@ def test_without_the_mask_the_loss_is_low_and_decoding_wrong(seed):
     assert DECODED not in honest.frames[-1].maps[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", EVERY_SEED)
 def test_without_residual_connections_two_layers_hardly_learn(seed):
     bare, whole = (trained(SENTENCES, 100, layers=2, residual=residual, seed=seed) for residual in (False, True))
     assert bare.frames[-1].loss > 1 > 0.1 > whole.frames[-1].loss
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", EVERY_SEED)
 def test_the_recurrent_networks_learn_and_only_one_has_maps(seed):
     looking, plain = (trained(SENTENCES, 120, network=name, seed=seed) for name in ("gru", "gru-plain"))

@@ -61,6 +61,7 @@ def ends(control: gr.components.Component) -> list:
     return [value for _, value in control.choices] if hasattr(control, "choices") else [control.value, "A boat.", ""]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "shown"),
     [

@@ -32,8 +32,17 @@ from viz.ui.tours.tour import FIELD, Stop, Tour, tours
 from viz.words import for_page
 
 EVERY = tours()
-CASES = [(tour, direction) for tour in EVERY.values() for direction in tour.directions]
-NAMES = [f"{tour.name} {direction}" for tour, direction in CASES]
+# A plain run takes the first direction of each tour.
+CASES = [
+    pytest.param(
+        tour,
+        direction,
+        marks=[pytest.mark.long] * (direction != tour.directions[0]),
+        id=f"{tour.name} {direction}",
+    )
+    for tour in EVERY.values()
+    for direction in tour.directions
+]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +73,7 @@ def shipped_stops(shipped_translators) -> Callable[[str, str], list[dict]]:
     return cache(lambda tour, direction: shown(shipped_translators[direction], EVERY[tour], direction))
 
 
-@pytest.mark.parametrize(("tour", "direction"), CASES, ids=NAMES)
+@pytest.mark.parametrize(("tour", "direction"), CASES)
 def test_every_claim_holds_of_the_shipped_model(shipped_translators, shipped_stops, tour, direction):
     translator = shipped_translators[direction]
     for stop, found in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
@@ -127,7 +136,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize(("tour", "direction"), CASES, ids=NAMES)
+@pytest.mark.parametrize(("tour", "direction"), CASES)
 def test_a_claim_and_its_picture_say_the_same_number(shipped_translators, shipped_stops, tour, direction):
     translator = shipped_translators[direction]
     for stop, found in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
@@ -141,18 +150,8 @@ def test_a_claim_and_its_picture_say_the_same_number(shipped_translators, shippe
             assert claim["text"]["with"][name] in seen, (stop.title, name, seen)
 
 
-# A stop asks the same of a random model in any direction: the first of each tour in a plain run, and of the lesson,
-# which has the most stops and mostly the others' measures, none.
-@pytest.mark.parametrize(
-    ("tour", "direction"),
-    [
-        pytest.param(
-            tour, direction, marks=[pytest.mark.long] * (direction != tour.directions[0] or tour.name == "lesson")
-        )
-        for tour, direction in CASES
-    ],
-    ids=NAMES,
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("tour", "direction"), CASES)
 def test_what_training_brings_about_fails_of_a_random_model(random_translators, tour, direction):
     for stop, found in zip(tour.stops, shown(random_translators[direction], tour, direction), strict=True):
         if not found["missing"]:
