@@ -22,8 +22,8 @@ Bound = Callable[[ModelConfig], int]  # an end that depends on the model
 @dataclass(frozen=True)
 class Slider:
     """Whole numbers from low to high. Where high is a Bound the slider reaches the largest of the models served, and a
-    panel is never given more than the bound of its own model. of: how many there are in a sentence, where it goes no
-    further than that. Eight fields, therefore."""
+    panel is never given more than the bound of its own model. of: how many there are in a sentence or its model, where
+    it goes no further than that. Eight fields, therefore."""
 
     label: Words | str
     low: int
@@ -32,11 +32,11 @@ class Slider:
     step: int = 1
     info: Words | None = None
     name: str = ""
-    of: Callable[[TranslationTrace], int] | None = None
+    of: Callable[[TranslationTrace, Translator], int] | None = None
 
-    def until(self, trace: TranslationTrace) -> int:
-        """How far it goes for a sentence."""
-        return max(self.low + 1, self.of(trace))
+    def until(self, trace: TranslationTrace, translator: Translator) -> int:
+        """How far it goes for a sentence and its model."""
+        return max(self.low + 1, self.of(trace, translator))
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Slider:
         high = max(self._high(config) for config in configs)
@@ -105,7 +105,7 @@ class Text:
         return (value or "").strip()
 
 
-def tokens(trace: TranslationTrace) -> int:
+def tokens(trace: TranslationTrace, translator: Translator) -> int:
     """Of the longer side of a sentence."""
     return max(len(trace.source_tokens), len(trace.target_tokens))
 

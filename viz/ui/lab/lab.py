@@ -188,7 +188,7 @@ class Lab:
         """With what is known of the translation that the page opens with."""
         first = self.session.trace.value
         if first is not None and isinstance(control, Slider) and control.of:
-            return replace(control, high=control.until(first))
+            return replace(control, high=control.until(first, serving(self.translators, first)))
         if first is None or not isinstance(control, Text) or not control.known:
             return control
         return replace(control, start=control.known(first, serving(self.translators, first)))
@@ -213,14 +213,14 @@ class Lab:
         )
 
     def measure(self) -> None:
-        """Call once, after all panels: sliders that count tokens end where those of the sentence do."""
+        """Call once, after all panels: sliders end where the tokens of the sentence do, or the records of its model."""
 
         def ends(trace: TranslationTrace | None, *values: float | None) -> object:
             if trace is None:
                 return gr.skip()
-            found = []
+            found, translator = [], serving(self.translators, trace)
             for (_, declared), value in zip(self.sliders, values):
-                high = declared.until(trace)
+                high = declared.until(trace, translator)
                 known = {} if value is None else {"value": min(value, high)}  # none yet of a tab that was never open
                 found.append(gr.update(maximum=high, **known))
             return found if len(found) > 1 else found[0]

@@ -13,11 +13,13 @@ import torch
 
 import app
 from model.checkpoint import Checkpoint
+from model.training.learned import read
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz.ui.asked import Asked
 from viz.ui.component import Component
+from viz.ui.lab.train.learned import RECORD, records
 from viz.ui.session import Selection, most_telling
 
 
@@ -119,3 +121,9 @@ def test_sliders_of_a_tab_that_was_never_open_end_where_the_sentence_does(tiny_t
             assert update["maximum"] >= 1 and "value" not in update
         beyond = one.fn(trace, *[10_000] * count)
         assert all(update["value"] == update["maximum"] for update in (beyond if count > 1 else [beyond]))
+
+
+def test_sliders_of_records_end_with_the_history_of_the_model(shipped_translators, tiny_translator) -> None:
+    for translator in shipped_translators.all:
+        assert RECORD(1).until(None, translator) == len(read(translator.folder).updates)
+    assert records(None, tiny_translator) == 0  # none was recorded

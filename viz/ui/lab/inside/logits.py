@@ -82,6 +82,8 @@ PANEL = Panel(
     say("Paper, section {n}", n="3.4"),
     logits,
     controls=(
-        Slider(say("Step"), 1, lambda config: min(64, config.max_length), 1, of=lambda trace: len(trace.target_tokens)),
+        Slider(
+            say("Step"), 1, lambda config: min(64, config.max_length), 1, of=lambda trace, _: len(trace.target_tokens)
+        ),
     ),
 )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
+from pathlib import Path
+
 import numpy as np
 
 from model.trace.kinds import AttentionKind, Side
+from model.trace.translation import TranslationTrace
 from model.training import learned
 from model.training.history import NAME
 from model.training.learned import NEAR, Learned
+from model.translator import Translator
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
@@ -18,16 +23,34 @@ from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.wire import blocks
 from viz.words import join, say
 
-MOST = 48  # records that the slider reaches: a run's history has some twenty, and one that goes on adds its own
-
+MOST = 48  # records that the slider can reach: a run's history has some twenty, and one that goes on adds its own
 
 NOBODY = blocks.text(say("How this model learned was not recorded."))
 
 
 def recorded(scene: Scene) -> Learned | None:
     """The model's history, where it has one."""
-    folder = scene.translator.folder
-    return learned.read(folder) if folder is not None and (folder / NAME).is_file() else None
+    return learned.read(scene.translator.folder) if has_history(scene.translator) else None
+
+
+def has_history(translator: Translator) -> bool:
+    return translator.folder is not None and (translator.folder / NAME).is_file()
+
+
+@lru_cache(maxsize=64)
+def _count(folder: Path, digest: str) -> int:
+    return len(learned.read(folder).updates)
+
+
+def records(trace: TranslationTrace, translator: Translator) -> int:
+    """How many the history of a sentence's model has; 0 where none can be read, as the panel says."""
+    try:
+        return _count(translator.folder, translator.digest) if has_history(translator) else 0
+    except ValueError:
+        return 0
+
+
+RECORD = partial(Slider, say("Record"), 1, MOST, of=records)
 
 
 def when(found: Learned, record: int) -> dict:
@@ -143,6 +166,6 @@ PANEL = Panel(
     ),
     say("Paper, section {n}", n="5"),
     how,
-    controls=(Slider(say("Record"), 1, MOST, MOST), Slider(say("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
+    controls=(RECORD(MOST), Slider(say("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
     of_any_network=True,
 )

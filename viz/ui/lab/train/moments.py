@@ -11,10 +11,9 @@ from model.trace.kinds import AttentionKind, Side
 from model.trace.words import SPACE
 from model.training.learned import Learned
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.controls import Slider
 from viz.ui.lab.heads.twins import layers, partners, probable
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.train.learned import MOST, NOBODY, recorded, when
+from viz.ui.lab.train.learned import NOBODY, RECORD, recorded, when
 from viz.wire import blocks
 from viz.words import say
 
@@ -85,7 +84,7 @@ PANEL = Panel(
     ),
     say("Kornblith et al. 2019"),
     moments,
-    controls=(Slider(say("Record"), 1, MOST, 1),),
+    controls=(RECORD(1),),
     paper="https://arxiv.org/abs/1905.00414",
     of_any_network=True,
 )
