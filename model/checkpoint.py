@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
 from model.families.folder import Folder, digest_of, is_finite, name_of, touch
-from model.files import checkpoint_folder, read_json, replace_file, write_json
+from model.files import checkpoint_folder, read_json, replace_file, shipped, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
 from model.serve.cores import in_passing
@@ -100,7 +100,7 @@ def load(folder: str | Path) -> Checkpoint:
     """
     folder = checkpoint_folder(folder)
     if not folder.is_dir():
-        raise ValueError(f"the folder {folder} is missing: there is no such place")
+        raise ValueError(f"the folder {folder} is missing; by name there are {', '.join(shipped())}")
     if Folder(folder).is_foreign:
         return in_passing(_load_foreign, folder)
     for name in (CONFIG, WEIGHTS):

@@ -27,6 +27,11 @@ def checkpoint_folder(name: str | Path) -> Path:
     return SHIPPED / path.name if named and not path.exists() and (SHIPPED / path.name).is_dir() else path
 
 
+def shipped() -> list[str]:
+    """The names of the checkpoints that come with the project."""
+    return sorted(path.parent.name for path in SHIPPED.glob("*/config.json"))
+
+
 def read_bytes(path: Path, limit: int) -> bytes:
     """A file's content. ValueError naming the file if it is not there or has more than `limit` bytes."""
     if not path.is_file():

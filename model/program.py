@@ -62,7 +62,8 @@ def in_words(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         name = error.name.split(".")[0]
         extra = f'the extra "{EXTRAS[name]}" brings it, and so does ' if name in EXTRAS else ""
-        return f"{name} is not installed: {extra}pip install {name} -c constraints.txt"
+        versions = "" if HOME else " -c constraints.txt"  # a file of a checkout
+        return f"{name} is not installed: {extra}pip install {name}{versions}"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

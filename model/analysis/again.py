@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
@@ -31,9 +32,28 @@ def check_again(translator: Translator, trace: TranslationTrace, *, taken_apart:
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     changes = trace.interventions
-    if changes.patches or changes.in_words or (taken_apart and changes.edits):
+    if taken_apart:
+        check_plain(translator)
+        if changes.edits:
+            raise Refusal(
+                "this trace was written with edits of named places ({changes}), which are missing where a pass is "
+                "taken apart: ask about another one",
+                changes=changes.describe(),
+            )
+    if changes.patches or changes.in_words:
         raise Refusal(
             "this trace was written with changes to the model that cannot be run again ({changes}): ask "
             "about another one",
             changes=changes.describe(),
+        )
+
+
+def check_plain(translator: Translator) -> None:
+    """The errors of what is computed from a Transformer's parts. A Refusal for another network; ValueError for what
+    edit() returns, whose changes would be missing there."""
+    check_transformer(translator.model)
+    if translator.changes:
+        raise ValueError(
+            "an edited translator is taken apart here, and its edits would be missing: ask the one that edit() was "
+            "called on"
         )

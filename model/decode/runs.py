@@ -24,6 +24,7 @@ from model.nets.places import registry
 from model.nets.places.visit import Kept
 from model.nets.sweep import Changes, Sweep, joined
 from model.nets.transformer import Transformer
+from model.trace import count_of
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import Side
 
@@ -108,8 +109,8 @@ def chunks(
 
 
 def batched(items: Iterable, size: int) -> Iterator[tuple]:
-    """`size` of them at a time, and what is left."""
-    remaining = iter(items)
+    """`size` of them at a time, and what is left. ValueError for a size below 1."""
+    remaining, size = iter(items), count_of("batch size", size)
     while part := tuple(islice(remaining, size)):
         yield part
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from model.decode.runs import batched
 from model.nets import blocks
 from model.nets.masks import pad
 from model.nets.places.visit import has_visits
@@ -30,8 +31,7 @@ def of_targets(
     results: list[list[float]] = [[] for _ in sources]
     pad_id, vocabulary = model.config.pad_id, model.config.num_target_tokens
     order = sorted((i for i in range(len(sources)) if targets[i]), key=lambda i: len(targets[i]))
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
+    for chosen in batched(order, batch_size):
         inputs = pad([[begin_id, *targets[i][:-1]] for i in chosen], pad_id).to(device)
         output = model(pad([sources[i] for i in chosen], pad_id).to(device), inputs, interventions=interventions)
         wanted = pad([targets[i] for i in chosen], pad_id).to(device)

@@ -87,10 +87,6 @@ class Sweep:
     def target_positions(self) -> Positions:
         return self.interventions.target_positions
 
-    def check_positions(self, source: int, target: int) -> None:
-        """As Interventions.check_positions."""
-        self.interventions.check_positions(source, target)
-
     def in_trace(self) -> Interventions:
         """What a trace can keep of it: without tensors and functions, of which it has words."""
         said = [
@@ -163,6 +159,12 @@ def check(
 def joined(first: Changes, second: Changes) -> Changes:
     """Both at once. Edits that the second begins with are not made twice: a trace holds those it was written with.
     ValueError where both have gates, replacements or patches of tensors."""
+    for changes in (first, second):
+        if not isinstance(changes, Interventions | Sweep):
+            raise ValueError(
+                f"a model is changed by Interventions or a Sweep, found {changes!r:.80}: "
+                "model.trace.interventions_file.from_plain() makes Interventions of plain data"
+            )
     if not first or not second:
         return second or first
     if isinstance(first, Interventions) and isinstance(second, Interventions):
@@ -184,6 +186,8 @@ def joined(first: Changes, second: Changes) -> Changes:
 
 def edited(edits: Mapping[str, Edit | Callable]) -> Changes:
     """Edits by place, in their order: plain ones as Interventions, which a trace keeps; with functions as a sweep."""
+    if not isinstance(edits, Mapping):
+        raise ValueError(f"edits are a dict from the names of places, found {edits!r:.80}")
     plain = tuple((name, edit) for name, edit in edits.items() if isinstance(edit, Edit))
     functions = tuple((name, edit) for name, edit in edits.items() if not isinstance(edit, Edit))
     for name, function in functions:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import index
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
+
+Many = TypeVar("Many", bound=Iterable)
 
 
 def is_whole(value: object, least: float = float("-inf"), most: float = float("inf")) -> TypeGuard[int]:
@@ -29,3 +32,17 @@ def number_of(what: str, value: Any) -> int:
         return index(value)
     except TypeError as error:
         raise ValueError(f"a {what} is told by a whole number, found {value!r:.80}") from error
+
+
+def count_of(what: str, value: Any) -> int:
+    """How many there are to be of something: 1 or more. ValueError, in words, for anything else."""
+    if (found := number_of(what, value)) < 1:
+        raise ValueError(f"a {what} is 1 or more, found {found}")
+    return found
+
+
+def several(what: str, values: Many) -> Many:
+    """The values themselves. ValueError for a text in their place, which would be taken for its letters."""
+    if isinstance(values, str | bytes):
+        raise ValueError(f"{what} are a list, found the text {values!r:.80}: put it into brackets")
+    return values

@@ -11,11 +11,14 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from model.trace.edits.values import Edit
 from model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, numbered, told
+
+MOST_SHIFT = 1_000_000  # positions, either way
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class Positions:
 
     enabled: bool = True
     shift: int = 0
+
+    def __post_init__(self) -> None:
+        numbered(self, "shift")
+        if abs(self.shift) > MOST_SHIFT:
+            raise ValueError(f"positions are shifted by at most {MOST_SHIFT:,}, found {self.shift:.3g}")
 
 
 @dataclass(frozen=True)
@@ -193,20 +201,16 @@ class Interventions:
                 raise ValueError(f"an edge's positions count from 0, found {edge}")
         _check_patches(self.patches)
 
-    def check_positions(self, source: int, target: int) -> None:
+    def check_positions(self, source: int, target: int, edited: Iterable[tuple[str, Side, int]] = ()) -> None:
         """Raise ValueError, in words, for a position beyond a source of so many tokens, or beyond the most that a
-        target may have."""
-        named: list[tuple[str, Side, int]] = []
+        target may have. edited: positions of edits, each with the place's name and side."""
+        named = [(f"an edit of {place}", side, position) for place, side, position in edited]
         for edge in self.cut_edges | self.zeroed_edges:
             key_side = Side.DECODER if edge.kind is AttentionKind.DECODER_SELF else Side.ENCODER
             named += [("an edge's query", edge.kind.side, edge.query), ("an edge's key", key_side, edge.key)]
         for patch in self.patches:
             side = patch.place.kind.side if isinstance(patch.place, HeadOutput) else patch.place.side
             named += [("a patch", side, position) for position in patch.positions or ()]
-        for place, edit in self.edits:
-            of_source = place.startswith(Side.ENCODER.value) or place.endswith(("cross.k", "cross.v"))
-            side = Side.ENCODER if of_source else Side.DECODER
-            named += [(f"an edit of {place}", side, position) for position in edit.positions or ()]
         for what, side, position in named:
             length = source if side is Side.ENCODER else target
             if position >= length:

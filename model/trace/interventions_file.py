@@ -40,10 +40,14 @@ def from_plain(found: object) -> Interventions:
     """What to_plain() gave. ValueError, in words, for anything else."""
     if not isinstance(found, dict) or not set(found) <= set(_READ):
         raise ValueError(f"interventions are an object of {', '.join(_READ)}; found {found!r:.200}")
+    return Interventions(**{name: _read(name, value) for name, value in found.items()})
+
+
+def _read(name: str, value: object) -> object:
     try:
-        return Interventions(**{name: _READ[name](value) for name, value in found.items()})
+        return _READ[name](value)
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"interventions that cannot be read: {error}") from error
+        raise ValueError(f"interventions: these are no {name}: {value!r:.200}") from error
 
 
 def requested(found: object) -> Interventions:

@@ -84,14 +84,12 @@ def from_json(text: str) -> TranslationTrace:
     """The trace of to_json()'s text. ValueError if it is anything else."""
     try:
         found = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"not JSON: {error}") from error
     _check(found)
-    return _trace(
-        found,
-        {name: found.get(name) for name in _ARRAYS},
-        {kind: (found.get(kind) or {}).get("weights") for kind in _KINDS},
-    )
+    maps = {kind: found.get(kind) for kind in _KINDS}
+    weights = {kind: one.get("weights") if isinstance(one, dict) else None for kind, one in maps.items()}
+    return _trace(found, {name: found.get(name) for name in _ARRAYS}, weights)
 
 
 def to_npz(trace: TranslationTrace) -> bytes:
@@ -147,6 +145,10 @@ def from_npz(data: bytes) -> TranslationTrace:
 def _stored(file: IO[bytes] | Path) -> Iterator[np.lib.npyio.NpzFile]:
     """An .npz file, open while it is read. ValueError for what cannot be read."""
     try:
+        if not zipfile.is_zipfile(file):
+            raise zipfile.BadZipFile("it is no ZIP file")
+        if not isinstance(file, Path):
+            file.seek(0)
         with np.load(file, allow_pickle=False) as stored:
             yield stored
     except (OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
@@ -230,6 +232,13 @@ def _check(found: object) -> None:
 
 
 def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
+    try:
+        return _of_fields(found, arrays, weights)
+    except (TypeError, AttributeError, KeyError, OverflowError) as error:
+        raise ValueError(f"not a trace: one of its fields is of another form ({error})") from error
+
+
+def _of_fields(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
     kinds = found.get("kinds", ()) if found["version"] > 1 else tuple(kind.value for kind in TRANSFORMER_KINDS)
     if not isinstance(kinds, (list, tuple)) or not all(kind in _KINDS for kind in kinds):
         raise ValueError(f"kinds of attention are {', '.join(_KINDS)}; found {kinds!r:.200}")

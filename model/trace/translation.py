@@ -143,11 +143,14 @@ class TranslationTrace:
 
     @staticmethod
     def load(path: str | Path) -> TranslationTrace:
-        """Read a file of save(). ValueError if it is not such a file."""
+        """Read a file of save(). ValueError, naming the file, if it is not one."""
         from model.trace import storage  # which knows this class
 
         data = Path(path).read_bytes()
-        return storage.from_json(data.decode("utf-8")) if _is_json(path) else storage.from_npz(data)
+        try:
+            return storage.from_json(data.decode("utf-8")) if _is_json(path) else storage.from_npz(data)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def maps(self, kind: AttentionKind) -> AttentionMaps:
         """The maps of one kind. ValueError if it holds none of this kind."""

@@ -22,11 +22,13 @@ from model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
 from model.nets.masks import pad
 from model.nets.networks import check_transformer
 from model.nets.places.registry import Place, places
+from model.nets.places.visit import check_positions
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes, Sweep, edited, joined
 from model.serve.cores import map_over_cores
 from model.serve.limits import FLOAT, BatchLimits
 from model.text.tidy import tidy
+from model.trace import several
 from model.trace.decoding import Decoding
 from model.trace.edits import Edit, Recipe
 from model.trace.interventions import NO_INTERVENTIONS
@@ -56,7 +58,9 @@ class Passes(Texts):
 
         edits: place or glob -> Add, Replace, Scale or Ablate (model.trace.edits), which a trace keeps, or a function of
         the tensor and of where it is (model.nets.places.visit.At) that returns the tensor to continue with; a trace
-        records such a function only in words. ValueError for an unknown place. Usable in a `with` statement:
+        records such a function only in words. What reads the model's parts instead of running it (Why, circuits)
+        refuses an edited translator. A trace's maps are what the softmax gave: an edit of `pattern` shows in run(),
+        not in them. ValueError for an unknown place. Usable in a `with` statement:
 
         with translator.edit({"decoder.2.resid_post": Add(direction, strength=4)}) as steered:
             steered.translate(text)
@@ -103,9 +107,7 @@ class Passes(Texts):
         into memory."""
         interventions = self._with_vectors(joined(self.changes, interventions))
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
-        source = whole_ids(source_ids, self.config.vocabulary_size)
-        if not source:
-            raise Refusal("The text is empty: type a sentence to translate.")
+        (source,) = self._checked([source_ids])
         target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
         if FLOAT * self.config.pass_numbers(len(source), len(target)) > self.limits.batch_bytes:
             raise Refusal(
@@ -115,6 +117,7 @@ class Passes(Texts):
                 target=len(target),
             )
         sources = [*[source] * rows, *map(list, beside)]
+        check_positions(interventions, self.config, sources, self.max_tokens)
         return self._inspect(sources, [target] * len(sources), interventions)
 
     def run(
@@ -127,10 +130,10 @@ class Passes(Texts):
         grad: bool = False,
     ) -> Run:
         """The values of one pass over these sentences at named places, by name or glob: run["decoder.2.resid_post"],
-        [batch, position, d_model]. targets: translations to read, one per text; None: the model's own. grad: keep
-        gradients for what is returned. ValueError for names, texts or targets that cannot be used; runs() is for many
+        [batch, position, d_model]. targets: translations to read, one per text; None: the model's own. grad: keep the
+        graph, for torch.autograd.grad. ValueError for names, texts or targets that cannot be used; runs() is for many
         sentences."""
-        if not texts:
+        if not several("texts", texts):
             raise ValueError("there is no text to read: name one or more")
         return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, room=sys.maxsize))
 
@@ -147,10 +150,13 @@ class Passes(Texts):
         """run() in order, with as many sentences at a time as fit into `room` bytes: any number of sentences can be
         streamed. Seven parameters: those of run(), and how much memory to use."""
         check_transformer(self.model)
+        if not several("names", names):
+            raise ValueError("there is no place to read: name one or more")
         direction = self.check_direction(direction)
         pairs = zip(texts, repeat(None)) if targets is None else paired(texts, targets)
         for part in batched(pairs, room if room == sys.maxsize else AT_ONCE):
             sources = [self.encode(text, direction) for text, _ in part]
+            check_positions(self.changes, self.config, sources, self.max_tokens)
             wanted = (
                 self.generate(sources, direction)
                 if targets is None
@@ -188,9 +194,10 @@ class Passes(Texts):
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
         Decoding(beam, length_penalty)  # raises
         prefix = self.forced_prefix(direction)
-        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        sources = self._checked(sources)
+        check_positions(self.changes, self.config, sources, self.max_tokens)
 
-        def decoded(rows: list[int]) -> list[list[int]]:
+        def decoded(rows: Sequence[int]) -> list[list[int]]:
             batch = [sources[i] for i in rows]
             if beam == 1:
                 return [[*prefix, *ids] for ids in self._greedy(batch, prefix)]
@@ -200,7 +207,7 @@ class Passes(Texts):
             ]
 
         order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))  # the longest first: none is last alone
-        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        batches = list(batched(order, batch_size))
         found = map_over_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
         results: list[list[int]] = [[] for _ in sources]
         for rows, ids in zip(batches, found):
@@ -221,14 +228,16 @@ class Passes(Texts):
         interventions: Changes = NO_INTERVENTIONS,
         prefix: Sequence[int] = (),
     ) -> list[BeamResult]:
-        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
+        """Beam search for a batch of source ids (of encode()); the options are those of model.decode.beam.beam_search.
         prefix: what all hypotheses begin with; empty: what every translation in this direction begins with.
 
         Eight parameters: those of beam_search() that a user chooses.
         """
+        if not (sources := self._checked(sources)):
+            return []
         prefix = tuple(prefix) or self.forced_prefix(direction)
-        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
         interventions = self._with_vectors(joined(self.changes, interventions), direction)
+        check_positions(interventions, self.config, sources, self.max_tokens)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return beam_search(
             self.model,
@@ -248,8 +257,11 @@ class Passes(Texts):
         self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, batch_size: int = 64
     ) -> list[list[float]]:
         """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
-        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        sources = self._checked(sources)
+        if len(sources) != len(targets):
+            raise ValueError(f"each source has its target: found {len(sources)} and {len(targets)}")
         targets = [whole_ids(ids, self.config.num_target_tokens) for ids in targets]
+        check_positions(self.changes, self.config, sources, self.max_tokens)
         return scoring.of_targets(
             self.model,
             sources,
@@ -259,6 +271,12 @@ class Passes(Texts):
             batch_size=batch_size,
             interventions=self.changes,
         )
+
+    def _checked(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        found = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        if not all(found):
+            raise Refusal("The text is empty: type a sentence to translate.")
+        return found
 
     @torch.inference_mode()
     def _greedy(self, sources: list[list[int]], prefix: tuple[int, ...]) -> list[list[int]]:

@@ -21,6 +21,7 @@ from model.decode.held import Held
 from model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
 from model.decode.runs import batched
 from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.places.visit import check_positions
 from model.nets.sweep import Changes, joined
 from model.nets.transformer import Transformer
 from model.serve.batching import Batcher
@@ -28,6 +29,7 @@ from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import FLOAT, BatchLimits
 from model.text.tidy import tidy
+from model.trace import count_of, several
 from model.trace.decoding import GREEDY, Decoding
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.language import Refusal
@@ -135,7 +137,7 @@ class Translator(Passes):
         self, texts: Sequence[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
         """Translate many in one batch. The steps that find the ids leave behind what every map follows from."""
-        requests = [self.request(text, direction, interventions) for text in texts]
+        requests = [self.request(text, direction, interventions) for text in several("texts", texts)]
         if not any(map(self._is_long, requests)):
             return self._traced(requests)
         return [self._traced([request])[0] for request in requests]
@@ -146,7 +148,7 @@ class Translator(Passes):
         """translate() of any number of texts, in their order, `batch_size` at a time on each core (on one GPU): no
         more are in memory at once."""
         at_once = torch.get_num_threads() if self.device.type == "cpu" else 1
-        for part in batched(texts, at_once * batch_size):
+        for part in batched(several("texts", texts), at_once * count_of("batch size", batch_size)):
             by_length = sorted(range(len(part)), key=lambda i: -len(part[i]))  # what is padded takes time, too
             rows = list(batched(by_length, min(batch_size, math.ceil(len(part) / at_once))))
             asked = [[part[i] for i in batch] for batch in rows]
@@ -164,10 +166,10 @@ class Translator(Passes):
         length_penalty: float = 0.0,
     ) -> list[str]:
         """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the width of the
-        search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.beam.beam_search. An empty text gives an
-        empty translation. ValueError for a text or a setting that cannot be used."""
+        search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.decode.beam.beam_search. An empty text gives
+        an empty translation. ValueError for a text or a setting that cannot be used."""
         direction = self.check_direction(direction)
-        rows = [i for i, text in enumerate(texts) if tidy(text)]
+        rows = [i for i, text in enumerate(several("texts", texts)) if tidy(text)]
         found = self.generate(
             [self.encode(texts[i], direction) for i in rows],
             direction,
@@ -197,7 +199,7 @@ class Translator(Passes):
         else:
             ids = self._within(whole_ids(source_ids, self.config.vocabulary_size))
             text = self.tokenizer.decode_source(ids) if text is None else text
-        interventions.check_positions(len(ids), self.max_tokens)
+        check_positions(interventions, self.config, [ids], self.max_tokens)
         return Request(tidy(text), tuple(ids), direction, interventions, decoding)
 
     def _is_long(self, request: Request) -> bool:

@@ -34,7 +34,8 @@ KINDS: dict[str, Callable[[Benchmark, Bench], dict]] = {
 }
 
 
-def main(argv: list[str] | None = None) -> None:
+def main(argv: list[str] | None = None, *, expected: bool = True) -> None:
+    """expected: whether it is an error that there are no data."""
     args = parse(argv)
     benchmarks = sorted(read_benchmarks(), key=lambda one: list(KINDS).index(one.kind))
     if args.list:
@@ -47,8 +48,11 @@ def main(argv: list[str] | None = None) -> None:
     if unknown := set(args.only or ()) - {one.name for one in benchmarks}:
         raise ValueError(f"there is no benchmark {', '.join(sorted(unknown))}: --list names them")
     results = measured(args, translator, wanted, out)
-    if out and args.only:
-        results += kept(out, translator, [one for one in benchmarks if one not in wanted], args.limit)
+    if expected and not results:
+        raise ValueError(f"{args.data} has no data of the benchmarks for {', '.join(translator.directions)}")
+    if out:
+        done = {one["benchmark"] for one in results}
+        results += kept(out, translator, [one for one in benchmarks if one.name not in done], args.limit)
     order, kinds = list(translator.directions), list(KINDS)
     results.sort(key=lambda one: (order.index(one["direction"]), kinds.index(one["kind"])))
     found = {"digest": translator.digest, "results": results, "trust": trust(results)}
@@ -90,7 +94,7 @@ def measured(args: argparse.Namespace, translator: Translator, wanted: list[Benc
 
 
 def kept(out: Path, translator: Translator, others: list[Benchmark], limit: int | None) -> list[dict]:
-    """What the file has of these weights from other benchmarks than those that were asked for, as they are now."""
+    """What the file has of these weights from benchmarks that were not measured this time, as these are now."""
     before = read_json(out, limit=1 << 24) if out.exists() else {}
     if before.get("digest") != translator.digest:
         return []

@@ -6,9 +6,12 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 from model.analysis import why
-from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Stream, SubLayerOutput
+from model.analysis.why.experiments.patching import StreamGrid
+from model.trace.edits import Ablate, Add
+from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Positions, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.why.heads import Replacement
 from viz import View
@@ -144,3 +147,67 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
     ):
         with pytest.raises(ValueError, match=f"There is no token {wrong}: the vocabulary has tokens 0 to 349"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda t: t.translate_batch([TEXT], batch_size=0), "a batch size is 1 or more, found 0"),
+        (lambda t: t.translate_batch([TEXT], batch_size=-1), "a batch size is 1 or more, found -1"),
+        (lambda t: list(t.traces([TEXT], batch_size=0)), "a batch size is 1 or more"),
+        (lambda t: list(why.attribute_batch(t, [TEXT], batch_size=0)), "a batch size is 1 or more"),
+        (lambda t: t.log_probabilities([[4, 5]], [[5]], batch_size=-1), "a batch size is 1 or more"),
+        (lambda t: t.log_probabilities([[4, 5]], []), "each source has its target: found 1 and 0"),
+        (lambda t: t.generate([[]]), "The text is empty"),
+        (lambda t: t.translate_batch(TEXT), "texts are a list, found the text"),
+        (lambda t: t.trace_batch(TEXT), "texts are a list"),
+        (lambda t: t.run(TEXT), "texts are a list"),
+        (lambda t: t.run([TEXT], names="encoder.final"), "names are a list"),
+        (lambda t: t.run([TEXT], names=[]), "there is no place to read"),
+        (lambda t: why.attribute(t, TEXT), "a question is about a trace"),
+        (lambda t: why.attribute(t, t.translate(TEXT), methods="alti"), "methods are a list"),
+        (lambda t: why.attribute(t, t.translate(TEXT), baseline=(np.full(32, np.nan),) * 2), "must be finite"),
+        (lambda t: why.patch(t, t.translate(TEXT), "Ein Hund.", grid="nowhere"), "Unknown place 'nowhere'"),
+        (lambda t: t.translate(TEXT, interventions={"heads_off": []}), "changed by Interventions or a Sweep"),
+        (lambda t: t.edit(None), "edits are a dict"),
+        (lambda t: t.edit({"encoder.final": lambda x, at: x.double()}).translate(TEXT), "it gave .*torch.float64"),
+        (lambda t: Positions(shift="a"), "a shift is told by a whole number"),
+        (lambda t: Positions(shift=10**30), "shifted by at most 1,000,000"),
+        (lambda t: Ablate(heads=4), "an edit's heads are a list of numbers"),
+        (lambda t: Ablate(positions=(1, 1)), "positions count from 0, each once"),
+        (lambda t: View(heads=(2, 4)), "heads are pairs"),
+    ],
+)
+def test_what_would_be_taken_for_something_else_is_refused(tiny_translator, call, words):
+    with pytest.raises(ValueError, match=words):
+        call(tiny_translator)
+
+
+def test_numbers_come_from_wherever_they_are():
+    assert Ablate(heads=np.array([1, 2])) == Ablate(heads=(1, 2)) and Ablate(positions=np.arange(2)).positions == (0, 1)
+    assert Add(torch.ones(2, dtype=torch.bfloat16)) == Add([1.0, 1.0])
+
+
+@pytest.mark.parametrize("edits", ["encoder.final", "*.resid_post", "decoder.*.cross.k"])
+def test_an_edit_beyond_every_sentence_is_refused_wherever_it_would_be_made(tiny_translator, edits):
+    ids = tiny_translator.encode(TEXT)
+    beyond = tiny_translator.edit({edits: Ablate(positions=(60,))})
+    for call in (
+        lambda: beyond.translate(TEXT),
+        lambda: beyond.translate_batch([TEXT]),
+        lambda: beyond.beam([ids]),
+        lambda: beyond.inspect(ids, [5, 2]),
+        lambda: beyond.run([TEXT]),
+        lambda: beyond.log_probabilities([ids], [[5, 2]]),
+    ):
+        with pytest.raises(ValueError, match=f"at position 60 of the encoder, which has 0 to {len(ids) - 1}"):
+            call()
+
+
+def test_grids_are_called_by_name(tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    by_name = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid="encoder stream")
+    for grid in (StreamGrid("encoder"), StreamGrid(Side.ENCODER)):
+        found = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid=grid)
+        np.testing.assert_array_equal(found.metrics, by_name.metrics)
+        assert found.columns == by_name.columns and found.metrics.shape[1] == len(found.columns)

@@ -177,6 +177,11 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
     truth.main([*options, "--only", "links", "--replace"])  # the others stay
     again = json.loads((where / "tiny" / "truth.json").read_text())
     assert [one["benchmark"] for one in again["results"]] == [one["benchmark"] for one in found["results"]]
+    kept = (where / "tiny" / "truth.json").read_text()
+    for wrong in (["--data", str(where / "nowhere")], ["--data", str(where / "nowhere"), "--only", "links"]):
+        with pytest.raises(ValueError, match="nowhere has no data of the benchmarks for de-en, en-fr"):
+            truth.main([*options, *wrong, "--replace"])
+    assert (where / "tiny" / "truth.json").read_text() == kept and (where / "tiny" / "README.md").read_text() == card
     capsys.readouterr()
     truth.main(["--list"])
     assert "elsewhere" in capsys.readouterr().out

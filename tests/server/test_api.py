@@ -82,7 +82,7 @@ def test_every_endpoint_takes_what_is_changed_in_every_pass(tiny_translator, nam
     assert plain == empty != other
     if name.startswith("why"):
         refusal = call(**fields, interventions=CHANGED)
-        assert refusal["error"] == "invalid" and "cannot be run again" in refusal["message"]
+        assert refusal["error"] == "invalid" and "edits of named places" in refusal["message"]
 
 
 def test_a_circuit_is_refused_where_the_model_is_changed(client):

@@ -67,9 +67,11 @@ class View:
             object.__setattr__(self, name, type_(getattr(self, name)))  # "cross" will do
         object.__setattr__(self, "layer", number_of("layer", self.layer))
         object.__setattr__(self, "head", number_of("head", self.head))
-        object.__setattr__(
-            self, "heads", tuple((number_of("layer", layer), number_of("head", head)) for layer, head in self.heads)
-        )
+        try:
+            heads = tuple((number_of("layer", layer), number_of("head", head)) for layer, head in self.heads)
+        except TypeError as error:
+            raise ValueError(f"heads are pairs (layer, head), found {self.heads!r:.80}") from error
+        object.__setattr__(self, "heads", heads)
 
     @classmethod
     def of(cls, found: Any) -> View:

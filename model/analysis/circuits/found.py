@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from model.analysis.again import check_plain
 from model.analysis.circuits.contrast import Contrast, Method
 from model.analysis.circuits.graph import Edge, Graph, graph
 from model.analysis.circuits.pairs import Pair, batch, pair
 from model.analysis.circuits.tested import SHARES, Tested, tested
-from model.nets.networks import check_transformer
+from model.trace import count_of
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.translator import Translator
@@ -187,8 +188,8 @@ def find(
 ) -> Circuit:
     """Every edge's score over pairs. steps: of EAP-IG. ValueError for no pairs; a Refusal, in words, for a model whose
     stream is no sum (graph)."""
-    check_transformer(translator.model)
-    edges, method = graph(translator.config), Method(method)
+    check_plain(translator)
+    edges, method, steps = graph(translator.config), Method(method), count_of("number of steps", steps)
     return gathered(
         translator, pairs, method, [one.found(method, steps) for one in contrasts(translator, edges, pairs)]
     )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model.nets.masks import pad
+from model.trace import several
 from model.trace.language import Refusal
 from model.translator import Translator
 
@@ -52,20 +53,28 @@ def pair(
     the one for the changed sentence. A Refusal, in words, where a word is more than one token. Six parameters: each of
     them is the pair's own."""
     first, second = (tuple(translator.encode(text, direction)) for text in (sentence, changed))
-    ids = []
-    for word in words:
-        pieces = translator.tokenizer.encode(word)
+    if first == second:
+        raise Refusal("The second sentence is the same: change a word.")
+    tokens = _tokens(translator, words)
+    before = [*translator.forced_prefix(direction), *(translator.encode_typed(prefix) if prefix else ())]
+    target = (translator.tokenizer.begin_id, *(translator.check_target(before) if before else ()))
+    return Pair(first, second, target, *tokens, (sentence, changed))
+
+
+def _tokens(translator: Translator, words: tuple[str, str]) -> tuple[int, int]:
+    """Their ids. A Refusal for a word of several tokens; ValueError for what are not two words."""
+    if len(several("words", words)) != 2 or words[0] == words[1]:
+        raise ValueError(f"the words are two, and not the same: found {words!r:.80}")
+    ids = [translator.tokenizer.encode(word) for word in words]
+    for word, pieces in zip(words, ids):
         _single(word, pieces)
-        ids += pieces
-    before = (*translator.forced_prefix(direction), *(translator.tokenizer.encode(prefix) if prefix else ()))
-    target = (translator.tokenizer.begin_id, *before)
-    return Pair(first, second, target, ids[0], ids[1], (sentence, changed))
+    return ids[0][0], ids[1][0]
 
 
 def filled(sentence: str, fillings: Mapping[str, Sequence[str]], most: int = MOST, seed: int = 0) -> list[str]:
     """The sentence as it is, then with words of it replaced: by every choice of what fillings have for them, or by
     `most` of these drawn by lot; the same seed draws the same for every sentence."""
-    sizes = [1 + len(others) for others in fillings.values()]
+    sizes = [1 + len(several("fillings", others)) for others in fillings.values()]
     if math.prod(sizes) <= most:
         choices = list(product(*map(range, sizes)))
     else:
@@ -99,15 +108,8 @@ def pairs(
     translation of the sentence up to the first of `words`; fillings whose translation lacks it are left out, and those
     whose sentences have as many tokens where the template's have not, or the other way round. Six parameters: each of
     them is the template's own."""
-    ids = [translator.tokenizer.encode(word) for word in words]
-    for word, pieces in zip(words, ids):
-        _single(word, pieces)
-    return comparable(
-        translator,
-        list(zip(filled(sentence, fillings), filled(changed, fillings))),
-        (ids[0][0], ids[1][0]),
-        direction,
-    )
+    tokens = _tokens(translator, words)
+    return comparable(translator, list(zip(filled(sentence, fillings), filled(changed, fillings))), tokens, direction)
 
 
 def comparable(

@@ -9,13 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
+from model.analysis.again import check_plain
 from model.analysis.circuits.contrast import Contrast, Method
 from model.analysis.circuits.found import STEPS, Circuit, gathered
 from model.analysis.circuits.graph import graph
 from model.analysis.circuits.pairs import Pair, batch
 from model.analysis.circuits.tested import Tested, tested
 from model.analysis.parts import Parts
-from model.nets.networks import check_transformer
 from model.translator import Translator
 
 FOUND, TESTED = 16, 32  # pairs at most
@@ -36,7 +36,7 @@ class Study:
         """A third of the pairs finds, the rest tests. ValueError for fewer than two."""
         if len(pairs) < 2:
             raise ValueError(f"a study takes two pairs at the least, found {len(pairs)}")
-        check_transformer(translator.model)
+        check_plain(translator)
         finding = min(FOUND, max(1, len(pairs) // 3))
         return cls(translator, tuple(pairs[:finding]), tuple(pairs[finding : finding + TESTED]))
 

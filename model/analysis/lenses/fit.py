@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from model.analysis.again import check_plain
 from model.analysis.lenses import tuned
 from model.analysis.lenses.fitted import Lenses
 from model.analysis.lenses.jacobian import Jacobians
 from model.analysis.lenses.streams import streams
 from model.analysis.parts import Parts
-from model.nets.networks import check_transformer
 from model.trace.kinds import Side
 from model.translator import Translator
 
@@ -39,7 +39,7 @@ class Fitting:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        check_transformer(self.translator.model)
+        check_plain(self.translator)
         if not self._batches:
             raise ValueError("there are no sentences to fit lenses to")
 

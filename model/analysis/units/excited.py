@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.analysis.again import check_plain
 from model.analysis.parts import Parts
 from model.analysis.units.fitted import stored
 from model.analysis.units.sparse import Dictionary
 from model.decode.runs import run
-from model.nets.networks import check_transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.tokens import is_symbol
 from model.translator import Translator
@@ -72,7 +72,7 @@ class Units:
     @torch.inference_mode()
     def _read(self, ids: list[list[int]], interventions: Interventions = NO_INTERVENTIONS) -> list[Tensor]:
         """Of each sentence [token, unit]; nothing where a token is a symbol: most units speak there, of nothing."""
-        check_transformer(self.translator.model)
+        check_plain(self.translator)
         tokenizer = self.translator.tokenizer
         found = run(
             self.translator.model,

@@ -20,6 +20,7 @@ from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
 from model.decode.runs import batched
 from model.serve.cores import side_by_side
+from model.trace import several
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Against
@@ -57,7 +58,7 @@ def attribute(
     ValueError, in words, for what cannot be asked.
     Nine parameters: a question is asked in that many independent ways, and a caller names one or two.
     """
-    check_methods(methods)
+    methods = check_methods(methods)
     question = ask(translator, trace, step, contrast)
     means = stored_means(translator) if means is None else means
     case = open_case(translator, trace, question, words=words, means=means, cross_layer=cross_layer, baseline=baseline)
@@ -114,7 +115,7 @@ def _named(number: int, ask: Callable[..., One], *given: object) -> One:
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     """Their slugs, also of those that are called as they were before they had any. ValueError, in words, for one that
     there is not."""
-    for name in methods:
+    for name in several("methods", methods):
         if slug_of(name) not in METHODS:
             raise ValueError(f"There is no method {name!r}: there are {', '.join(METHODS)}.")
     return tuple(map(slug_of, methods))

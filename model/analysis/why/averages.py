@@ -14,11 +14,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from model.analysis.again import check_plain
 from model.analysis.sentences import languages, sentences
 from model.files import replace_file
 from model.nets.blocks import with_float64
 from model.nets.masks import pad
-from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.trace.directions import parse_direction
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -65,7 +65,7 @@ def collecting(translator: Translator, texts: Mapping[str, Sequence[str]], *, ba
     """Means over texts by direction, each with the model's own translation, batch by batch: after each, the totals of
     all sentences so far. Texts longer than the model takes are left out. Memory does not grow with their number.
     ValueError for no text at all, and for a network that is no Transformer."""
-    check_transformer(translator.model)
+    check_plain(translator)
     totals = Totals()
     for direction, lines in texts.items():
         lines = [line for line in lines if line.strip() and translator.fits(line, direction)]

@@ -17,7 +17,6 @@ from model.analysis.why.pinned import ask
 from model.nets.cache import KeyValueCache
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
-from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
@@ -99,6 +98,8 @@ class Case:
         else:
             rows = [torch.as_tensor(values).detach().to(self.source_rows) for values in self.baseline]
             what = "given baseline"
+            if not all(row.isfinite().all() for row in rows):
+                raise ValueError("a baseline's numbers must be finite")
         try:
             return (*(row.expand_as(own) for row, own in zip(rows, (self.source_rows, self.target_rows))), what)
         except RuntimeError as error:
@@ -255,7 +256,6 @@ def open_case(
     interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
     Seven parameters: it takes the options of attribute() one by one, as that does."""
     check_again(translator, trace, taken_apart=True)
-    check_transformer(translator.model)
     if parts := translator.config.without:
         raise Refusal(
             "this network is built without {parts}: the experiments know only networks that have it",

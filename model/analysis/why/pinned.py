@@ -92,6 +92,8 @@ def ask(
     the first one counts that differs from what was written, and the question moves to its step and says so.
     ValueError, in words, for a step, token or text that cannot be asked about.
     """
+    if not isinstance(trace, TranslationTrace):
+        raise ValueError(f"a question is about a trace, as of translate(), found {trace!r:.80}")
     step = default_step(trace) if step is None else number_of("step", step)
     if not 0 <= step < len(trace.target_ids):
         raise Refusal(

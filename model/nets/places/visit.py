@@ -129,6 +129,21 @@ def check_places(changes: Changes, config: ModelConfig) -> None:
                 raise ValueError(f"heads are 0 to {heads - 1}, found {max(edit.heads)}")
 
 
+def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Sequence[int]], most: int) -> None:
+    """ValueError, in words, for a position beyond the longest of these sources, or beyond a target of `most` tokens."""
+    if not changes or not sources:
+        return
+    plain = changes if isinstance(changes, Interventions) else changes.interventions
+    edited = (
+        (place.name, place.side, position)
+        for pattern, edit in plain.edits
+        if edit.positions
+        for place in registry.matching([pattern], config)
+        for position in edit.positions
+    )
+    plain.check_positions(max(map(len, sources)), most, edited)
+
+
 def _named(changes: Changes) -> Iterator[tuple[str, Change | Kept]]:
     """All that happens, in this order: plain edits, patches, functions; what is kept comes last."""
     plain = changes if isinstance(changes, Interventions) else changes.interventions
@@ -146,9 +161,9 @@ def _named(changes: Changes) -> Iterator[tuple[str, Change | Kept]]:
 
 def _call(function: Change, x: Tensor, at: At) -> Tensor:
     found = function(x.clone(), at)  # it may write into it, and records or other passes may share x
-    if not isinstance(found, Tensor) or found.shape != x.shape:
-        what = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        raise ValueError(f"the edit of {at.name} must give a tensor of shape {list(x.shape)}, it gave {what}")
+    if not isinstance(found, Tensor) or (found.shape, found.dtype) != (x.shape, x.dtype):
+        what = f"{list(found.shape)}, {found.dtype}" if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"the edit of {at.name} must give a tensor of {list(x.shape)}, {x.dtype}: it gave {what}")
     return found
 
 

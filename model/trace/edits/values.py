@@ -9,13 +9,13 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from model.trace import is_number
+from model.trace import is_number, number_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Numbers:
         """Of an array, a tensor of the CPU, a list or a number. ValueError unless all are finite."""
         if isinstance(values, (Numbers, Recipe)):
             return values
-        found = np.ascontiguousarray(values.detach() if hasattr(values, "detach") else values, np.float32)
+        found = np.ascontiguousarray(values.detach().float() if hasattr(values, "detach") else values, np.float32)
         if not np.isfinite(found).all():
             raise ValueError("an edit's values must be finite numbers")
         return cls(found.shape, found.tobytes())
@@ -160,8 +160,10 @@ class Ablate(Edit):
         return "0"
 
 
-def _counted(name: str, values: Sequence[int]) -> tuple[int, ...]:
-    found = tuple(values)
-    if any(not isinstance(i, int) or isinstance(i, bool) or i < 0 for i in found) or len(set(found)) < len(found):
+def _counted(name: str, values: Iterable[int]) -> tuple[int, ...]:
+    if not isinstance(values, Iterable):
+        raise ValueError(f"an edit's {name} are a list of numbers, found {values!r:.80}")
+    found = tuple(number_of(name.removesuffix("s"), value) for value in values)
+    if any(i < 0 for i in found) or len(set(found)) < len(found):
         raise ValueError(f"an edit's {name} count from 0, each once, found {found!r:.80}")
     return found

@@ -44,8 +44,10 @@ class Result:
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table. Needs pandas, which Gradio brings."""
-        import pandas as pd  # nothing else here needs it
-
+        try:
+            import pandas as pd  # nothing else here needs it
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("a table needs pandas: pip install pandas", name=error.name) from error
         return pd.DataFrame(self.columns_of_table())
 
     def _repr_html_(self) -> str | None:

@@ -20,6 +20,7 @@ from model.trace.interventions import (
     positions_off,
 )
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
+from model.trace.translation import TranslationTrace
 from tests import ROOT
 from tests.model.nets.test_interventions import EVERY_KIND
 
@@ -130,3 +131,20 @@ def test_numbers_are_written_as_the_shortest_text_that_reads_back():
         texts = json.loads(json.dumps(storage._numbers(numbers)))
         assert list(map(repr, np.ravel(texts))) == list(map(repr, numbers.astype("U").astype(np.float64).ravel()))
         np.testing.assert_array_equal(np.array(texts, np.float64).astype(np.float32), numbers)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"source_ids": 5}, {"top_ids": 5}, {"cross": 5}, {"chosen_rank": [10**30]}, {"top_tokens": 7}, {"decoding": 5}],
+)
+def test_fields_of_another_form_are_refused_in_words(hand_made_trace, changed):
+    found = json.loads(storage.to_json(hand_made_trace)) | changed
+    with pytest.raises(ValueError, match=r"\w"):
+        storage.from_json(json.dumps(found))
+
+
+def test_what_is_no_trace_is_named_with_its_file(tmp_path):
+    for name, data in (("a.npz", b"No trace."), ("b.npy", b"\x93NUMPY\x01\x00"), ("c.json", b"[" * 100_000)):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ValueError, match=f"{name}: not "):
+            TranslationTrace.load(tmp_path / name)

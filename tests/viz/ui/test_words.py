@@ -65,6 +65,7 @@ AT_THE_START = {
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
+    ("viz/maps/reduce.py", "__post_init__"),
     ("viz/wire/address.py", "link"),
     ("model/analysis/trust.py", "stored"),
     ("viz/ui/lab/heads/twins.py", "chosen"),
@@ -87,6 +88,12 @@ NO_CONTROL = {
     ("model/decode/runs.py", "to_frame"),
     ("model/decode/runs.py", "paired"),
     ("model/translator/passes.py", "run"),
+    ("model/translator/passes.py", "runs"),
+    ("model/translator/passes.py", "log_probabilities"),
+    ("model/analysis/again.py", "check_plain"),
+    ("model/analysis/circuits/pairs.py", "_tokens"),
+    ("model/analysis/why/pinned.py", "ask"),
+    ("model/analysis/why/experiments/patching.py", "grid_of"),
     ("model/analysis/again.py", "check_again"),
     ("model/analysis/dissection.py", "dissect"),
     ("model/analysis/formulas/projections.py", "join_heads"),

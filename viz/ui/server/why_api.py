@@ -6,7 +6,7 @@ from model.analysis.lenses.encoder import TOP, encoder_lens, layer_translations
 from model.analysis.why.attribution import answer, check_methods
 from model.analysis.why.experiments import heads, smallest
 from model.analysis.why.experiments.asking import voices
-from model.analysis.why.experiments.patching import GRIDS, Direction
+from model.analysis.why.experiments.patching import Direction, grid_of
 from model.analysis.why.registry import METHODS
 from model.analysis.why.split import parts
 from model.trace.why.heads import Replacement, effects_table, sets_table
@@ -111,8 +111,7 @@ def why_patch(
         have no common place), columns: tokens or heads; recovered: shares of the way from base to other, null
         where they are less than 1 nat apart; text, second, translation and target_tokens.
     """
-    if string("place", place) not in GRIDS:
-        raise ValueError(f"Unknown place {place!r}: there are {', '.join(GRIDS)}.")
+    grid_of(string("place", place))  # raises
     how = one_of("way", way, Direction)
     about = _scene(served, text, step, contrast, direction)
     found = patched_with(about, string("second", second), place, how)
@@ -132,7 +131,8 @@ def why_circuit(
 
     Args:
         text: the sentence
-        second: the same with a word changed, of as many tokens
+        second: the same with a word changed; where it has more or fewer tokens, only edges from the decoder's
+            parts are scored
         step: which token of the translation, from 0; -1 for the least certain content word
         contrast: another word to compare with; empty for the next most probable token
         edges: how many edges, 1 to 500

@@ -20,7 +20,7 @@ from model.nets.records import ForwardOutput
 from model.nets.sweep import PatchValue, Sweep
 from model.serve.cores import side_by_side
 from model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
-from model.trace.kinds import AttentionKind, Named, Side, SubLayerName
+from model.trace.kinds import AttentionKind, Named, Side, SubLayerName, told
 from model.trace.language import Refusal
 from model.trace.results.result import Result
 from model.trace.translation import TranslationTrace
@@ -46,6 +46,9 @@ class StreamGrid:
 
     side: Side
 
+    def __post_init__(self) -> None:
+        told(self, side=Side)
+
 
 @dataclass(frozen=True)
 class SubLayerGrid:
@@ -54,12 +57,18 @@ class SubLayerGrid:
     side: Side
     sublayer: SubLayerName
 
+    def __post_init__(self) -> None:
+        told(self, side=Side, sublayer=SubLayerName)
+
 
 @dataclass(frozen=True)
 class HeadGrid:
     """What each head of a kind says, at all positions together."""
 
     kind: AttentionKind
+
+    def __post_init__(self) -> None:
+        told(self, kind=AttentionKind)
 
 
 Grid = StreamGrid | SubLayerGrid | HeadGrid
@@ -128,15 +137,24 @@ def patch(
     *,
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
-    grid: Grid = StreamGrid(Side.DECODER),
+    grid: Grid | str = "decoder stream",
     direction: Direction | str = Direction.DENOISE,
 ) -> PatchEffects:
     """What each place of one run recovers in the other: the translated sentence and `other`, after the same prefix.
-    step, contrast: as in attribute(). ValueError, in words, for what cannot be asked or patched.
+    step, contrast: as in attribute(). grid: or its name in GRIDS. ValueError, in words, for what cannot be asked or
+    patched.
 
     Seven parameters: besides the question a patch is told by the other sentence, the places and the way."""
+    grid = grid_of(grid) if isinstance(grid, str) else grid
     case = ask_case(translator, trace, step, contrast)
     return between(case, translator, trace, other, grid, Direction(direction))
+
+
+def grid_of(name: str) -> Grid:
+    """The grid of this name. ValueError, with the names that there are, for another."""
+    if name not in GRIDS:
+        raise ValueError(f"Unknown place {name!r}: there are {', '.join(GRIDS)}.")
+    return GRIDS[name]
 
 
 def between(

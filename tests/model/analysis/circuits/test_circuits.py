@@ -12,6 +12,7 @@ from model.analysis.circuits.graph import Edge, graph
 from model.analysis.circuits.pairs import Pair, batch, comparable, filled
 from model.analysis.circuits.passing import Passing
 from model.config import ModelConfig
+from model.trace.edits import Scale
 from model.trace.kinds import Side, SubLayerName
 from model.trace.language import Refusal
 from tests.conftest import build_tiny_model
@@ -214,7 +215,18 @@ def planted(tokenizer, translator):
 
 def test_pairs_that_cannot_be_compared_are_refused_in_words(tiny_translator, tokenizer):
     with pytest.raises(Refusal, match="single ones"):
-        circuits.pair(tiny_translator, "Hund", "Hund", ("wheelbarrow of apples", "b"))
+        circuits.pair(tiny_translator, "Hund", "Tisch", ("wheelbarrow of apples", "b"))
+    with pytest.raises(Refusal, match="the same: change a word"):
+        circuits.pair(tiny_translator, "Hund", "Hund", ("a", "b"))
+    for words in (("a", "a"), "ab", ("a",)):
+        with pytest.raises(ValueError, match="words are"):
+            circuits.pair(tiny_translator, "Hund", "Tisch", words)
+    with pytest.raises(ValueError, match="fillings are a list"):
+        circuits.pairs(tiny_translator, "Hund", "Tisch", {"Hund": "Boot"}, ("a", "b"))
+    with pytest.raises(ValueError, match="number of steps is 1 or more"):
+        circuits.find(tiny_translator, UNEQUAL, steps=0)
+    with pytest.raises(ValueError, match="its edits would be missing"):
+        circuits.find(tiny_translator.edit({"encoder.final": Scale(0.5)}), UNEQUAL)
     with pytest.raises(ValueError, match="no pairs"):
         circuits.find(tiny_translator, [])
     with pytest.raises(Refusal, match="not a sum of its parts"):
