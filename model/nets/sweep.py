@@ -160,7 +160,7 @@ def joined(first: Changes, second: Changes) -> Changes:
     """Both at once. Edits that the second begins with are not made twice: a trace holds those it was written with.
     ValueError where both have gates, replacements or patches of tensors."""
     for changes in (first, second):
-        if not isinstance(changes, Interventions | Sweep):
+        if not isinstance(changes, Interventions | Sweep | None):
             raise ValueError(
                 f"a model is changed by Interventions or a Sweep, found {changes!r:.80}: "
                 "model.trace.interventions_file.from_plain() makes Interventions of plain data"

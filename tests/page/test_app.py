@@ -125,3 +125,35 @@ def test_it_prints_in_its_colours_without_what_one_presses(app_url, open_page):
     assert page.locator("#translation").evaluate("node => getComputedStyle(node).position") == "static"
     page.emulate_media(media="screen")
     expect(page.locator("#translate")).to_be_visible()
+
+
+LONG = (
+    "Als wir gestern Abend nach einem langen Tag im Garten endlich am Tisch saßen, erzählte meine Schwester, dass der "
+    "alte Mann von nebenan sein Haus verkaufen will, weil ihm die Treppe zu steil geworden ist und seine Kinder in "
+    "einer anderen Stadt wohnen."
+)
+SEEN = """(box) => {
+  const { top, bottom } = box.getBoundingClientRect();
+  const seen = [...box.querySelectorAll("button.chip")].map((chip) => {
+    const at = chip.getBoundingClientRect();
+    return at.top >= top - 1 && at.bottom <= bottom + 1;
+  });
+  return { first: seen[0], pinned: seen[Number(box.querySelector(".pinned")?.dataset.step ?? -1)] };
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.long)])
+def test_of_a_long_text_the_translation_is_seen_and_so_is_what_is_pinned(app_url, open_page, width):
+    page = open_page(app_url, width=width)
+    page.wait_for_selector("#translation-text")
+    page.locator("#source-text textarea").fill(LONG)
+    page.keyboard.press("Enter")
+    box = page.locator(".atlas-translation .sentences")
+    expect(box.locator(".source")).to_contain_text("steil geworden")
+    assert box.evaluate("node => node.scrollHeight > node.clientHeight") and box.evaluate(SEEN)["first"]
+    box.locator("button.chip").last.click()
+    expect(box.locator(".pinned")).to_have_count(1)
+    box.evaluate("node => (node.scrollTop = 0)")
+    box.locator("button.chip").first.dispatch_event("click")  # as another view would pin it
+    expect(box.locator(".pinned")).to_have_attribute("data-step", "0")
+    assert box.evaluate(SEEN)["pinned"]

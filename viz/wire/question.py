@@ -161,7 +161,7 @@ def _against_without(named: dict, metric: float, left: float) -> Words:
     if values["n"] == EVEN:
         return say("Without “{word}”, they would be equally likely.", word=named["word"])
     if left < 0 and (metric >= 0 or times(metric) == EVEN):
-        return say("Without “{word}”, {contrast} would be {n} as likely.", contrast=named["contrast"], **values)
+        return say("Without “{word}”, {contrast} would be {n} as likely as {token}.", **{**named, **values})
     if metric >= 0:
         return say("Without “{word}”, only {n}.", **values)
     return say("Without “{word}”: {n}.", **values)

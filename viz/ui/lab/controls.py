@@ -41,7 +41,13 @@ class Slider:
     def build(self, configs: Sequence[ModelConfig]) -> gr.Slider:
         high = max(self._high(config) for config in configs)
         return gr.Slider(
-            self.low, high, min(self.start, high), step=self.step, label=label(self.label), info=label(self.info)
+            self.low,
+            high,
+            min(self.start, high),
+            step=self.step,
+            label=label(self.label),
+            info=label(self.info),
+            min_width=190,  # both ends beside each other
         )
 
     def fitted(self, value: float | None, config: ModelConfig) -> int:

@@ -150,3 +150,10 @@ export const painted = () =>
         : setTimeout(resolve),
     );
   });
+
+// Scroll a box whose content does not fit to one of its parts: if that is out of sight, or in any case.
+export function scrollTo(part, box, always = false) {
+  const [at, seen] = [part, box].map((one) => one.getBoundingClientRect());
+  const hidden = at.top < seen.top || at.bottom > seen.bottom;
+  if (box.scrollHeight > box.clientHeight && (always || hidden)) box.scrollTop += at.top - seen.top;
+}

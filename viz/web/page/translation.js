@@ -1,6 +1,6 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
-import { el, painted } from "../core/dom.js";
+import { el, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
@@ -176,6 +176,8 @@ export default function translation(root, api) {
       el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
       details,
     );
+    // Of a long text its translation is seen first: the source stands in the field above.
+    scrollTo(root.querySelector(".arrow"), root.querySelector(".sentences"), true);
     current = value.map?.key ?? null;
     if (value.doubts) drawDoubts(value.doubts);
     else if (value.doubtful) painted().then(() => value.map.key === current && askDoubts());
@@ -268,6 +270,7 @@ export default function translation(root, api) {
       const pinned = Number(node.dataset.step) === step;
       node.classList.toggle("pinned", pinned);
       if (!pinned) return;
+      scrollTo(node, node.closest(".sentences"));
       why.textContent = t("Why “{token}”? →", { token: node.textContent });
       why.hidden = false;
     });

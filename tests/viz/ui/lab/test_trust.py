@@ -104,7 +104,7 @@ def test_pairs_say_which_is_preferred_and_where_they_part(scene):
     panel = named("pairs")
     examples = pairs("de-en")
     assert len(examples) == 10 and all(len(pairs(d)) == 10 for d in ("en-de", "en-fr")) and pairs("fr-en") == ()
-    found = panel.act(scene, {"act": "example", "option": 4}, "")
+    found = panel.act(scene, {"act": "example", "option": 5}, "")
     table = next(block for block in found if block["type"] == "table")
     assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in found)
     action = next(block for block in found if block["type"] == "action")
@@ -114,7 +114,10 @@ def test_pairs_say_which_is_preferred_and_where_they_part(scene):
     assert [step] == table["marked"] and token == wrong[step] != trace.target_ids[step]
     assert trace.source_text == examples[4].source and trace.translation == examples[4].right
     with pytest.raises(ValueError, match="no example"):
-        panel.act(scene, {"act": "example", "option": 10}, "")
+        panel.act(scene, {"act": "example", "option": 11}, "")
+    menu, slot = panel.content(scene, "")
+    assert len(menu["options"]) == 11 and panel.act(scene, {"act": "example", "option": 0}, "") == slot["blocks"]
+    assert "runner-up" in str(slot["blocks"]) and "runner-up" not in str(panel.content(scene, "Two dogs.")[1])
 
 
 def test_two_moments_of_a_training(tokenizer, tmp_path):

@@ -124,10 +124,10 @@ def test_nats_are_said_as_how_many_times_as_likely(value, words) -> None:
     ("metric", "left", "first", "second"),
     [
         (1.2, 0.9, "a is 3.3 × as likely as b.", "Without “w”, only 2.5 ×."),
-        (1.2, -0.9, "a is 3.3 × as likely as b.", "Without “w”, b would be 2.5 × as likely."),
+        (1.2, -0.9, "a is 3.3 × as likely as b.", "Without “w”, b would be 2.5 × as likely as a."),
         (1.2, 0.01, "a is 3.3 × as likely as b.", "Without “w”, they would be equally likely."),
-        (0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely."),
-        (-0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely."),
+        (0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely as a."),
+        (-0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely as a."),
         (-0.9, -1.2, "b is 2.5 × as likely as a.", "Without “w”: 3.3 ×."),
     ],
 )

@@ -71,8 +71,8 @@ PANEL = Panel(
     "position-bias",
     say("By distance"),
     say(
-        "This model adds no code to its embeddings: each head adds a number to a score by how far the key is from "
-        "the query. A peak says where it likes to look, whatever is there."
+        "Where positions are told as biases, each head adds a number to a score by how far the key is from the query. "
+        "A peak says where it likes to look, whatever is there."
     ),
     say("Section {n}", n="2.1"),
     by_distance,

@@ -53,7 +53,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
                 found.losses,
                 say("Loss of every cell: sentence × place"),
                 signed=False,
-                note=say("padding is empty"),
+                note=say("padding is grey"),
             )
         ),
         blocks.formula("L = − (1 / N) · Σ log p(yₜ | y₁ … yₜ₋₁, x)", say("over the N tokens that are not <pad>")),

@@ -130,7 +130,7 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
     return [
         blocks.text(title),
         blocks.row(drawn(at), drawn(last)),
-        blocks.text(say("Left: at the chosen update. Right: at the last one."), tone="note"),
+        blocks.text(say("First at the chosen update, then at the last one."), tone="note"),
         blocks.facts(
             (
                 say("It has its final form from update"),

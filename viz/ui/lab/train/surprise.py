@@ -85,12 +85,15 @@ def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest
     return [
         blocks.facts(
             (
-                say("End of its training"),
+                say("End of the logged run"),
                 f"{curve[-1]:.3f}",
                 say("nats a token of the training's references, with smoothed labels"),
             )
         ),
         blocks.figure(picture, height=280, label=say("The training loss by update, and the mean of this translation")),
+        blocks.text(
+            say("Of one run. If it went on from another, or another from it, the model’s card says so."), tone="note"
+        ),
     ]
 
 

@@ -26,14 +26,17 @@ def two(scene: Scene, second: str) -> list[dict]:
     """The translation at hand beside another one of the same source; and the examples, to be tried."""
     examples = pairs(scene.trace.direction)
     names = [join((PHENOMENA[pair.phenomenon], pair.source), ", ") for pair in examples]
-    second = second or _runner_up(scene)
-    own = (
-        beside(scene, scene.trace.source_text, (scene.trace.translation, second))
-        if second and scene.trace.translation
-        else [blocks.text(say("Type another translation of the sentence above, or choose an example."), tone="note")]
-    )
-    menu = [pick(say("Example"), names, act=EXAMPLE, slot=EXAMPLE)] if examples else []
-    return [*menu, blocks.slot(EXAMPLE, *own)]
+    menu = [pick(say("Example"), [say("the sentence above"), *names], act=EXAMPLE, slot=EXAMPLE)] if examples else []
+    return [*menu, blocks.slot(EXAMPLE, *_own(scene, second))]
+
+
+def _own(scene: Scene, second: str) -> list[dict]:
+    typed, second = second, second or _runner_up(scene)
+    if not second or not scene.trace.translation:
+        return [blocks.text(say("Type another translation of the sentence above, or choose an example."), tone="note")]
+    found = beside(scene, scene.trace.source_text, (scene.trace.translation, second))
+    runner_up = say("The second begins otherwise at the least certain word: with the model’s runner-up.")
+    return found if typed else [*found, blocks.text(runner_up, tone="note")]
 
 
 def _runner_up(scene: Scene) -> str:
@@ -51,11 +54,13 @@ def _runner_up(scene: Scene) -> str:
 
 
 def chosen(scene: Scene, data: Mapping[str, object], second: str) -> list[dict]:
-    """An example by its number. ValueError for none."""
+    """An example by its number; 0 is the page's own sentence. ValueError for none."""
     examples, number = pairs(scene.trace.direction), whole(data, "option")
-    if not 0 <= number < len(examples):
+    if not 0 <= number <= len(examples):
         raise ValueError(f"there is no example number {number!r}")
-    one = examples[number]
+    if number == 0:
+        return _own(scene, second)
+    one = examples[number - 1]
     return beside(scene, one.source, (one.right, one.wrong))
 
 
@@ -86,7 +91,7 @@ def _cards(found: Contrast, source: str) -> list[tuple]:
                     mean=f"{one.log_probability.mean():.2f}".replace("-", "−"),
                 ),
             )
-            for title, one in ((say("First"), found.first), (say("Second"), found.second))
+            for title, one in ((say("First translation"), found.first), (say("Second translation"), found.second))
         ),
     ]
 
@@ -95,13 +100,15 @@ def _verdict(found: Contrast) -> Words:
     if found.parts is None:
         return say("They are the same tokens.")
     whole, mean = found.margin(mean=False), found.margin(mean=True)
-    numbers = {"sum": f"{whole:+.2f}", "mean": f"{mean:+.2f}", "step": found.parts + 1}
+    numbers = {"sum": f"{whole:+.2f}".replace("-", "−"), "mean": f"{mean:+.2f}".replace("-", "−")}
+    numbers["step"] = found.parts + 1
     if (whole > 0) != (mean > 0):
         return say(
             "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
             "step {step}.",
             **numbers,
         )
+    numbers |= {"sum": f"{abs(whole):.2f}", "mean": f"{abs(mean):.2f}"}
     if whole > 0:
         return say("The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
     return say("The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
@@ -117,7 +124,7 @@ def _tokens(found: Contrast) -> dict:
     steps = zip_longest(found.first.target_ids, found.second.target_ids)
     rows = [[str(s + 1), *cells(found.first, s), *cells(found.second, s)] for s, _ in enumerate(steps)]
     return blocks.table(
-        (say("Step"), say("First"), say("probability"), say("Second"), say("probability")),
+        (say("Step"), say("First translation"), say("probability"), say("Second translation"), say("probability")),
         rows,
         marked=[] if found.parts is None else [found.parts],
         caption=say("Measured: each is read as if the model had written it. Marked: where they part."),
