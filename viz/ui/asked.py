@@ -9,6 +9,7 @@ from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against, Question
 from model.translator import Translator
 
+MAX_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
 Contrast = str | int | Against  # text as typed, a token's id, or one that is not named
 
 
@@ -24,7 +25,7 @@ class Asked:
     @classmethod
     def of(cls, trace: TranslationTrace, step: int | None, contrast: Contrast = Against.RUNNER_UP) -> Asked:
         """A question about a trace."""
-        step = pinned.default_step(trace) if step is None else step
+        step = pinned.default_step(trace, MAX_TOKENS) if step is None else step
         return cls(step, contrast, _about(trace, step))
 
     def fitted(self, trace: TranslationTrace) -> Asked:

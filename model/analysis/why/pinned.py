@@ -67,11 +67,13 @@ def _is_function(text: str, functions: frozenset[str]) -> bool:
     return bool(parts) and all(part in functions for part in parts)
 
 
-def default_step(trace: TranslationTrace) -> int:
+def default_step(trace: TranslationTrace, most: int | None = None) -> int:
     """The least certain piece of all content words; without content words, of all tokens that are no symbols; without
-    those, the first."""
+    those, the first. most: of those up to which source and translation have so many tokens, where there are any."""
     pieces = [i for group in content_words(trace) for i in group]
     pieces = pieces or [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)] or [0]
+    if most is not None:
+        pieces = [i for i in pieces if len(trace.source_ids) + i + 1 <= most] or pieces
     return pieces[int(np.argmin(trace.log_probability[pieces]))]
 
 

@@ -23,10 +23,8 @@ from model.trace.why.means import Means
 from model.trace.why.question import Question
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.asked import Asked
+from viz.ui.asked import MAX_TOKENS, Asked
 from viz.ui.session import Selection, no_longer_served
-
-MAX_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,9 @@ from model.trace.why.losses import Losses
 from model.trace.why.question import Against
 from model.translators import Translators
 from viz.maps import labels
-from viz.ui.asked import Asked
+from viz.ui.asked import MAX_TOKENS, Asked
 from viz.ui.component import Component
-from viz.ui.desk.scene import MAX_TOKENS, Scene
+from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
 from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.why import holds, parts, tokens
@@ -69,6 +69,16 @@ def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, 
     ):
         assert asked.fitted(other) == Asked.of(other, default_step(other))
     assert hash(asked) == hash(Asked.of(trace, 3, "Boot"))  # as gr.State has it
+
+
+def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
+    """Where there is one: of a source that is too long by itself, the least certain word of all."""
+    read, least = len(trace.source_ids), default_step(trace)
+    assert default_step(trace, 0) == least == default_step(trace, read + least + 1)
+    for most in range(read + 1, read + len(trace.target_ids) + 1):
+        found = default_step(trace, most)
+        assert found == least or read + found + 1 <= most
+    assert default_step(trace, read + 1) in (0, least)
 
 
 def test_what_the_page_asks_is_read_with_care(trace) -> None:

@@ -82,6 +82,7 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, shipped_sto
             continue
         claim = found["claim"]
         assert claim["holds"], (stop.title, claim["text"])
+        assert "" not in {**found["text"]["with"], **claim["text"]["with"]}.values(), stop.title  # a space is shown
         trace = translator.translate(found["open"]["text"], direction)
         for name, size in (
             ("query", len(trace.target_ids)),

@@ -21,8 +21,9 @@ from model.trace.why.plain import plain
 from model.trace.words import word_groups
 from viz.export.explained import Explained
 from viz.maps import labels
+from viz.ui.asked import MAX_TOKENS
 from viz.ui.desk.fields import whole
-from viz.ui.desk.scene import MAX_TOKENS, Scene
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
 from viz.ui.lab.panel import Panel

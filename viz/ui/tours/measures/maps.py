@@ -111,7 +111,7 @@ def pieces(scene: StopScene) -> Measured:
     """How many pieces the pair's source word is made of."""
     if not scene.source:
         return NOTHING
-    spelled = " + ".join(text_of(scene.trace.source_tokens, [i]) for i in scene.source)
+    spelled = " + ".join(text_of(scene.trace.source_tokens, [i]) or "␣" for i in scene.source)
     return Measured(float(len(scene.source)), Unit.COUNT, {"pieces": spelled})
 
 
@@ -140,10 +140,10 @@ def uneven(scene: StopScene) -> Measured:
         float(p.max() - p.min()),
         Unit.POINTS,
         {
-            "piece": text_of(trace.target_tokens, [step]),
+            "piece": text_of(trace.target_tokens, [step]) or "␣",
             "least": tenths(float(p.min())),
             "most": tenths(float(p.max())),
-            "other": text_of((token,), (0,)),
+            "other": text_of((token,), (0,)) or "␣",
             "p": share(other),
         },
     )

@@ -132,7 +132,7 @@ def forced(scene: StopScene) -> Measured:
     return Measured(
         float(np.exp(rest.mean())) if len(rest) and found.finished else None,
         also={
-            "second": text_of(found.target_tokens, [step]),
+            "second": text_of(found.target_tokens, [step]) or "␣",
             "p": share(float(np.exp(found.log_probability[step]))),
             "instead": found.translation,
         },
