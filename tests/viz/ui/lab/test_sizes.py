@@ -17,9 +17,11 @@ from model.training.learned import read
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
+from tests.viz.ui.lab.panels import named
 from viz.ui.asked import Asked
 from viz.ui.component import Component
-from viz.ui.lab.train.learned import RECORD, records
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.train.learned import MOST, RECORD, records
 from viz.ui.session import Selection, most_telling
 
 
@@ -127,3 +129,11 @@ def test_sliders_of_records_end_with_the_history_of_the_model(shipped_translator
     for translator in shipped_translators.all:
         assert RECORD(1).until(None, translator) == len(read(translator.folder).updates)
     assert records(None, tiny_translator) == 0  # none was recorded
+
+
+@pytest.mark.parametrize("direction", ["en-de", "en-fr"])
+def test_a_history_opens_with_a_sentence_of_the_direction(shipped_translators, direction) -> None:
+    translator = shipped_translators[direction]
+    scene = Scene(translator.translate("A dog sleeps.", direction), Selection(), translator)
+    first = next(probe for probe in read(translator.folder).probes if probe["direction"] == direction)
+    assert first["source"] in str(named("learned").content(scene, MOST, 0, "", 0, 0)[1])

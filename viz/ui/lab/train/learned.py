@@ -50,6 +50,7 @@ def records(trace: TranslationTrace, translator: Translator) -> int:
         return 0
 
 
+SENTENCE = Slider(say("Recorded sentence"), 0, 6, 0, info=say("0: the first in this direction"))
 RECORD = partial(Slider, say("Record"), 1, MOST, of=records)
 
 
@@ -75,6 +76,9 @@ def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: i
         return [NOBODY]
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     at, probe = min(record, len(found.updates)) - 1, min(sentence, len(found.probes)) - 1
+    if not sentence:
+        directions = [one["direction"] for one in found.probes]
+        probe = directions.index(scene.trace.direction) if scene.trace.direction in directions else 0
     asked, n = found.probes[probe], int(found.updates[at])
     losses = blocks.figure(
         plot_curves(
@@ -166,6 +170,6 @@ PANEL = Panel(
     ),
     say("Paper, section {n}", n="5"),
     how,
-    controls=(RECORD(MOST), Slider(say("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
+    controls=(RECORD(MOST), SENTENCE, KIND, LAYER, HEAD),
     of_any_network=True,
 )
