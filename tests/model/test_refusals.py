@@ -14,7 +14,7 @@ from model.trace.edits import Ablate, Add
 from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Positions, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.why.heads import Replacement
-from viz import View
+from viz import View, explore, plot_heatmap, plot_lines
 
 TEXT = "Der kleine Hund schläft."
 
@@ -181,6 +181,15 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
 def test_what_would_be_taken_for_something_else_is_refused(tiny_translator, call, words):
     with pytest.raises(ValueError, match=words):
         call(tiny_translator)
+
+
+def test_a_kind_does_for_a_view_of_its_first_head(tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    for draw in (plot_heatmap, plot_lines):
+        assert draw(trace, "decoder_self").to_json() == draw(trace, View("decoder_self")).to_json()
+    assert explore(trace, "encoder_self").view == View("encoder_self")
+    with pytest.raises(ValueError, match="'sideways' is none of"):
+        plot_heatmap(trace, "sideways")
 
 
 def test_numbers_come_from_wherever_they_are():

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from model.trace.kinds import Kind
 from model.trace.translation import TranslationTrace
 from viz.export.standalone import document
 from viz.maps.patterns import most_telling
@@ -67,19 +68,19 @@ class Explorer:
         return found
 
 
-def explore(trace: TranslationTrace, view: View | None = None) -> Explorer:
+def explore(trace: TranslationTrace, view: View | Kind | None = None) -> Explorer:
     """The whole interactive explorer of a translation: every head small, one of them large, as lines or as text.
 
     In a notebook it is shown where it is a cell's last value, with the exact weights in it: saved with the notebook, it
     opens again without a server. view: the map it opens with; without one, the head that points most clearly. Rows of
     the decoder are named by what they predict, as on the page. ValueError if the trace has no such head.
     """
-    view = view or most_telling(trace)
+    view = most_telling(trace) if view is None else View.meant(view)
     view.apart(trace)[0].used_heads(trace)
     return Explorer((trace,), view)
 
 
-def compare(trace_a: TranslationTrace, trace_b: TranslationTrace, view: View | None = None) -> Explorer:
+def compare(trace_a: TranslationTrace, trace_b: TranslationTrace, view: View | Kind | None = None) -> Explorer:
     """The explorer over two translations, the same head of both side by side; of two models, or of one with and without
     an intervention. view as in explore(), of trace_b. ValueError if it has no such head, or if the two are the same."""
     if trace_a is trace_b:

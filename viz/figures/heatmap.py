@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
+from model.trace.kinds import Kind
 from model.trace.translation import TranslationTrace
 from viz import theme
 from viz.figures.colour import ColourScale
@@ -13,14 +14,16 @@ from viz.maps import labels
 from viz.maps.reduce import View, score_map
 
 
-def plot_heatmap(trace: TranslationTrace, view: View | None = None, *, scale: ColourScale | None = None) -> go.Figure:
-    """The map that a view shows (the first cross-attention head for None), queries down, keys across.
+def plot_heatmap(
+    trace: TranslationTrace, view: View | Kind | None = None, *, scale: ColourScale | None = None
+) -> go.Figure:
+    """The map that a view shows (the first head of a kind; of cross-attention for None), queries down, keys across.
 
     scale: colours, fixed from 0 to 1 by default so that heads can be compared; the colour bar shows weights whatever
     the transform. Hover shows query, key and weight. ValueError if the trace has no such layer or head, or for
     several heads that are not combined.
     """
-    view, scale = view or View(), scale or ColourScale()
+    view, scale = View.meant(view), scale or ColourScale()
     view, *others = view.apart(trace)
     if others:
         raise ValueError(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from model.trace.kinds import Kind
 from model.trace.scores import ScoreMap
 from model.trace.translation import TranslationTrace
 from viz import theme
@@ -17,13 +18,13 @@ from viz.maps.reduce import Combine, View, score_map
 STRENGTHS = 10  # line widths and opacities told apart
 
 
-def plot_lines(trace: TranslationTrace, view: View | None = None, *, coverage: float = 0.7) -> go.Figure:
+def plot_lines(trace: TranslationTrace, view: View | Kind | None = None, *, coverage: float = 0.7) -> go.Figure:
     """The map that a view shows as lines; with SINGLE and `heads`, each of them in its own colour.
 
     coverage: for each row, only the fewest edges that hold this share (0 to 1] of its weight are drawn. ValueError
     for another coverage, or if the trace has no such layer or head.
     """
-    view = view or View()
+    view = View.meant(view)
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage is a share above 0 and up to 1, found {coverage}")
     views = view.apart(trace)

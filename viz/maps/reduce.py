@@ -74,6 +74,11 @@ class View:
         object.__setattr__(self, "heads", heads)
 
     @classmethod
+    def meant(cls, view: View | Kind | None) -> View:
+        """The view itself, or the first head of a kind; None: of cross-attention."""
+        return view if isinstance(view, View) else cls() if view is None else cls(view)
+
+    @classmethod
     def of(cls, found: Any) -> View:
         """The view that a JSON object of these fields stands for. ValueError for anything else."""
         try:
