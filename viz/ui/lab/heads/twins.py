@@ -18,7 +18,7 @@ from viz.wire.survey import pick
 from viz.words import Words, say
 
 OTHER, SHOWN = "other", 12
-SIDES = {Side.ENCODER: say("the encoder"), Side.DECODER: say("the decoder")}
+SIDES = {Side.ENCODER: say("Encoder layers"), Side.DECODER: say("Decoder layers")}
 
 
 def others(scene: Scene) -> list[Translator]:
