@@ -15,6 +15,7 @@ from model.analysis.circuits.pairs import Pair
 from model.analysis.circuits.passing import Passing, Written
 from model.config import ModelConfig
 from model.nets.transformer import Transformer
+from model.trace.interventions import NO_INTERVENTIONS
 from tests.model.analysis.circuits.test_circuits import above
 
 MARK, FIRST, WORDS, LENGTH = 5, 6, 12, 5
@@ -58,7 +59,7 @@ def toy():
         sum(cross_entropy(model.project(end[:, 0]), right) for end in ends).backward()
         optimiser.step()
         optimiser.zero_grad()
-    return SimpleNamespace(model=model.eval(), config=config, device=torch.device("cpu"))
+    return SimpleNamespace(model=model.eval(), config=config, device=torch.device("cpu"), changes=NO_INTERVENTIONS)
 
 
 def moved(ids: list[int]) -> Pair:
