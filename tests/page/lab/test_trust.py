@@ -100,8 +100,13 @@ def test_the_panels_have_something_to_show_and_are_usable(url, open_page, width,
         screenshot(page, f"full-{title.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
     menu = page.locator(".atlas-panel:visible select")
     menu.focus()
+    own, card = page.locator("#source-text textarea").input_value(), page.locator(".atlas-panel:visible .card").first
+    for key, text in (("ArrowDown", "Diese alten Bücher"), ("ArrowUp", own), ("End", ""), ("Home", own)):
+        page.keyboard.press(key)
+        expect(card).to_contain_text(text)
     page.keyboard.press("ArrowDown")
-    expect(page.locator(".atlas-panel:visible .card").first).to_contain_text("Viele Kinder spielen im Garten.")
+    page.keyboard.press("ArrowDown")
+    expect(card).to_contain_text("Viele Kinder spielen im Garten.")
     marked = page.locator(".atlas-panel:visible tr.marked td")
     first, second = marked.nth(0).inner_text(), marked.nth(2).inner_text()
     page.locator(".atlas-panel:visible .action").focus()
