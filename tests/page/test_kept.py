@@ -36,6 +36,7 @@ def is_there_again(page: Page, written: str) -> None:
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.long
 def test_on_the_way_back(tiny_url, open_page) -> None:
     page = open_page(tiny_url)
     page.reloads = True

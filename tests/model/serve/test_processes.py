@@ -19,6 +19,7 @@ with processes.side_by_side():
 """
 
 
+@pytest.mark.long
 def test_one_that_waits_for_a_process_that_never_comes_ends_when_it_is_told():
     """It waits in C++, to which no signal gets through: torchrun would kill it after half a minute, without a word."""
     alone = {"MASTER_ADDR": "localhost", "MASTER_PORT": "0", "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}

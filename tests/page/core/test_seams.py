@@ -34,6 +34,7 @@ COUNT = Format(
 )
 
 
+@pytest.mark.long
 def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkeypatch, tmp_path):
     monkeypatch.setitem(FORMATS, "raw", RAW)
     monkeypatch.setitem(FORMATS, "count", COUNT)

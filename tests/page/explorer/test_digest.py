@@ -48,6 +48,7 @@ def verified(page):
     return page.locator(CHECK).inner_text()
 
 
+@pytest.mark.long
 def test_what_the_page_draws_is_verified(tiny_url, open_page):
     page = open_page(tiny_url)
     page.wait_for_selector(".atlas-explorer .thumbnail")

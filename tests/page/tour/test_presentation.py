@@ -96,6 +96,7 @@ def link_of_head(page: Page) -> tuple[int, int]:
     return int(fields["layer"]), int(fields["head"])
 
 
+@pytest.mark.long
 def test_a_link_presents_a_tour(tiny_url, open_page) -> None:
     page = open_page(f"{tiny_url}#tour=attention&stop=3&present=1")
     count, sheet = page.locator(".atlas-tour .count"), page.locator(".atlas-tour")

@@ -122,6 +122,7 @@ def test_own_sentences_make_a_worksheet_and_a_link_keeps_it(app_url, open_page, 
     assert page.locator(f"{PAPER} .questions").inner_text() == before
 
 
+@pytest.mark.long
 def test_a_file_keeps_what_a_link_cannot(app_url, open_page, tmp_path):
     page = open_page(app_url)
     own(page, app_url, OWN)

@@ -85,6 +85,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 def test_hostile_files_are_refused_in_words(tiny_url, open_page):
     page = open_page(tiny_url)
     opened(page)

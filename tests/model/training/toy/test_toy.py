@@ -32,6 +32,7 @@ def right(run: ToyRun) -> int:
     return sum(run.tokenizer.decode(ids) == target for ids, (_, target) in zip(run.frames[-1].outputs, run.pairs))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", EVERY_SEED)
 def test_without_source_positions_the_order_corpus_has_a_floor_and_with_them_none(seed):
     blind, seeing = (trained(ORDER, 150, positions=code, seed=seed) for code in ("none", "interleaved"))
