@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from model.serve import processes
 from tests import ROOT
 
