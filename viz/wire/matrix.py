@@ -11,7 +11,7 @@ import numpy as np
 from model.trace.language import Words, join, say
 from model.trace.why.evidence import Evidence, Sum, Unit
 from viz.wire.blocks import compact
-from viz.wire.question import nats, signed
+from viz.wire.question import nats, with_minus
 
 EVIDENCE = {Evidence.MEASURED: say("measured"), Evidence.EXACT_SPLIT: say("exact split"), Evidence.PROXY: say("proxy")}
 
@@ -139,4 +139,4 @@ def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:
 
 def two(value: float) -> str:
     """A number to two decimals."""
-    return signed(f"{value:.2f}")
+    return with_minus(f"{value:.2f}")

@@ -161,7 +161,7 @@ def _against_without(named: dict, metric: float, left: float) -> Words:
     if values["n"] == EVEN:
         return say("Without “{word}”, they would be equally likely.", word=named["word"])
     if left < 0 and (metric >= 0 or times(metric) == EVEN):
-        return say("Without “{word}”, {contrast} would be {n} as likely as {token}.", **{**named, **values})
+        return say("Without “{word}”, {contrast} would be {n} as likely as {token}.", **named, n=values["n"])
     if metric >= 0:
         return say("Without “{word}”, only {n}.", **values)
     return say("Without “{word}”: {n}.", **values)
@@ -202,10 +202,10 @@ def _both_without(named: dict, losses: Losses, column: int) -> Words:
 
 def nats(value: float) -> str:
     """A number of nats to one decimal, to two below one."""
-    return signed(f"{value:.{1 if abs(value) >= 1 else 2}f}")
+    return with_minus(f"{value:.{1 if abs(value) >= 1 else 2}f}")
 
 
-def signed(written: str) -> str:
+def with_minus(written: str) -> str:
     """A number as people write it: with a minus sign, but for 0."""
     return written.replace("-", "−" if written.strip("-0.%") else "")
 

@@ -22,7 +22,7 @@ from model.translator import Translator
 from viz.figures.curves import plot_curves
 from viz.ui.desk.scene import Scene
 from viz.wire import blocks
-from viz.wire.question import spoken
+from viz.wire.question import spoken, with_minus
 from viz.words import say
 
 LARGE = 20_000  # edges: of more, one gradient has to do
@@ -216,4 +216,4 @@ def _kept(curve: Curve, at: int) -> str:
 
 
 def _plain(value: float) -> str:
-    return f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # no −0.00
+    return with_minus(f"{float(value):.2f}")

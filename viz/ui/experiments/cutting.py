@@ -11,7 +11,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
 from viz.ui.desk.scene import Scene
-from viz.wire.question import names, nats, signed
+from viz.wire.question import names, nats, with_minus
 from viz.words import say
 
 MOST = 4096  # edges at once: those of a few words in all heads of a layer
@@ -69,7 +69,12 @@ def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
         return [error.words]
     before, after = case.metric(), metric_without(case, edges, how)
     token, contrast = names(scene.trace, question)
-    values = {"token": token, "before": nats(before), "after": nats(after), "change": signed(f"{after - before:+.2g}")}
+    values = {
+        "token": token,
+        "before": nats(before),
+        "after": nats(after),
+        "change": with_minus(f"{after - before:+.2g}"),
+    }
     if contrast is None:
         return [
             say(

@@ -86,6 +86,11 @@ def text_of(tokens: Sequence[str], positions: Sequence[int]) -> str:
     return "".join(tokens[i] for i in positions).replace(SPACE, "")
 
 
+def shown(tokens: Sequence[str], positions: Sequence[int]) -> str:
+    """The same to be read: a space that stands alone has a sign."""
+    return text_of(tokens, positions) or "␣"
+
+
 def _find(tokens: Sequence[str], words: Sequence[str]) -> tuple[int, ...]:
     groups = word_groups(tokens)
     for word in words:

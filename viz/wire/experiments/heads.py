@@ -11,6 +11,7 @@ from model.trace.language import Words, say
 from model.trace.why.heads import HeadEffects, SmallestSet
 from viz.maps import labels
 from viz.wire.blocks import compact
+from viz.wire.question import with_minus
 
 NARROW = 12  # heads above which a cell has no room for its number
 DIGITS = 2
@@ -138,7 +139,7 @@ def signed(value: float) -> str:
     """A number of nats with its sign: "+1.3", "−0.21"; "0" below what is worth saying."""
     if abs(value) < 0.005:
         return "0"
-    return f"{value:+.{1 if abs(value) >= 0.995 else 2}f}".replace("-", "−")
+    return with_minus(f"{value:+.{1 if abs(value) >= 0.995 else 2}f}")
 
 
 def head_name(kind: AttentionKind, layer: int, head: int) -> Words:

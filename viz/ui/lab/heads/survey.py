@@ -18,6 +18,7 @@ from viz.maps.labels import KIND_TITLES
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
+from viz.wire.question import with_minus
 from viz.wire.survey import graded, open_head, survey, take
 from viz.words import Words, join, say
 
@@ -133,7 +134,7 @@ def _statistics(
             [
                 statistic.title,
                 blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
-                f"{low:.3f} – {high:.3f}".replace("-", "−"),
+                with_minus(f"{low:.3f} – {high:.3f}"),
                 f"{e.chance:.3f}" if tested else "–",
                 f"{statistic.threshold:.2f}" if tested else "–",
                 f"{float(now[name].values):.3f}" if name in now else "–",

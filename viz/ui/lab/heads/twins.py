@@ -14,6 +14,7 @@ from viz.ui.desk.fields import whole
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
+from viz.wire.question import with_minus
 from viz.wire.survey import pick
 from viz.words import Words, say
 
@@ -68,7 +69,7 @@ def probable(columns: Sequence[Words | str], rows: Sequence[str], pairs: np.ndar
     """Log-probabilities [row, 2] of the same words or sentences, under what all three columns are."""
 
     def written(value: float, sign: str = "") -> str:
-        return f"{value:{sign}.2f}".replace("-", "−")
+        return with_minus(f"{value:{sign}.2f}")
 
     cells = [
         [

@@ -23,6 +23,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Need, Panel
 from viz.wire import blocks
+from viz.wire.question import with_minus
 from viz.wire.survey import take
 from viz.words import say
 
@@ -185,8 +186,8 @@ def _qualities(scene: Scene) -> list[dict]:
     rows = [
         [
             QUALITY[name],
-            blocks.bar(min(1.0, max(0.0, one.recovered)), f"{100 * one.recovered:.0f} %".replace("-", "−")),
-            blocks.bar(min(1.0, max(0.0, one.explained)), f"{100 * one.explained:.0f} %".replace("-", "−")),
+            blocks.bar(min(1.0, max(0.0, one.recovered)), with_minus(f"{100 * one.recovered:.0f} %")),
+            blocks.bar(min(1.0, max(0.0, one.explained)), with_minus(f"{100 * one.explained:.0f} %")),
             blocks.number(one.active),
             f"{100 * one.dead:.1f} %",
         ]

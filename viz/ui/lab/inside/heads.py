@@ -10,6 +10,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import KIND, LAYER, QUERY, resolve
 from viz.wire import blocks
+from viz.wire.question import with_minus
 from viz.words import say
 
 
@@ -94,7 +95,7 @@ def _length(vector: np.ndarray) -> dict:
 
 
 def _share(share: float) -> dict:
-    return blocks.bar(min(1.0, max(0.0, share)), f"{share:.1%}".replace("-", "−"))
+    return blocks.bar(min(1.0, max(0.0, share)), with_minus(f"{share:.1%}"))
 
 
 PANEL = Panel(

@@ -75,10 +75,7 @@ def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: i
     if found is None:
         return [NOBODY]
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    at, probe = min(record, len(found.updates)) - 1, min(sentence, len(found.probes)) - 1
-    if not sentence:
-        directions = [one["direction"] for one in found.probes]
-        probe = directions.index(scene.trace.direction) if scene.trace.direction in directions else 0
+    at, probe = min(record, len(found.updates)) - 1, _probe(found, sentence, scene.trace.direction)
     asked, n = found.probes[probe], int(found.updates[at])
     losses = blocks.figure(
         plot_curves(
@@ -105,6 +102,13 @@ def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: i
         losses,
         *_head(found, at, probe, chosen, (at_layer, at_head)),
     ]
+
+
+def _probe(found: Learned, sentence: int, direction: str) -> int:
+    """Which of the recorded sentences a number from 1 means; 0: the first in this direction, else the first of all."""
+    if sentence:
+        return min(sentence, len(found.probes)) - 1
+    return next((i for i, one in enumerate(found.probes) if one["direction"] == direction), 0)
 
 
 def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple[int, int]) -> list[dict]:

@@ -16,6 +16,7 @@ from viz.ui.lab.controls import Text
 from viz.ui.lab.heads.phenomena import PHENOMENA
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
+from viz.wire.question import with_minus
 from viz.wire.survey import pick
 from viz.words import Words, join, say
 
@@ -31,12 +32,15 @@ def two(scene: Scene, second: str) -> list[dict]:
 
 
 def _own(scene: Scene, second: str) -> list[dict]:
-    typed, second = second, second or _runner_up(scene)
-    if not second or not scene.trace.translation:
+    """The translation at hand beside the one that was typed, else beside what the model's runner-up leads to."""
+    other = second or _runner_up(scene)
+    if not other or not scene.trace.translation:
         return [blocks.text(say("Type another translation of the sentence above, or choose an example."), tone="note")]
-    found = beside(scene, scene.trace.source_text, (scene.trace.translation, second))
-    runner_up = say("The second begins otherwise at the least certain word: with the model’s runner-up.")
-    return found if typed else [*found, blocks.text(runner_up, tone="note")]
+    found = beside(scene, scene.trace.source_text, (scene.trace.translation, other))
+    if not second:
+        said = say("The second begins otherwise at the least certain word: with the model’s runner-up.")
+        found.append(blocks.text(said, tone="note"))
+    return found
 
 
 def _runner_up(scene: Scene) -> str:
@@ -87,8 +91,8 @@ def _cards(found: Contrast, source: str) -> list[tuple]:
                 one.translation,
                 say(
                     "log-probability {sum}, {mean} a token",
-                    sum=f"{one.log_probability.sum():.2f}".replace("-", "−"),
-                    mean=f"{one.log_probability.mean():.2f}".replace("-", "−"),
+                    sum=with_minus(f"{one.log_probability.sum():.2f}"),
+                    mean=with_minus(f"{one.log_probability.mean():.2f}"),
                 ),
             )
             for title, one in ((say("First translation"), found.first), (say("Second translation"), found.second))
@@ -100,15 +104,16 @@ def _verdict(found: Contrast) -> Words:
     if found.parts is None:
         return say("They are the same tokens.")
     whole, mean = found.margin(mean=False), found.margin(mean=True)
-    numbers = {"sum": f"{whole:+.2f}".replace("-", "−"), "mean": f"{mean:+.2f}".replace("-", "−")}
-    numbers["step"] = found.parts + 1
+    step = found.parts + 1
     if (whole > 0) != (mean > 0):
         return say(
             "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
             "step {step}.",
-            **numbers,
+            sum=with_minus(f"{whole:+.2f}"),
+            mean=with_minus(f"{mean:+.2f}"),
+            step=step,
         )
-    numbers |= {"sum": f"{abs(whole):.2f}", "mean": f"{abs(mean):.2f}"}
+    numbers = {"sum": f"{abs(whole):.2f}", "mean": f"{abs(mean):.2f}", "step": step}
     if whole > 0:
         return say("The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
     return say("The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)

@@ -16,6 +16,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
+from viz.wire.question import with_minus
 from viz.words import join, say
 
 PASSES, STEP = 30, 10
@@ -118,7 +119,7 @@ def _signals(scene: Scene) -> list[dict]:
             SETS["provoked" if one.on == PROVOKED else "labelled"],
             blocks.bar(one.auroc),
             blocks.bar(one.baseline_auroc, join((f"{one.baseline_auroc:.3f}", BASELINES[one.baseline]), " · ")),
-            f"{one.gain:+.3f} ({one.low:+.3f} … {one.high:+.3f})".replace("-", "−"),
+            with_minus(f"{one.gain:+.3f} ({one.low:+.3f} … {one.high:+.3f})"),
             blocks.verdict(one.passed),
             blocks.number(SIGNALS[one.signal].measure(scene.reading)),
             blocks.number(told.thresholds.get(one.signal, float("nan"))),

@@ -30,7 +30,7 @@ from viz.ui.lab.sides import most_heads
 from viz.ui.lab.why.patch import replaced, second_sentence
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed
-from viz.wire.question import names
+from viz.wire.question import names, with_minus
 from viz.wire.survey import take
 from viz.words import Words, say
 
@@ -177,7 +177,7 @@ def _kept(tested: Tested, count: int, total: int) -> tuple:
 
 
 def _percent(curve: Curve) -> str:
-    return f"{round(100 * float(curve.faithfulness[0]))} %".replace("-", "−")
+    return with_minus(f"{round(100 * float(curve.faithfulness[0]))} %")
 
 
 def _invitation(done: int, study: circuits.Study | None) -> dict:

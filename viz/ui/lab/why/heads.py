@@ -27,6 +27,7 @@ from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.experiments.heads import effects_block, head_name, signed
 from viz.wire.payload import key_of
+from viz.wire.question import with_minus
 from viz.words import say
 
 JOINT = "joint"
@@ -168,7 +169,7 @@ def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
             blocks.text(
                 say(
                     "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
-                    n=f"{agreement:.2f}".replace("-", "−"),
+                    n=with_minus(f"{agreement:.2f}"),
                 ),
                 tone="note",
             )

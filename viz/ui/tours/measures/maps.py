@@ -13,7 +13,7 @@ from model.trace.survey import cells
 from model.training import learned
 from model.training.history import NAME
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share, tenths
-from viz.ui.tours.scene import StopScene, text_of
+from viz.ui.tours.scene import StopScene, shown
 from viz.words import Words, join, say
 
 MOST = 0.5  # of a row
@@ -111,7 +111,7 @@ def pieces(scene: StopScene) -> Measured:
     """How many pieces the pair's source word is made of."""
     if not scene.source:
         return NOTHING
-    spelled = " + ".join(text_of(scene.trace.source_tokens, [i]) or "␣" for i in scene.source)
+    spelled = " + ".join(shown(scene.trace.source_tokens, [i]) for i in scene.source)
     return Measured(float(len(scene.source)), Unit.COUNT, {"pieces": spelled})
 
 
@@ -140,10 +140,10 @@ def uneven(scene: StopScene) -> Measured:
         float(p.max() - p.min()),
         Unit.POINTS,
         {
-            "piece": text_of(trace.target_tokens, [step]) or "␣",
+            "piece": shown(trace.target_tokens, [step]),
             "least": tenths(float(p.min())),
             "most": tenths(float(p.max())),
-            "other": text_of((token,), (0,)) or "␣",
+            "other": shown((token,), (0,)),
             "p": share(other),
         },
     )

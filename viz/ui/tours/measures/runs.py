@@ -15,7 +15,7 @@ from model.analysis.why.passes.change import masked
 from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
-from viz.ui.tours.scene import Head, StopScene, text_of
+from viz.ui.tours.scene import Head, StopScene, shown
 from viz.wire.experiments.heads import signed
 from viz.wire.question import chance
 
@@ -132,7 +132,7 @@ def forced(scene: StopScene) -> Measured:
     return Measured(
         float(np.exp(rest.mean())) if len(rest) and found.finished else None,
         also={
-            "second": text_of(found.target_tokens, [step]) or "␣",
+            "second": shown(found.target_tokens, [step]),
             "p": share(float(np.exp(found.log_probability[step]))),
             "instead": found.translation,
         },
