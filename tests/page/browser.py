@@ -58,7 +58,7 @@ LEAN_AXE = """(({{ WeakMap, WeakSet }}) => {{
 }})());"""
 
 
-# What Gradio tells the console when a page is loaded anew: of a page whose test says so, `reloads`.
+# What Gradio tells the console when a page is left or loaded anew in the middle of a request.
 CUT_OFF = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
 # Of a page whose test says so, `outlives`, when its server is gone.
 GONE = ("Unexpected error Server stopped", "Failed to load resource: net::ERR_", "TypeError: network error", *CUT_OFF)
@@ -160,7 +160,7 @@ class Pages:
         kind = {name: value for name, value in options.items() if name not in ("locale", "permissions")}
         idle = self._idle.setdefault(json.dumps(kind, sort_keys=True), [])
         page = idle.pop() if idle else self._browser.new_context(**kind).new_page()
-        page.reloads = page.outlives = False  # of this test
+        page.outlives = False  # of this test
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.context.grant_permissions(options.get("permissions", []))
@@ -186,11 +186,13 @@ class Pages:
 @contextmanager
 def watched(page: Page, problems: list[str]) -> Iterator[None]:
     """Write down console errors, page errors, dialogs and requests to other hosts, as long as the context lasts."""
+    cut_off: list[str] = []
+    loads: list[Page] = []
 
     def console(message: ConsoleMessage) -> None:
-        expected = CUT_OFF * page.reloads + GONE * page.outlives
-        if message.type == "error" and not message.text.startswith(expected):
-            problems.append(f"console: {message.text}")
+        if message.type != "error" or (page.outlives and message.text.startswith(GONE)):
+            return
+        (cut_off if message.text.startswith(CUT_OFF) else problems).append(f"console: {message.text}")
 
     def failed(error: Error) -> None:
         problems.append(f"page error: {error}")
@@ -203,12 +205,23 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
         problems.append(f"a dialog opened: {dialog.message}")
         dialog.dismiss()
 
-    listeners = {"console": console, "pageerror": failed, "request": asked, "dialog": opened}
+    def loaded(page: Page) -> None:
+        loads.append(page)
+
+    listeners = {
+        "console": console,
+        "pageerror": failed,
+        "request": asked,
+        "dialog": opened,
+        "domcontentloaded": loaded,
+    }
     for event, listener in listeners.items():
         page.on(event, listener)
     yield
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
+    if len(loads) < 2:  # one page, which nothing had cause to cut off
+        problems.extend(cut_off)
 
 
 def is_foreign(url: str) -> bool:

@@ -28,7 +28,6 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     screenshot(page, "app")
     box.fill("Ich bin noch nicht")
     open_tab(page, "Positions")
-    page.reloads = True
     page.reload()  # as the page does by itself when the server was started again
     expect(page.locator("#translation-text")).to_have_text(expected.translation)
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")

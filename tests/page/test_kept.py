@@ -39,7 +39,6 @@ def is_there_again(page: Page, written: str) -> None:
 @pytest.mark.long
 def test_on_the_way_back(tiny_url, open_page) -> None:
     page = open_page(tiny_url)
-    page.reloads = True
     written = left(page)
     page.goto("about:blank")
     page.go_back()
@@ -49,7 +48,6 @@ def test_on_the_way_back(tiny_url, open_page) -> None:
 def test_a_slow_page_is_awaited(tiny_url, open_page) -> None:
     """Gradio ends its heartbeat as soon as a page is to be left, which is no server that has ended."""
     page = open_page(tiny_url)
-    page.reloads = True
     page.wait_for_selector("#translation-text")
 
     def answer(route: Route) -> None:

@@ -61,7 +61,6 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
     expect(caption).to_contain_text("1 / 2 · Attention")
     page.keyboard.press("Escape")
     expect(page.locator(LECTERN)).to_be_hidden()
-    page.reloads = True
     page.reload()
     opened(page)
     expect(titles).to_have_count(2)  # the browser kept them
