@@ -8,6 +8,7 @@ from torch import Tensor
 from model.nets.layer import SourceMemory
 from model.nets.places.hooks import are_hooked
 from model.nets.places.visit import projected
+from model.nets.products import Products
 from model.nets.records import LayerRecord
 from model.nets.step import DecoderStep, LayerRows
 from model.nets.sweep import Changes, Sweep
@@ -41,6 +42,7 @@ class StepDecoder:
         self.model, self.source, self.interventions, self.record = model, source, interventions, record
         model.check(interventions, batch=len(prefix))
         self.cache = model.new_cache()
+        self.products: Products | None = None
         self.step = self._lean_step()
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
@@ -102,4 +104,8 @@ class StepDecoder:
             and not (self.record or self.model.training or are_hooked(self.model))
             and DecoderStep.supports(self.interventions)
         )
-        return DecoderStep(self.model, self.interventions) if lean else None
+        if not lean:
+            return None
+        if self.products is None:
+            self.products = Products(self.model)
+        return DecoderStep(self.model, self.interventions, self.products)

@@ -22,7 +22,7 @@ from model.nets.attention import MultiHeadAttention, scaled_dot_product
 from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.layer import Layer, SourceMemory
 from model.nets.places.visit import Visit, has_visits, visit
-from model.nets.products import Affine
+from model.nets.products import Affine, Products
 from model.nets.sweep import Changes, Sweep, attention_edit
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
@@ -44,8 +44,11 @@ class DecoderStep:
     """Steps of one model in evaluation mode, without records and with the interventions that it supports().
     Holds the model's own weights, so it follows changes made to them in place."""
 
-    def __init__(self, model: Transformer, interventions: Changes = NO_INTERVENTIONS) -> None:
-        """ValueError for interventions that it does not support: none is ever left out silently."""
+    def __init__(
+        self, model: Transformer, interventions: Changes = NO_INTERVENTIONS, products: Products | None = None
+    ) -> None:
+        """products: of the step that this one takes the place of. ValueError for interventions that it does not
+        support: none is ever left out silently."""
         assert not model.training
         if unknown := _unsupported(interventions):
             raise ValueError(f"the lean step does not support {', '.join(unknown)}: take the model's own path")
@@ -55,13 +58,14 @@ class DecoderStep:
         # As tensors: of a plain number, a product makes one each time, which takes ten times as long.
         self.scale, self.output_scale = map(self.embedding.new_tensor, (model.scale, model.output_scale))
         self.scales_output = model.output_scale != 1.0
-        self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
+        products = products or Products(model)
+        self.layers = [_LayerStep(layer, interventions, products) for layer in model.decoder.layers]
         self.biases = None
         if model.decoder.relative:
             self.biases = partial(model.decoder.biases, new=1, changes=interventions)
         self.entry, self.norm = _norm(model.decoder.entry), _norm(model.decoder.norm)
         self.norm_before_positions = model.decoder.norm_before_positions
-        self.logits = Affine(model.output_matrix, model.output_bias)
+        self.logits = products(model.output_matrix, model.output_bias)
 
     @staticmethod
     def supports(interventions: Changes) -> bool:
@@ -103,23 +107,25 @@ class DecoderStep:
 class _LayerStep:
     """What model.nets.layer.Layer does in the decoder, for one row x [batch, d_model] a sentence."""
 
-    def __init__(self, layer: Layer, interventions: Changes) -> None:
+    def __init__(self, layer: Layer, interventions: Changes, products: Products) -> None:
+        def linear(module: nn.Linear) -> Affine:
+            return products(module.weight, module.bias)
+
         self.layer, self.name = layer, f"decoder.{layer.index}"
         self.norm_first, self.residual = layer.sublayers[0].norm_first, layer.sublayers[0].residual
         self.scale = None if layer.self_attention.scaled else 1.0  # None: 1 / sqrt(d_k)
         self.norms = [_norm(sublayer.norm) for sublayer in layer.sublayers]
         self.heads, self.d_head = layer.self_attention.num_heads, layer.self_attention.d_head
-        self.projection = _linear(layer.self_attention.projection)
-        self.output = _linear(layer.self_attention.output)
+        self.projection = linear(layer.self_attention.projection)
+        self.output = linear(layer.self_attention.output)
         self.self_gate = _gate(layer.self_attention, interventions, AttentionKind.DECODER_SELF, layer.index)
         self.cross_gate = _gate(layer.cross_attention, interventions, AttentionKind.CROSS, layer.index)
         cross: MultiHeadAttention = layer.cross_attention
-        of_queries, bias = slice(cross.width), cross.projection.bias
-        self.cross_queries = Affine(cross.projection.weight[of_queries], None if bias is None else bias[of_queries])
-        self.cross_output = _linear(cross.output)
+        self.cross_queries = products(cross.projection.weight, cross.projection.bias, slice(cross.width))
+        self.cross_output = linear(cross.output)
         self.activation = layer.feed_forward.activation
-        self.expand, self.contract = _linear(layer.feed_forward.expand), _linear(layer.feed_forward.contract)
-        self.gate = None if layer.feed_forward.gate is None else _linear(layer.feed_forward.gate)
+        self.expand, self.contract = linear(layer.feed_forward.expand), linear(layer.feed_forward.contract)
+        self.gate = None if layer.feed_forward.gate is None else linear(layer.feed_forward.gate)
 
     def __call__(
         self,
@@ -220,10 +226,6 @@ class _LayerStep:
         summed = x + output if self.residual else output
         x = summed if self.norm_first else norm(summed)
         return at(after, x[:, None])[:, 0]
-
-
-def _linear(module) -> Affine:
-    return Affine(module.weight, module.bias)
 
 
 # What a step honours. Every other field of interventions or of a sweep has to be at its default, and so has every one

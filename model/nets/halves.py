@@ -1,0 +1,87 @@
+"""Weights that float16 holds without loss, read as float16 by a step: half the bytes, and the same product.
+
+A step of decoding takes as long as its weights take to be read. Shipped checkpoints are float16 on disk, so each of
+their numbers is one in memory, too. FBGEMM, which comes with PyTorch for x86 processors, multiplies such a matrix,
+packed, by rows of float32 and sums in float32: only the order of the sums differs.
+
+A packed matrix is a copy, and has to notice that the model's own was changed. Whatever is done through PyTorch counts
+up the tensor's version. What is written past it (`weight.data`, an array of NumPy's that shares the memory) is seen by
+a product with a random row, taken anew for each text: it reads the matrix once, as a step does, and a change that it
+does not show is as small as a rounding error in what the model computes.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from threading import Lock
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+SHARES = 2  # in which a matrix is probed: always as many, so that the sums are the same on any number of cores
+
+_kept = WeakIdKeyDictionary()  # by parameter: by rows, the version looked at and its Half, if it has one
+_keeping = Lock()
+
+
+class Half:
+    """A packed copy of some rows of a parameter."""
+
+    def __init__(self, weight: Tensor) -> None:
+        """weight [out, in], each of its numbers one of float16's"""
+        self.packed = torch.ops.quantized.linear_prepack_fp16(weight.contiguous(), None)
+        self.address, self.version, self.probe = weight.data_ptr(), weight._version, _probe(weight)
+
+    def is_still(self, weight: Tensor) -> bool:
+        return self.address == weight.data_ptr() and torch.equal(self.probe, _probe(weight))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x [batch, in] -> [batch, out]"""
+        return torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
+
+
+def half(parameter: Tensor, rows: slice) -> Half | None:
+    """These rows of a parameter, packed now or before; None where float16 does not hold them, or nothing packs."""
+    weight = parameter.detach()[rows]
+    if not _can_be_packed(weight):
+        return None
+    version, of = weight._version, (rows.start, rows.stop)
+    with _keeping:
+        known, found = _kept.setdefault(parameter, {}).get(of, (None, None))
+    if known != version or (found is not None and not found.is_still(weight)):
+        found = Half(weight) if torch.equal(weight.half().float(), weight) else None
+        with _keeping:
+            _kept[parameter][of] = version, found
+    return found
+
+
+def _can_be_packed(weight: Tensor) -> bool:
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and weight.stride(0) == 1  # as a checkpoint is loaded, and as a probe reads
+        and not weight.is_inference()  # whose versions are not counted
+        and _packs()
+    )
+
+
+@cache
+def _packs() -> bool:
+    return torch.backends.quantized.engine in ("fbgemm", "x86") and torch.backends.cpu.get_cpu_capability() != "DEFAULT"
+
+
+def _probe(weight: Tensor) -> Tensor:
+    """A random row times weight [out, in], in parts: [SHARES, out]."""
+    outputs, inputs = weight.shape
+    apart = weight.stride(1)
+    table = weight.as_strided((inputs, outputs), (apart, 1))
+    rows, starts, by = _random(inputs)
+    return torch.embedding_bag(table, rows, starts, False, 0, False, by)[0]
+
+
+@lru_cache(maxsize=64)
+def _random(inputs: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Which inputs are summed, where each share begins, and by what each is multiplied."""
+    drawn = torch.randn(inputs, generator=torch.Generator().manual_seed(inputs))
+    return torch.arange(inputs, dtype=torch.int32), torch.arange(SHARES, dtype=torch.int32) * (inputs // SHARES), drawn
