@@ -36,7 +36,7 @@ from bench.speed import Measurement, take_turns
 from model import processor
 from model.decode.trace_builder import Request
 from model.nets.layer import SourceMemory
-from model.nets.step import DecoderStep
+from model.nets.lean.step import DecoderStep
 from model.program import CHECKPOINT, add_json, command_line, given, program
 from model.translator import Translator
 

@@ -178,7 +178,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
-    # float32, and all that a matrix makes of one input lies in one piece: model.nets.step reads it so for a single row.
+    # float32, and all that a matrix makes of one input lies in one piece, as model.nets.lean reads it.
     tensor = tensor.float()
     return tensor.t().contiguous().t() if tensor.ndim == 2 else tensor
 

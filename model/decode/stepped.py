@@ -13,9 +13,9 @@ from model.decode.distributions import Choices
 from model.decode.steps import StepDecoder
 from model.nets.attention import attention_weights
 from model.nets.layer import SourceMemory
+from model.nets.lean.step import LayerRows
 from model.nets.masks import causal_mask
 from model.nets.places.visit import Visit, visit
-from model.nets.step import LayerRows
 from model.nets.sweep import Changes, Sweep
 from model.nets.transformer import Transformer
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName

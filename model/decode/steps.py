@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from model.nets.layer import SourceMemory
+from model.nets.lean.products import Products
+from model.nets.lean.step import DecoderStep, LayerRows
 from model.nets.places.hooks import are_hooked
 from model.nets.places.visit import projected
-from model.nets.products import Products
 from model.nets.records import LayerRecord
-from model.nets.step import DecoderStep, LayerRows
 from model.nets.sweep import Changes, Sweep
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS

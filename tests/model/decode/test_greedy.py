@@ -14,10 +14,10 @@ from model.decode.distributions import TOP_TOKENS, Choices, Distributions, summa
 from model.decode.greedy import greedy
 from model.decode.recorded import forced_with_records, greedy_with_records
 from model.decode.steps import StepDecoder
-from model.nets import step
 from model.nets.cache import KeyValueCache
+from model.nets.lean import step
+from model.nets.lean.step import DecoderStep
 from model.nets.masks import pad
-from model.nets.step import DecoderStep
 from model.nets.transformer import Transformer
 from model.trace.interventions import Interventions
 from tests.conftest import build_tiny_model

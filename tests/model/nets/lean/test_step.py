@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from model.checkpoint import _for_decoding
-from model.nets import products
-from model.nets.products import Affine, _bags
-from model.nets.step import DecoderStep, _norm
+from model.nets.lean import products
+from model.nets.lean.products import Affine, _bags
+from model.nets.lean.step import DecoderStep, _norm
 from tests.conftest import build_tiny_model
 
 WAYS = {"_whole", "_by_input", "_by_output"}

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from model.nets.attention import MultiHeadAttention, scaled_dot_product
 from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.layer import Layer, SourceMemory
+from model.nets.lean.products import Affine, Products
 from model.nets.places.visit import Visit, has_visits, visit
-from model.nets.products import Affine, Products
 from model.nets.sweep import Changes, Sweep, attention_edit
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions

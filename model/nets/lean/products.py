@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model import processor
-from model.nets.halves import Half, half
+from model.nets.lean.halves import Half, half
 from model.nets.transformer import Transformer
 
 SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
