@@ -17,11 +17,11 @@ from threading import Lock
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
+from torch.utils.weak import WeakTensorKeyDictionary
 
 SHARES = 2  # in which a matrix is probed: always as many, so that the sums are the same on any number of cores
 
-_kept = WeakIdKeyDictionary()  # by parameter: by rows, the version looked at and its Half, if it has one
+_kept = WeakTensorKeyDictionary()  # by parameter: by rows, the version looked at and its Half, if it has one
 _keeping = Lock()
 
 
