@@ -49,8 +49,8 @@ def back(pages: dict[Page, tuple[str, str]], began: float) -> list[float]:
 
 
 def settled(pages: dict[Page, tuple[str, str]]) -> None:
-    """Wait until nginx sends visitors to each replica again, and all pages show what they did. What is asked at the very
-    moment when nginx turns back, goes to one replica, and its answer is looked for at the other."""
+    """Wait until nginx sends visitors to each replica again, and all pages show what they did. A question that is asked
+    at the very moment of its turning back goes to one replica, and its answer is looked for at the other."""
     time.sleep(6)
     back(pages, time.monotonic())
 
