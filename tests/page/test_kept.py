@@ -31,7 +31,11 @@ def left(page: Page) -> str:
 
 def is_there_again(page: Page, written: str) -> None:
     expect(page.locator("#translation-text")).to_have_text(written)
-    expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
+    stands_there(page, SENTENCES[4])
+
+
+def stands_there(page: Page, translated: str) -> None:
+    expect(page.locator(".atlas-translation .source")).to_have_text(translated)
     expect(page.locator("#source-text textarea")).to_have_value(TYPED)
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
 
@@ -59,14 +63,28 @@ def test_a_slow_page_is_awaited(tiny_url, open_page) -> None:
     expect(page).to_have_title("Slow")
 
 
+def test_an_answer_looked_for_at_another_server(tiny_url, open_page) -> None:
+    """Of several servers behind one address: the page loads itself anew, and asks again."""
+    page = open_page(tiny_url)
+    page.outlives = True
+    page.wait_for_selector("#translation-text")
+    page.locator("#source-text textarea").fill(TYPED)
+    page.route(
+        "**/queue/data?*", lambda route: route.fulfill(status=404, json={"detail": "Session not found."}), times=1
+    )
+    page.locator("#source-text textarea").press("Enter")
+    expect(page.locator(".atlas-translation .source")).to_have_text(TYPED)
+    expect(page.locator("#source-text textarea")).to_have_value(TYPED)
+
+
 @pytest.mark.long
 def test_when_the_server_was_started_again(tiny_translator, open_page) -> None:
-    """Somebody asks while it is away: the page waits for it and loads itself anew."""
+    """Somebody asks while it is away: the page waits for it, loads itself anew, and asks again."""
     ports: list[int] = []
     with serving(ports) as start:
         page = open_page(start(app.build_demo(Translators([tiny_translator]))))
         page.outlives = True
-        written = left(page)
+        left(page)
         busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")
         expect(page.locator("#panel-position-table .figure")).to_be_visible()
         expect(busy).to_have_count(0)
@@ -76,7 +94,7 @@ def test_when_the_server_was_started_again(tiny_translator, open_page) -> None:
     with serving(ports) as start:
         start(app.build_demo(Translators([tiny_translator])))
         page.wait_for_function("() => !window.before", timeout=60_000)
-        is_there_again(page, written)
+        stands_there(page, TYPED)
         box = page.locator("#source-text textarea")
         box.fill(SENTENCES[2])
         box.press("Enter")

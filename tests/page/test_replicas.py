@@ -48,13 +48,6 @@ def back(pages: dict[Page, tuple[str, str]], began: float) -> list[float]:
     return found
 
 
-def settled(pages: dict[Page, tuple[str, str]]) -> None:
-    """Wait until nginx sends visitors to each replica again, and all pages show what they did. A question that is asked
-    at the very moment of its turning back goes to one replica, and its answer is looked for at the other."""
-    time.sleep(6)
-    back(pages, time.monotonic())
-
-
 @pytest.mark.parametrize(
     ("visitors", "rolling"),
     [pytest.param(3, False, marks=pytest.mark.long), pytest.param(50, True, marks=pytest.mark.endure)],
@@ -85,10 +78,10 @@ def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, p
             times = back(seen, began)
             print(f"{visitors} visitors, a replica killed: back after {sorted(times)[len(times) // 2]:.1f} s (median)")
             first.start().served()
-            settled(seen)
+            back(seen, time.monotonic())
             for replica in (second, first) * rolling:
                 replica.end().start().served()
-                settled(seen)
+                back(seen, time.monotonic())
             going_on = False
             asking.result(60)
         expected = Caller(first.port).call("translate", ["Ein Boot."])["translation"]

@@ -173,17 +173,19 @@ class _Handlers:
 
     def translate(self, message: Message, selection: Selection) -> dict | tuple[dict, object]:
         """Translate a text as the menus say, {text, entry, pair, beam} (viz/ui/direction.py; pair: of a model of many
-        languages), or as a link does, {text, direction, checkpoint, beam, interventions}: the menus then follow."""
+        languages), or as a link does, {text, direction, checkpoint, beam, interventions}. The menus follow a link, and
+        a question that {fills}: of a page that loaded itself anew."""
         text, entry, pair, code, checkpoint, beam, changes = (
             str(message.data.get(field) or "")
             for field in ("text", "entry", "pair", "direction", "checkpoint", "beam", "interventions")
         )
-        beam, fill = beam if beam in SEARCHES else "1", None
+        beam = beam if beam in SEARCHES else "1"
         if code:
             route = self.translators.find(code, checkpoint) or self.translators.routes[0]
-            fill = {"beam": beam, **direction.chosen(self.translators, route)}
         else:
             route = direction.route_of(self.translators, entry, pair)
+        follows = code or message.data.get("fills")
+        fill = {"beam": beam, **direction.chosen(self.translators, route)} if follows else None
         try:
             trace = self.translators[route.label].translate(
                 text, route.direction, beam=int(beam), interventions=_linked(changes)

@@ -21,7 +21,8 @@ export function look(detail) {
 export const drawn = { weights: () => null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
-// itself anew because the server was started again. {view, typed}: the fields of a link, and what the field held.
+// itself anew because the server was started again. {view, typed, asked}: the fields of a link, what the field held, and
+// the question that had no answer yet.
 const LEFT = "atlas-left";
 function left() {
   try {
@@ -33,6 +34,8 @@ function left() {
   }
 }
 export let kept = left();
+// The translation that has been asked for and is not here yet, or null. The line above the tabs says which.
+export const pending = { question: () => null };
 // The sentence that is to stand here again, until it does, or something else is typed: a page that is left before holds
 // the first example, and what was kept is kept.
 let awaited = kept && new URLSearchParams(kept.view).get("text");
@@ -47,13 +50,15 @@ addEventListener("pagehide", () => {
   if (awaited) return;
   const view = new URLSearchParams(tabLinks.explorer?.() || ""),
     tab = document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]'),
-    typed = document.querySelector("#source-text :is(textarea, input)")?.value;
+    typed = document.querySelector("#source-text :is(textarea, input)")?.value,
+    asked = pending.question();
   if (tab) view.set("tab", tab.dataset.tabId);
+  if (asked && view.has("text")) view.set("text", asked.text);
   try {
     if (view.has("text"))
       sessionStorage.setItem(
         LEFT,
-        JSON.stringify({ hash: location.hash, view: String(view), typed }),
+        JSON.stringify({ hash: location.hash, view: String(view), typed, asked }),
       );
   } catch {
     // then the page opens as it ever does
@@ -62,8 +67,12 @@ addEventListener("pagehide", () => {
 
 // A page whose server has ended, or whose connection was cut, loads itself anew as soon as one answers: its session is
 // gone. Gradio notices only when it is asked for something: its heartbeat, a stream that lasts as long as the page, ends
-// without a word.
+// without a word. So does a page whose answers are looked for where nobody knows it: of several servers, another one has
+// taken its question.
 const HEARTBEAT = /heartbeat\/[^/]+$/,
+  ANSWERS = /queue\/data\?[^/]+$/,
+  UNKNOWN = 404,
+  SETTLED = 5000, // milliseconds that a page has been open before it does so
   FIRST = 250, // milliseconds before a server is asked whether it is there; then ever longer
   LAST = 4000,
   LEAVING = 30_000;
@@ -76,10 +85,17 @@ addEventListener("beforeunload", () => {
 });
 addEventListener("pageshow", () => (leaving = 0)); // out of the browser's cache, too
 new PerformanceObserver((list, observer) => {
-  const ended = list.getEntriesByType("resource").find(({ name }) => HEARTBEAT.test(name));
+  const ended = list
+    .getEntriesByType("resource")
+    .find(
+      ({ name, responseStatus }) =>
+        HEARTBEAT.test(name) || (responseStatus === UNKNOWN && ANSWERS.test(name)),
+    );
   if (!ended) return;
   observer.disconnect();
-  reconnect(ended.name.replace(HEARTBEAT, "app_id"), FIRST);
+  const address = ended.name.replace(HEARTBEAT, "app_id").replace(ANSWERS, "app_id"),
+    early = HEARTBEAT.test(ended.name) ? 0 : SETTLED - performance.now();
+  reconnect(address, Math.max(FIRST, early));
 }).observe({ type: "resource" });
 
 async function reconnect(address, wait) {

@@ -35,7 +35,9 @@ const TERMS = [
   ],
 ];
 const CHINESE = /[\u3040-\u9fff]/, // its words stand without spaces
-  KOREAN = /[\uac00-\ud7af]/; // and its words have endings
+  KOREAN = /[\uac00-\ud7af]/, // and its words have endings
+  BEFORE = "(?<![\\p{L}\\p{M}])",
+  AFTER = "(?![\\p{L}\\p{M}])";
 
 let known = null; // of the page's language: a pattern that finds every term, and what each means
 function terms() {
@@ -45,12 +47,16 @@ function terms() {
       .split("|")
       .map((name) => [name, said(about)]),
   );
-  const found = ways.map(
-    ([name]) =>
-      (CHINESE.test(name) ? "" : "(?<![\\p{L}\\p{M}])") +
-      name +
-      (CHINESE.test(name) || KOREAN.test(name) ? "" : "(?![\\p{L}\\p{M}])"),
-  );
+  // Each group has its ends once: a letter of any script takes the browser a while to compile.
+  const group = (chosen, before, after) => {
+    const names = ways.flatMap(([name]) => (chosen(name) ? [name] : []));
+    return names.length ? [`${before}(?:${names.join("|")})${after}`] : [];
+  };
+  const found = [
+    ...group((name) => CHINESE.test(name), "", ""),
+    ...group((name) => KOREAN.test(name), BEFORE, ""),
+    ...group((name) => !CHINESE.test(name) && !KOREAN.test(name), BEFORE, AFTER),
+  ];
   known = [
     new RegExp(found.join("|"), "giu"),
     new Map(ways.map(([name, about]) => [name.toLowerCase(), about])),

@@ -4,7 +4,7 @@ import { el, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
-import { kept, pageLink, visit } from "../core/links.js";
+import { kept, pageLink, pending, visit } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
 import { aboutModel, doubted } from "./about.js";
 
@@ -176,8 +176,9 @@ export default function translation(root, api) {
       el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
       details,
     );
-    // Of a long text its translation is seen first: the source stands in the field above.
-    scrollTo(root.querySelector(".arrow"), root.querySelector(".sentences"), true);
+    // Of a long text its translation is seen first: the source stands in the field above. Laid out once, with the map.
+    const [arrow, box] = [".arrow", ".sentences"].map((part) => root.querySelector(part));
+    requestAnimationFrame(() => scrollTo(arrow, box, true));
     current = value.map?.key ?? null;
     if (value.doubts) drawDoubts(value.doubts);
     else if (value.doubtful) painted().then(() => value.map.key === current && askDoubts());
@@ -199,23 +200,29 @@ export default function translation(root, api) {
   }
 
   // --- what is asked ------------------------------------------------------------------------------------------------
-  let choices = 0; // of a direction, by a person or a link
+  let choices = 0, // of a direction, by a person or a link
+    left = kept, // what stood here when the page was left, until it is asked for
+    unanswered = null,
+    filling = {}; // what the controls are to hold
+  const given = []; // texts that are asked for as the controls then say
+  // Asked once more after the page has loaded itself anew, but not for ever: it may be what ended the server.
+  pending.question = () => (unanswered?.fills ? null : unanswered);
 
   // Of a model of many languages, the menus say which two. The controls follow a link, unless they were set since.
   function ask(question) {
     const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {},
       mine = choices;
     const answered = ({ fill, ...value }, number) => {
+      if (!rpc.waiting()) unanswered = null;
       draw({ ...value, fill: mine === choices && fill }, number);
       busy();
     };
-    rpc.ask("translate", { pair, ...question }, answered, PATIENCE);
+    rpc.ask("translate", (unanswered = { pair, ...question }), answered, PATIENCE);
     busy();
   }
   const busy = () => root.setAttribute("aria-busy", String(rpc.waiting()));
 
   // The menus follow a link, and what was opened elsewhere.
-  let filling = {};
   function fillIn({ menus, offer, ...controls }, number) {
     const detail = { menus, offer, number };
     if (offer) document.dispatchEvent(new CustomEvent("atlas-chosen", { detail }));
@@ -225,14 +232,15 @@ export default function translation(root, api) {
   document.addEventListener("atlas-translate", (event) => {
     event.preventDefault();
     choices += 1;
-    fillIn({ text: kept?.typed ?? event.detail.text });
-    ask(event.detail);
+    const { typed = event.detail.text, asked } = left ?? {};
+    left = null;
+    fillIn({ text: typed });
+    ask(asked ? { ...asked, fills: true } : event.detail);
   });
   document.addEventListener("atlas-choose", () => (choices += 1));
   document.addEventListener("atlas-fill", ({ detail }) => Object.assign(detail, filling));
 
   // The controls of Gradio's say what they hold. An example stands in the field from then on.
-  const given = []; // texts that are asked for as the controls then say
   function askFor(text) {
     given.push(text);
     api.trigger("ask", {});
@@ -251,15 +259,13 @@ export default function translation(root, api) {
     event.preventDefault();
     ask({ ...event.detail, text: given.shift() });
   });
-  for (const [name, failed] of [
-    ["atlas-ended", false],
-    ["atlas-failed", true],
-  ])
-    document.addEventListener(name, (event) => {
-      event.preventDefault();
-      rpc.ended({ failed });
-      busy();
-    });
+  const ended = (failed) => (event) => {
+    event.preventDefault();
+    rpc.ended({ failed });
+    busy();
+  };
+  document.addEventListener("atlas-ended", ended(false));
+  document.addEventListener("atlas-failed", ended(true));
   function pin(step, token) {
     rpc.tell("pin", { step, token });
     mark(step);
