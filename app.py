@@ -25,6 +25,7 @@ except ImportError:
 import gradio as gr
 
 from model.families import hub
+from model.nets.lean.halves import trust
 from model.serve.cores import Cores
 from model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
@@ -143,6 +144,8 @@ def main(argv: list[str] | None = None) -> None:
         limits=limits,
         models=[hub.locate(name) for name in args.model],
     )
+    for translator in translators.all:
+        trust(translator.model)
     if not any(map(direction.is_large, translators.all)):
         # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
         # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.

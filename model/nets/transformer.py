@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 import torch.nn.functional as F
@@ -151,7 +151,7 @@ class Transformer(nn.Module):
         """What the output projection multiplies by: [target vocabulary, d_model]."""
         return self.target_matrix if self.output is None else self.output.weight
 
-    @property
+    @cached_property  # of its shape alone
     def step_numbers(self) -> int:
         """How many numbers of the model a step of decoding reads: the decoder's and the output matrix."""
         return sum(weight.numel() for weight in self.decoder.parameters()) + self.output_matrix.numel()

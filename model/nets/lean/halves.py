@@ -7,7 +7,8 @@ packed, by rows of float32 and sums in float32: only the order of the sums diffe
 A packed matrix is a copy, and has to notice that the model's own was changed. Whatever is done through PyTorch counts
 up the tensor's version. What is written past it (`weight.data`, an array of NumPy's that shares the memory) is seen by
 a product with a random row, taken anew for each text: it reads the matrix once, as a step does, and a change that it
-does not show is as small as a rounding error in what the model computes.
+does not show is as small as a rounding error in what the model computes. Whoever alone holds a model, as a server does,
+can do without: trust().
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from functools import cache, lru_cache
 from threading import Lock
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 SHARES = 2  # in which a matrix is probed: always as many, so that the sums are the same on any number of cores
 
 _kept = WeakTensorKeyDictionary()  # by parameter: by rows, the version looked at and its Half, if it has one
+_trusted = WeakTensorKeyDictionary()  # parameters that nobody writes to past PyTorch
 _keeping = Lock()
 
 
@@ -33,12 +35,19 @@ class Half:
         self.packed = torch.ops.quantized.linear_prepack_fp16(weight.contiguous(), None)
         self.address, self.version, self.probe = weight.data_ptr(), weight._version, _probe(weight)
 
-    def is_still(self, weight: Tensor) -> bool:
-        return self.address == weight.data_ptr() and torch.equal(self.probe, _probe(weight))
+    def is_still(self, weight: Tensor, *, trusted: bool) -> bool:
+        return self.address == weight.data_ptr() and (trusted or torch.equal(self.probe, _probe(weight)))
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [batch, in] -> [batch, out]"""
         return torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
+
+
+def trust(model: nn.Module) -> None:
+    """From now on nobody writes to this model's weights past PyTorch: its packed copies are compared with them no more,
+    which saves each text 2 ms of 22 on one core."""
+    for parameter in model.parameters():
+        _trusted[parameter] = True
 
 
 def half(parameter: Tensor, rows: slice) -> Half | None:
@@ -49,7 +58,7 @@ def half(parameter: Tensor, rows: slice) -> Half | None:
     version, of = weight._version, (rows.start, rows.stop)
     with _keeping:
         known, found = _kept.setdefault(parameter, {}).get(of, (None, None))
-    if known != version or (found is not None and not found.is_still(weight)):
+    if known != version or (found is not None and not found.is_still(weight, trusted=parameter in _trusted)):
         found = Half(weight) if torch.equal(weight.half().float(), weight) else None
         with _keeping:
             _kept[parameter][of] = version, found

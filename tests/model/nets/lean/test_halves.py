@@ -68,6 +68,21 @@ def test_a_changed_weight_is_packed_anew(change):
 
 
 @needs_packing
+def test_of_a_trusted_model_only_what_pytorch_counts_is_seen(halved_model):
+    weight = halved_model.decoder.layers[0].feed_forward.expand.weight
+    halves.trust(halved_model)
+    before = half(weight, ALL)
+    CHANGES["an element of its data"](weight)
+    assert half(weight, ALL) is before
+    with torch.no_grad():
+        CHANGES["in place"](weight)
+    changed = half(weight, ALL)
+    assert changed is not before and torch.equal(changed(torch.eye(weight.shape[1])), weight.t())
+    weight.data = weight.data.clone(memory_format=torch.preserve_format)
+    assert half(weight, ALL) is not changed
+
+
+@needs_packing
 def test_the_probe_is_the_same_on_any_number_of_cores():
     """Or a server that shares out its cores would pack again for each visitor."""
     weight, before = parameter(300, 256), torch.get_num_threads()
