@@ -77,6 +77,19 @@ def test_an_answer_looked_for_at_another_server(tiny_url, open_page) -> None:
     expect(page.locator("#source-text textarea")).to_have_value(TYPED)
 
 
+def test_another_server_answers_nothing(tiny_url, open_page) -> None:
+    """It knows no visitor of the page, and would speak of the first example in every panel."""
+    page = open_page(tiny_url)
+    written = left(page)
+    expect(page.locator("#panel-position-table .figure")).to_be_visible()
+    page.evaluate("document.querySelector('meta[name=atlas-process]').content = 'another'; window.before = true")
+    open_tab(page, "Why")
+    page.wait_for_function("() => !window.before", timeout=60_000)
+    expect(page.locator("#translation-text")).to_have_text(written)
+    expect(page.locator("#tab-why-button")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#tab-why .atlas-root:visible").first).to_have_attribute("aria-busy", "false")
+
+
 @pytest.mark.long
 def test_when_the_server_was_started_again(tiny_translator, open_page) -> None:
     """Somebody asks while it is away: the page waits for it, loads itself anew, and asks again."""

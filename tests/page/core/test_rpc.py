@@ -31,6 +31,7 @@ def component(chromium: Browser) -> Iterator[Callable[..., Page]]:
         page = chromium.new_page()
         pages.append(page)
         load_modules(page, "core/rpc.js")
+        page.evaluate("document.head.innerHTML = '<meta name=atlas-process content=p1>'")
         page.evaluate(COMPONENT, options)
         return page
 
@@ -50,8 +51,8 @@ def test_answers_find_their_questions_in_whatever_order_they_come(component) -> 
     for name in ("a", "b"):
         page.evaluate("name => ask({ name, holds: [1] })", name)
     assert page.evaluate("sent") == [
-        {"event": "act", "name": "a", "holds": [1], "id": 1},
-        {"event": "act", "name": "b", "holds": [1], "id": 2},
+        {"event": "act", "name": "a", "holds": [1], "id": 1, "process": "p1"},
+        {"event": "act", "name": "b", "holds": [1], "id": 2, "process": "p1"},
     ]
     send(page, 2, 20, x=2)
     send(page, None, 5, selection=1)

@@ -77,6 +77,8 @@ class Desk:
 
         def handle(event: gr.EventData, *values: object) -> object:
             message, rest = Message.of(event), [gr.skip()] * len(others)
+            if message.has_moved:
+                return [message.answer(moved=True), *rest] if others else message.answer(moved=True)
             try:
                 with self.session.turns.one() if turn else nullcontext():
                     content = find(message, *values)
@@ -100,6 +102,9 @@ class Desk:
 
         def handle(event: gr.EventData, *values: object) -> Iterator[dict]:
             message = Message.of(event)
+            if message.has_moved:
+                yield message.answer(moved=True)
+                return
             try:
                 found = find(message, *values)
                 contents = iter([found] if isinstance(found, dict) else found)

@@ -20,6 +20,7 @@ from viz.ui import language
 from viz.ui.gradio6.files import Receive, Scope, Send, below, takes_gzip
 from viz.ui.gradio6.frame import shell
 from viz.ui.gradio6.part import FRONT_END, Part
+from viz.ui.rpc import PROCESS
 
 FIRST = (*assets.EARLY, "explorer")  # our components that the first view shows
 TABLE = re.compile(r"m\.f=(\[[^]]*\])")  # in a script of Gradio's: the files that its parts need, by number
@@ -79,7 +80,7 @@ def hints(components: Sequence[Mapping]) -> Iterator[str]:
             else f'<link rel="preload" as="style" crossorigin href="./assets/{name}">'
         )
     web = f"atlas/{assets.digest()}/"
-    yield f'<meta name="atlas-modules" content="{web}">'
+    yield f'<meta name="atlas-modules" content="{web}"><meta name="atlas-process" content="{PROCESS}">'
     ours = assets.modules(assets.MOUNT, *(assets.module(name) for name in FIRST if name not in hidden))
     yield from (f'<link rel="stylesheet" href="{web}{assets.name(path)}">' for path in assets.styles("explorer"))
     yield from (f'<link rel="modulepreload" href="{web}{assets.name(path)}">' for path in ours)

@@ -67,42 +67,44 @@ addEventListener("pagehide", () => {
 
 // A page whose server has ended, or whose connection was cut, loads itself anew as soon as one answers: its session is
 // gone. Gradio notices only when it is asked for something: its heartbeat, a stream that lasts as long as the page, ends
-// without a word. So does a page whose answers are looked for where nobody knows it: of several servers, another one has
-// taken its question.
+// without a word.
+// So does a page that has come to another one of several servers, which does not know it: it says so (core/rpc.js), or has
+// no answers for it.
 const HEARTBEAT = /heartbeat\/[^/]+$/,
   ANSWERS = /queue\/data\?[^/]+$/,
   UNKNOWN = 404,
-  SETTLED = 5000, // milliseconds that a page has been open before it does so
   FIRST = 250, // milliseconds before a server is asked whether it is there; then ever longer
   LAST = 4000,
+  SETTLED = 5000, // that a page lasts at least: the next one may come to another server again
   LEAVING = 30_000;
 // Gradio ends it, too, when the page is about to be left: what comes next may be slow to answer, and is not cut short.
 // A page that is still here after that was not left.
-let leaving = 0;
+let leaving = 0,
+  lost = false;
 addEventListener("beforeunload", () => {
   clearTimeout(leaving);
   leaving = setTimeout(() => (leaving = 0), LEAVING);
 });
 addEventListener("pageshow", () => (leaving = 0)); // out of the browser's cache, too
-new PerformanceObserver((list, observer) => {
-  const ended = list
-    .getEntriesByType("resource")
-    .find(
-      ({ name, responseStatus }) =>
-        HEARTBEAT.test(name) || (responseStatus === UNKNOWN && ANSWERS.test(name)),
-    );
-  if (!ended) return;
-  observer.disconnect();
-  const address = ended.name.replace(HEARTBEAT, "app_id").replace(ANSWERS, "app_id"),
-    early = HEARTBEAT.test(ended.name) ? 0 : SETTLED - performance.now();
-  reconnect(address, Math.max(FIRST, early));
+new PerformanceObserver((list) => {
+  for (const { name, responseStatus } of list.getEntriesByType("resource")) {
+    if (HEARTBEAT.test(name)) lose();
+    else if (responseStatus === UNKNOWN && ANSWERS.test(name)) lose(SETTLED - performance.now());
+  }
 }).observe({ type: "resource" });
+document.addEventListener("atlas-moved", () => lose(SETTLED - performance.now()));
 
-async function reconnect(address, wait) {
+function lose(wait = 0) {
+  if (!lost) reconnect(Math.max(FIRST, wait));
+  lost = true;
+}
+
+async function reconnect(wait) {
   await new Promise((resolve) => setTimeout(resolve, wait * (1 + Math.random()))); // not all of a server's pages at once
-  const found = await fetch(address, { cache: "no-store" }).catch(() => null);
+  const address = new URL("gradio_api/app_id", document.baseURI),
+    found = await fetch(address, { cache: "no-store" }).catch(() => null);
   if (found?.ok && !document.hidden && !leaving) location.reload();
-  else reconnect(address, Math.min(LAST, 1.5 * wait));
+  else reconnect(Math.min(LAST, 1.5 * wait));
 }
 
 // What the part of the page's address behind # says, as URLSearchParams. No server sees it.

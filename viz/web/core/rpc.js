@@ -3,6 +3,7 @@
 const PATIENCE = 15000; // milliseconds that a question waits for another one's answer
 const LATE = 100; // milliseconds after an event's end in which its value has long been passed on
 let last = 0; // the page's questions are numbered, of whatever component
+const process = () => document.querySelector("meta[name=atlas-process]")?.content; // that made the page
 
 // told(content, number): called with what the server says unasked, or in answer to another component's question.
 // replaces: each content takes the place of the one before, so that what was asked before what is shown is dropped.
@@ -17,7 +18,7 @@ export function connect(api, told, { replaces = false } = {}) {
 
   // Trigger an event that nobody answers here. number: of the question that it belongs to.
   function tell(event, data, number = ++last) {
-    api.trigger(event, { ...data, id: number });
+    api.trigger(event, { ...data, id: number, process: process() });
   }
 
   // Trigger an event; answered(content, number) is called with its answer, and with those that take that one's place.
@@ -38,7 +39,7 @@ export function connect(api, told, { replaces = false } = {}) {
       for (const [id, old] of questions) if (old.mark !== null) questions.delete(id);
     }
     const id = ++last,
-      question = { ...data, id };
+      question = { ...data, id, process: process() };
     if (!beside) asked = id;
     const send = () => {
       if (!beside) open += 1;
@@ -80,6 +81,7 @@ export function connect(api, told, { replaces = false } = {}) {
   }
 
   function pass(question, number, content) {
+    if (content.moved) return document.dispatchEvent(new CustomEvent("atlas-moved"));
     if (question?.newest && number !== asked) return;
     const show = () => (question ? question.answered : told)(content, number);
     if (!replaces || number === null || question?.beside) return show();
