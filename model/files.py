@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -89,7 +90,7 @@ def with_section(card: str, section: str) -> str:
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` make a file beside `path`, then rename it: a kill at any moment leaves the old file or the new."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
         write(partial)
         partial.chmod(0o644)  # safetensors makes files that only their owner may read

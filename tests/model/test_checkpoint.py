@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,18 @@ def test_a_direction_without_its_symbol_is_refused(folder):
     config = json.loads((folder / "config.json").read_text()) | {"directions": ["de-es"]}
     (folder / "config.json").write_text(json.dumps(config))
     assert "<2es>" in refused(folder, "tokenizer.model")
+
+
+def test_threads_that_replace_one_file_leave_each_other_alone(tmp_path):
+    path = tmp_path / "found.json"
+
+    def write(number: int) -> None:
+        for _ in range(20):
+            checkpoint.replace_file(path, lambda partial: partial.write_text(str(number) * 1000, encoding="ascii"))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(write, range(4))] == [None] * 4
+    assert len(path.read_text(encoding="ascii")) == 1000 and [*tmp_path.iterdir()] == [path]
 
 
 def test_replace_file_keeps_the_old_file_when_writing_fails(tmp_path):

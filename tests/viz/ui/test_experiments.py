@@ -112,3 +112,10 @@ def test_a_second_sentence_is_typed_or_clicked(scene):
     assert len(grid["rows"]) == 3 and len(grid["columns"]) == 4
     last = grid["rows"][-1]["cells"]
     assert [cell["text"] for cell in last[:-1]] == ["0"] * 3  # no later layer reads them
+
+
+def test_too_many_edges_are_refused_before_one_is_made(scene, monkeypatch):
+    monkeypatch.setattr(cutting, "Edge", None)  # who made one would fail otherwise
+    many = {"kind": "cross", "how": "zero", "heads": [[0, 0]], "queries": [*range(65)], "keys": [*range(64)]}
+    with pytest.raises(ValueError, match=r"1 to 4096 edges can be cut at once, found 4160"):
+        cutting.changes(scene.trace, many)

@@ -23,16 +23,13 @@ def changes(trace: TranslationTrace, data: Mapping[str, object]) -> tuple[frozen
     try:
         kind, how = AttentionKind(data["kind"]), Cut(data["how"])
         heads = [(int(layer), int(head)) for layer, head in data["heads"]]
-        edges = frozenset(
-            Edge(kind, int(query), int(key), layer, head)
-            for layer, head in heads
-            for query in data["queries"]
-            for key in data["keys"]
-        )
+        queries, keys = ([int(position) for position in data[side]] for side in ("queries", "keys"))
     except (KeyError, TypeError) as error:
         raise ValueError(f"these are no edges of a map: {data!r:.200}") from error
-    if not 0 < len(edges) <= MOST:
-        raise ValueError(f"1 to {MOST} edges can be cut at once, found {len(edges)}")
+    count = len(heads) * len(queries) * len(keys)
+    if not 0 < count <= MOST:  # before any is made
+        raise ValueError(f"1 to {MOST} edges can be cut at once, found {count}")
+    edges = frozenset(Edge(kind, query, key, layer, head) for layer, head in heads for query in queries for key in keys)
     if kind is AttentionKind.DECODER_SELF:  # a word's pieces read each other, but none reads what comes after it
         edges = frozenset(edge for edge in edges if edge.key <= edge.query)
         if not edges:
