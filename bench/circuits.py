@@ -27,6 +27,7 @@ from model.analysis.lenses.decoder import streams_of
 from model.analysis.lenses.encoder import best
 from model.analysis.why.methods import relevance
 from model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import Side
 from model.translator import Translator
 
@@ -147,6 +148,7 @@ class Stand:
         from model.nets.transformer import Transformer
 
         self.config, self.model, self.device = config, Transformer(config).eval(), torch.device("cpu")
+        self.changes = NO_INTERVENTIONS
 
 
 def _times(translator, name: str, factor: int, runs: int) -> Iterator[dict[str, object]]:

@@ -101,7 +101,7 @@ def key_title(kind: AttentionKind, *, joint: bool = False) -> Words:
 
 
 def row_tokens(trace: TranslationTrace, kind: AttentionKind, *, predicted: bool) -> tuple[str, ...]:
-    """The tokens that name the rows of a kind: for the decoder those read or those predicted (DESIGN.md)."""
+    """The tokens that name the rows of a kind: for the decoder those read or those predicted."""
     if kind != AttentionKind.ENCODER_SELF and predicted:
         return trace.target_tokens
     return trace.maps(kind).query_tokens

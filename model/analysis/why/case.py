@@ -96,7 +96,10 @@ class Case:
         if self.baseline is None:
             *rows, what = self.mean_rows
         else:
-            rows = [torch.as_tensor(values).detach().to(self.source_rows) for values in self.baseline]
+            given = tuple(self.baseline)
+            if len(given) != 2:  # one array would be taken apart: its first two rows, or numbers
+                raise ValueError(f"a baseline is of source and of prefix, a pair of rows; found {len(given)}")
+            rows = [torch.as_tensor(values).detach().to(self.source_rows) for values in given]
             what = "given baseline"
             if not all(row.isfinite().all() for row in rows):
                 raise ValueError("a baseline's numbers must be finite")

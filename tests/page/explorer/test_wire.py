@@ -164,3 +164,24 @@ def test_one_thing_is_asked_for_at_a_time_and_what_is_needed_goes_before_what_ma
     assert asked("overlay, layers, answered, layers") == [["overlay", None, None], ["layers", [["own", 0]], ["own"]]]
     assert asked("overlay, seconds 14, overlay, ahead, seconds 2, ahead") == [["overlay", None, None]]
     assert asked("overlay, seconds 16, layers") == [["overlay", None, None], ["layers", [["own", 0]], ["own"]]]
+
+
+def test_the_exact_number_of_a_translation_left_behind_is_kept_with_it_and_awaited_no_longer(chromium) -> None:
+    page = chromium.new_page()
+    load_modules(page, "explorer/wire/maps.js")
+    asked, kept = page.evaluate("""() => {
+      const exact = new Map(), head = ["cross", 0, 0], asked = [];
+      const one = { key: "one", pyramid: () => ({ exact }) }, map = { pyramid: { exact }, head };
+      const scene = { trace: one, traces: [one], map };
+      const ask = (event, { key }) => asked.push(`${event} of ${key}`);
+      const maps = atlas.createMaps({ scene, overlays: {}, ask, isPointed: () => true });
+      maps.exact(map, 3, 4);
+      scene.traces.push((scene.trace = { key: "two" }));
+      maps.tiles({ head }, []); // waits for that answer
+      maps.takeExact("one", { head, row: 3, column: 4, value: 0.25 });
+      maps.tiles({ head }, []);
+      maps.takeExact("three", { head, row: 3, column: 4, value: 0.5 }); // remembered no more
+      return [asked, [...exact]];
+    }""")
+    page.close()
+    assert asked == ["cell of one", "tiles of two"] and kept == [["3.4", 0.25]]

@@ -10,6 +10,7 @@ from model.trace.interventions import Edge
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
+from viz.ui.desk import fields
 from viz.ui.desk.scene import Scene
 from viz.wire.question import names, nats, with_minus
 from viz.words import say
@@ -17,15 +18,12 @@ from viz.words import say
 MOST = 4096  # edges at once: those of a few words in all heads of a layer
 
 
-def changes(trace: TranslationTrace, data: Mapping[str, object]) -> tuple[frozenset[Edge], Cut]:
+def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], Cut]:
     """Which edges the page asks to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError for
     what is none of a map's."""
-    try:
-        kind, how = AttentionKind(data["kind"]), Cut(data["how"])
-        heads = [(int(layer), int(head)) for layer, head in data["heads"]]
-        queries, keys = ([int(position) for position in data[side]] for side in ("queries", "keys"))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"these are no edges of a map: {data!r:.200}") from error
+    kind, how = AttentionKind(data.get("kind")), Cut(data.get("how"))
+    heads = [(layer, head) for _, layer, head in fields.each(data, "heads", lambda pair: fields.head((kind, *pair)))]
+    queries, keys = fields.wholes(data, "queries"), fields.wholes(data, "keys")
     count = len(heads) * len(queries) * len(keys)
     if not 0 < count <= MOST:  # before any is made
         raise ValueError(f"1 to {MOST} edges can be cut at once, found {count}")
@@ -39,7 +37,7 @@ def changes(trace: TranslationTrace, data: Mapping[str, object]) -> tuple[frozen
 
 def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The sentence translated without these edges, beside whatever the trace was made without already."""
-    trace, (edges, how) = scene.trace, changes(scene.trace, data)
+    trace, (edges, how) = scene.trace, changes(data)
     return again.translated(scene.translator, trace, cut(trace.interventions, edges, how))
 
 
@@ -59,7 +57,7 @@ def answered(scene: Scene, data: Mapping[str, object]) -> dict:
 
 
 def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
-    (edges, how), question = changes(scene.trace, data), scene.question
+    (edges, how), question = changes(data), scene.question
     try:
         case = scene.case
     except Refusal as error:  # too long to be asked about: the translation itself says enough

@@ -17,8 +17,6 @@ from gradio.context import get_blocks_context
 
 from viz.ui.gradio6.part import Part, lacking, unlike, unsaid
 
-Key = tuple[int | None, str]  # what listeners listen to: a block's id, the name of its event
-
 
 @dataclass(frozen=True, eq=False)
 class Opening:

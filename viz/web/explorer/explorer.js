@@ -106,7 +106,7 @@ export default function explorer(root, api) {
     if (value.asked !== undefined) return askedAnother(value.asked);
     if (value.download) return actions.receive(value.download);
     if (value.error) return maps.refuse(value) ? drawing.draw() : drawing.say(said(value.error));
-    if (value.cell && scene.trace.key === value.key) return receiveCell(value.cell);
+    if (value.cell) return receiveCell(value);
     if (value.layers || value.overlay || value.tiles) return receivePart(value);
     if (value.format) await receiveTrace(value);
     else if (value.selection && scene.trace && selection.said(value.selection))
@@ -119,11 +119,12 @@ export default function explorer(root, api) {
     if (scene.trace && overlays.find(scene.state)?.asks) drawing.draw();
   }
 
-  function receiveCell(cell) {
-    maps.takeExact(cell);
-    views.large.more();
+  function receiveCell({ key, cell }) {
+    maps.takeExact(key, cell);
+    if (scene.map?.pyramid) views.large.more();
     maps.ahead();
-    if (isPointed(cell.row, cell.column)) drawing.point(cell.row, cell.column);
+    if (key === scene.trace.key && isPointed(cell.row, cell.column))
+      drawing.point(cell.row, cell.column);
   }
 
   async function receivePart(part) {

@@ -45,7 +45,7 @@ export function initial() {
 // Which of a row's two tokens puts words together and is hidden as a symbol, where a row carries both.
 const COUNTS = { cross: true, decoder_self: false, alignment: true };
 
-// The options of explorerModel.scoreMap.
+// The options of scoreMap (explorer/model.js).
 export function viewOf(state) {
   return {
     kind: state.kind,

@@ -1,4 +1,4 @@
-// Word links (viz/wire/links.py): two lines of words with lines between them; where they do not fit side by side, two
+// Word links (viz/wire/blocks.py): two lines of words with lines between them; where they do not fit side by side, two
 // columns. A click on a word of each side links them, once more makes the link a possible one, and once more takes it away.
 import { button, download, el } from "../core/dom.js";
 import { t } from "../core/language.js";

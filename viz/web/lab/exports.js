@@ -1,4 +1,4 @@
-// What a panel lets people take away (viz/ui/lab/taking.py): its matrix or its grids as a picture, and files that the server writes.
+// What a panel lets people take away (viz/ui/lab/downloads.py): its matrix or its grids as a picture, and files that the server writes.
 import { download, el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { png } from "../picture/copy.js";

@@ -17,7 +17,9 @@ function scoreTable(about) {
       about.scores.filter((one) => key(one) === name),
     );
   const score = (one) =>
-    [one?.bleu, one?.chrf].map((number) => el("td", {}, number ? fixed(number, 1) : ""));
+    [one?.bleu, one?.chrf].map((number) =>
+      el("td", {}, Number.isFinite(number) ? fixed(number, 1) : ""),
+    );
   const head = (text, attributes = {}) => el("th", { scope: "col", ...attributes }, text);
   return el(
     "div",

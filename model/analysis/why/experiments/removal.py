@@ -19,8 +19,8 @@ SHOWN = 5  # of the most probable tokens, before and after
 
 @torch.inference_mode()
 def without(case: Case, column: int, how: Callable[[np.ndarray, np.ndarray], Change]) -> Removal:
-    """The case without one column's word. how: model.analysis.why.case.masked or .replaced. ValueError for a column
-    that there is not."""
+    """The case without one column's word. how: masked or replaced of model.analysis.why.passes.change. ValueError for a
+    column that there is not."""
     if not 0 <= column < len(case.columns):
         raise ValueError(f"columns are 0 to {len(case.columns) - 1}, found {column}")
     return beside(case, case.run(how(*(mask[[column]] for mask in case.columns.masks()))))

@@ -120,6 +120,9 @@ def test_integrated_gradients_start_from_a_baseline_of_ones_own(tiny_translator,
     assert "given baseline" in found.notes[0]
     with pytest.raises(ValueError, match="a baseline is of source and of prefix"):
         why.attribute(tiny_translator, trace, baseline=(np.zeros((2, width)), zeros[0]), **asked)
+    for one in (zeros[0], np.zeros((9, width)), "zero"):
+        with pytest.raises(ValueError, match="a pair of rows"):
+            why.attribute(tiny_translator, trace, baseline=one, **asked)
 
 
 def test_an_inseq_file_is_written_and_read(tiny_translator, trace, tmp_path):

@@ -185,7 +185,7 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
     if alike_in_weight is None:
         return []
     read = [
-        (word, *(_pointed(row, ours.columns) for row in rows))
+        (word, *(_pointed(row) for row in rows))
         for word, *rows in zip(ours.rows, ours.values, theirs.values)
         if not any(np.isnan(row).any() for row in rows)
     ]
@@ -222,7 +222,7 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
     ]
 
 
-def _pointed(row: np.ndarray, columns: tuple[str, ...]) -> tuple[int, float]:
+def _pointed(row: np.ndarray) -> tuple[int, float]:
     at = int(row.argmax())
     return at, float(row[at])
 

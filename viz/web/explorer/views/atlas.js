@@ -16,7 +16,7 @@ const marks = (trace, ...head) =>
 
 // hooks: select(layer, head), toggle([[layer, head], ..]), hover(layer, head) or hover(null)
 export function createAtlas(hooks) {
-  const root = el("div", { class: "all-heads" });
+  const root = el("div", {});
   let grid = null,
     buttons = []; // [layer][head]
   let built = "", // how many buttons there are

@@ -222,7 +222,7 @@ export function createDetail(hooks) {
 
   return {
     root,
-    // map: of explorerModel.scoreMap; pinned: {row, column}; titles: {rows, columns, label}; compact: without a colour
+    // map: of scoreMap (explorer/model.js); pinned: {row, column}; titles: {rows, columns, label}; compact: without a colour
     // bar; width: of what it stands in, where that was measured already; height: what there is to fill, in pixels, or
     // as high as the cells are wide
     draw(

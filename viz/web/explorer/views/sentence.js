@@ -182,7 +182,7 @@ export function createSentence(hooks) {
 
   return {
     root,
-    // given: a map of explorerModel.scoreMap in words; words: what to look for; glosses: {rows, columns}, a function of
+    // given: a map of scoreMap (explorer/model.js) in words; words: what to look for; glosses: {rows, columns}, a function of
     // a position each, or null
     draw(given, { row, column }, words, glosses = null) {
       map = given;

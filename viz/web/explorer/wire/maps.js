@@ -54,8 +54,10 @@ export function createMaps({ scene, overlays, ask, isPointed }) {
     askFor: requests.waitFor,
     waitForNone: requests.waitForNone,
     ahead: () => requests.ahead(scene.trace, scene.state.kind),
-    takeExact({ head, row, column, value }) {
-      scene.trace.pyramid(...head).exact.set(`${row}.${column}`, value);
+    takeExact(key, { head, row, column, value }) {
+      owner(key)
+        ?.pyramid(...head)
+        .exact.set(`${row}.${column}`, value);
       requests.answered();
     },
     // Parts of a translation, which is returned once it has them all: a redraw in between would ask for the same again.
