@@ -32,7 +32,7 @@ def visit(page: Page, number: int) -> tuple[str, str]:
     page.fill("#source-text textarea", sentence)
     page.click("#translate")
     page.wait_for_function(
-        "text => document.querySelector('.atlas-translation').textContent.includes(text)", arg=sentence
+        "text => document.querySelector('.atlas-translation')?.textContent.includes(text)", arg=sentence
     )
     page.locator(f"#tabs [role=tab][data-tab-id={tab}]").first.click()
     page.wait_for_function(SEEN, arg=[sentence, tab])

@@ -51,7 +51,7 @@ def seen(page) -> tuple[float, float, float, float]:
 def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, needle, turn):
     page = open_traces(needle)
     page.locator(".atlas-explorer .segmented button", has_text="Encoder self").click()
-    page.wait_for_selector(".large .plot image")
+    page.wait_for_function(f"{LAYOUT}.yaxis.range[0] > 1000")  # the cross-attention before it has 12 rows
     page.locator(".thumbnail[data-layer='0'][data-head='1']").click()
     page.wait_for_function(f"{LAYOUT}.images.some(({{name}}) => name.startsWith('2.')) && {HEAD}.endsWith('Head 2')")
     page.locator(".large").focus()
