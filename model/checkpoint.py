@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
 from model.families.folder import Folder, digest_of, is_finite, name_of, touch
-from model.files import checkpoint_folder, read_json, replace_file, shipped, write_json
+from model.files import CONFIG, checkpoint_folder, read_json, replace_file, shipped, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
 from model.serve.cores import in_passing
@@ -25,7 +25,7 @@ from model.text.tokenizer import Tokenizer
 from model.trace.directions import Languages, parse_direction
 from model.trace.survey.survey import Survey, survey_from_json
 
-WEIGHTS, CONFIG, TOKENIZER, METRICS = "model.safetensors", "config.json", "tokenizer.model", "metrics.json"
+WEIGHTS, TOKENIZER, METRICS = "model.safetensors", "tokenizer.model", "metrics.json"
 EXAMPLES = "examples.json"
 LAYOUT, AS_READ, TALL = "layout", "inputs first", "as a step reads"  # in the weights file's own metadata
 HEADS, LARGEST_HEADS = "heads.json", 8_000_000  # bytes
@@ -94,13 +94,16 @@ def save(
 def load(folder: str | Path) -> Checkpoint:
     """Load a checkpoint folder, strictly: ours, or one of a family in model/families as it is on a hub.
 
-    folder: a path, or the name of a shipped checkpoint such as "de-en" (model.files.checkpoint_folder).
-    Raises ValueError naming the file and what was expected if anything is missing, damaged or does not fit.
-    Sizes are checked against the weights file's header before memory for the model is taken.
+    folder: a path, or the name of a shipped checkpoint such as "de-en". Raises ValueError naming the file and what was
+    expected if anything is missing, damaged or does not fit. Sizes are checked against the weights file's header before
+    memory for the model is taken.
     """
     folder = checkpoint_folder(folder)
     if not folder.is_dir():
-        raise ValueError(f"the folder {folder} is missing; by name there are {', '.join(shipped())}")
+        raise ValueError(
+            f"the folder {folder} is missing; by name there are {', '.join(shipped())}, and python -m model.convert "
+            "fetches a model of the Hugging Face Hub"
+        )
     if Folder(folder).is_foreign:
         return in_passing(_load_foreign, folder)
     for name in (CONFIG, WEIGHTS):
@@ -197,13 +200,8 @@ def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, .
             parse_direction(direction)
         entry = networks.named(values.get("network", networks.DEFAULT))
         languages = from_json(Languages, values["languages"]) if values.get("languages") else None
-        return (
-            entry.network,
-            from_json(entry.config, values.get("model")),
-            tuple(directions),
-            languages,
-            values.get("tokenizer"),
-        )
+        config = from_json(entry.config, values.get("model"))
+        return entry.network, config, tuple(directions), languages, values.get("tokenizer")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

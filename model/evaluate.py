@@ -18,7 +18,7 @@ import torch
 from model import checkpoint
 from model.checkpoint import Checkpoint
 from model.evaluation.moses import WU2021, wu2021_bleu
-from model.program import add_checkpoint, add_limit, add_output, check_free, command_line, program
+from model.program import add_checkpoint, add_limit, add_output, check_free, check_own, command_line, program
 from model.trace.directions import parse_direction
 from model.train import chosen_model
 from model.training import corpora
@@ -32,6 +32,8 @@ PROTOCOLS = {WU2021: wu2021_bleu}
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    if not (args.out or args.dry_run or args.limit):
+        check_own(args.checkpoint)
     for protocol in args.protocol:
         PROTOCOLS[protocol](["A word."], ["A word."], "en")  # what it needs is missed now, not after hours
     translator = Translator.load(args.checkpoint, args.device)

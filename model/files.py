@@ -14,6 +14,7 @@ Read = TypeVar("Read")
 log = logging.getLogger(__name__)
 
 BEFORE = "## Limits"  # of a card: a section's place where it is new
+CONFIG = "config.json"  # what makes a folder a checkpoint
 MAX_CONFIG_BYTES = 1_000_000
 MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17
 
@@ -21,16 +22,19 @@ SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"  # beside this pac
 
 
 def checkpoint_folder(name: str | Path) -> Path:
-    """The folder of a checkpoint: the path itself where there is one, else the shipped one of this name, "de-en" or
+    """The folder of a checkpoint: the path itself where one lies there, else the shipped one of this name, "de-en" or
     "checkpoints/de-en", wherever one stands. A path that is neither is given back as it is."""
+    if not isinstance(name, str | os.PathLike):
+        raise ValueError(f"a checkpoint is told by its folder or its name, found {name!r:.80}")
     path = Path(name)
     named = path in (Path(path.name), Path(SHIPPED.name) / path.name)
-    return SHIPPED / path.name if named and not path.exists() and (SHIPPED / path.name).is_dir() else path
+    # A folder without a config, such as one that holds measurements alone, does not hide the shipped one.
+    return SHIPPED / path.name if named and not (path / CONFIG).is_file() and path.name in shipped() else path
 
 
 def shipped() -> list[str]:
     """The names of the checkpoints that come with the project."""
-    return sorted(path.parent.name for path in SHIPPED.glob("*/config.json"))
+    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{CONFIG}"))
 
 
 def read_bytes(path: Path, limit: int) -> bytes:

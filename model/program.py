@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from model.files import SHIPPED, checkpoint_folder
+
 CHECKPOINT = Path("checkpoints/de-en")
 EXTRAS = {
     "gradio": "app",
@@ -77,14 +79,25 @@ def command_line(name: str, about: str) -> argparse.ArgumentParser:
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Which model, and where it computes."""
-    parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
+    """Which model, and where it computes. A shipped one's name becomes its folder here, so that all that a program
+    reads and writes beside the weights lies beside those that it loads."""
+    parser.add_argument(
+        "--checkpoint",
+        type=checkpoint_folder,
+        default=str(CHECKPOINT),  # a string is read as if it had been typed
+        help=f"a folder, or the name of a shipped checkpoint; default {CHECKPOINT}",
+    )
     parser.add_argument("--device", help="cpu, cuda or mps")
 
 
 def add_output(parser: argparse.ArgumentParser, file: str) -> None:
     """Where a measurement of a checkpoint is written."""
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"default: {file} in the checkpoint's folder")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help=f"default: {file} in the checkpoint's folder; to be named for one that was installed with the package",
+    )
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
 
 
@@ -115,12 +128,23 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
 
 def destination(args: argparse.Namespace, file: str) -> Path | None:
     """Where a measurement goes, by --out, --replace and --limit: None is nowhere. Asked before anything is measured.
-    ValueError where it would write over something without --replace."""
+    ValueError where it would write over something without --replace, into the installed package, or into a folder that
+    there is not."""
     if args.out is None and getattr(args, "limit", None) is not None:
         return None
+    if args.out is None:
+        check_own(args.checkpoint)
+    elif not args.out.parent.is_dir():
+        raise ValueError(f"the folder {args.out.parent} is missing")
     path = args.out or args.checkpoint / file
     check_free(path, args.replace)
     return path
+
+
+def check_own(folder: Path, instead: str = "--out names another file") -> None:
+    """ValueError for a checkpoint of the installed package, whose files are pip's to write and remove."""
+    if HOME and folder.parent == SHIPPED:
+        raise ValueError(f"{folder.name} was installed with the package, which is not written to: {instead}")
 
 
 def check_free(path: Path, replace: bool) -> None:

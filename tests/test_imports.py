@@ -20,7 +20,8 @@ ORACLE = {f"model/checks/{name}.py" for name in ("parts", "verify", "claims", "e
 # Each group may import its own package and the groups before it; never a neighbour in the same group.
 MODEL = (
     ("model.trace",),
-    ("model.config", "model.files", "model.processor", "model.program"),
+    ("model.config", "model.files", "model.processor"),
+    ("model.program",),
     ("model.text",),
     ("model.nets",),
     ("model.decode", "model.serve", "model.families"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from model.checkpoint import METRICS
 from model.evaluation.typed import FRAME_SETS, TypedSentence, fill_typed, is_kept, read_typed_frames, tally
 from model.files import write_json
-from model.program import add_checkpoint, command_line, program
+from model.program import add_checkpoint, check_own, command_line, program
 from model.trace.directions import parse_direction
 from model.translator import Translator
 
@@ -22,6 +22,8 @@ SEEN = ("unseen", "seen")  # by training
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    if args.record:
+        check_own(args.checkpoint, "leave out --record")
     translator = Translator.load(args.checkpoint, args.device)
     results, directions = [], [translator.check_direction(d) for d in args.directions or translator.directions]
     if args.record and not args.replace:

@@ -15,10 +15,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json
+from model.files import CONFIG, MAX_VOCABULARY_BYTES, read_bytes, read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
-CONFIG, GENERATION, TOKENIZER_CONFIG = "config.json", "generation_config.json", "tokenizer_config.json"
+GENERATION, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 MAX_SHARDS = 200
 BLOCK = 1 << 22  # numbers that are summed at once

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from model.analysis.trust import FILE
 from model.checkpoint import CONFIG
-from model.files import read_json, write_json, write_section
+from model.files import checkpoint_folder, read_json, write_json, write_section
 from model.nets.networks import check_transformer
 from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program
 from model.trace.directions import parse_direction
@@ -125,7 +125,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--list", action="store_true", help="name the benchmarks and do nothing else")
     add(
         "--reverse",
-        type=Path,
+        type=checkpoint_folder,
         metavar="FOLDER",
         help="a checkpoint that translates back; default: one that lies beside",
     )

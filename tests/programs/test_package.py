@@ -184,6 +184,9 @@ def test_every_program_has_its_help_and_errors_in_words(installed, tmp_path):
     done = far(installed / "attention-atlas", "dance", at=tmp_path)
     assert done.returncode == 1 and "there is no program 'dance': there are serve, translate" in done.stderr
     assert far(installed / "attention-atlas", "--version", at=tmp_path).stdout.strip() == "0.2.0"
+    done = far(installed / "attention-atlas", "means", "--checkpoint", "de-en", at=tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("error: de-en was installed with the package")
+    assert not list(tmp_path.iterdir()), "a folder of this name would hide the shipped one"
 
 
 @pytest.mark.long

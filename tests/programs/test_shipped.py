@@ -1,0 +1,68 @@
+"""Shipped checkpoints by their names, as where only the package is installed: nothing hides them, and what belongs to
+them is found beside their weights."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from model import faithfulness, files, means, program, survey
+from model.evaluation import names_kept
+from tests.programs.test_program import MEASUREMENTS
+
+MEANS = "means.safetensors"
+
+
+@pytest.fixture()
+def afar(tiny_checkpoint, tmp_path, monkeypatch) -> Path:
+    """The checkpoints of an installed package, "tiny" among them; the current folder is another one, and empty."""
+    shipped = tmp_path / "package" / "checkpoints"
+    shutil.copytree(tiny_checkpoint, shipped / "tiny")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(files, "SHIPPED", shipped)
+    monkeypatch.setattr(program, "SHIPPED", shipped)
+    monkeypatch.setattr(program, "HOME", "attention_atlas.")
+    return shipped
+
+
+@pytest.mark.parametrize("name", ["tiny", "checkpoints/tiny"])
+def test_a_folder_hides_a_shipped_checkpoint_only_if_it_is_one(name, afar, tiny_checkpoint):
+    assert files.checkpoint_folder(name) == afar / "tiny"
+    Path(name).mkdir(parents=True)
+    (Path(name) / "heads.json").write_text("{}", encoding="utf-8")
+    assert files.checkpoint_folder(name) == afar / "tiny"
+    shutil.copy(tiny_checkpoint / "config.json", name)
+    assert files.checkpoint_folder(name) == Path(name)
+    assert files.checkpoint_folder("other") == Path("other")
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_a_measurement_of_the_packages_own_needs_a_place(name, afar):
+    with pytest.raises(ValueError, match=r"tiny was installed with the package, .* --out names another file"):
+        importlib.import_module(name).main(["--checkpoint", "tiny"])
+    with pytest.raises(ValueError, match="the folder nowhere is missing"):
+        importlib.import_module(name).main(["--checkpoint", "tiny", "--out", "nowhere/file"])
+    assert not list(Path.cwd().iterdir())
+
+
+def test_scores_of_the_packages_own_are_not_written_either(afar):
+    with pytest.raises(ValueError, match=r"tiny was installed .* leave out --record"):
+        names_kept.main(["--checkpoint", "tiny", "--record"])
+
+
+def test_its_means_are_found_beside_it(afar, capsys):
+    means.main(["--checkpoint", "tiny", "--out", MEANS])
+    shutil.move(MEANS, afar / "tiny" / MEANS)
+    found = program.command_line("model.none", "About.")
+    program.add_checkpoint(found)
+    assert found.parse_args(["--checkpoint", "tiny"]).checkpoint == afar / "tiny"
+    Path("lines.txt").write_text("Der kleine Hund schläft.\nEine Frau liest ein Buch.\n", encoding="utf-8")
+    given = ["--checkpoint", "tiny", "--sentences", "lines.txt", "--limit", "2"]
+    survey.main([*given, "--directions", "de-en", "--ablate", "1", "--out", "heads.json"])
+    faithfulness.main([*given, "--randomised", "0", "--out", "faithfulness.json"])
+    assert "mean embedding of own sentences" in Path("faithfulness.json").read_text(encoding="utf-8")
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["faithfulness.json", "heads.json", "lines.txt"]
