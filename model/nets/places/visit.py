@@ -78,6 +78,8 @@ class Visit:
         for number in numbers:
             change = self.changes[number]
             if isinstance(change, Kept):
+                if torch.is_grad_enabled() and not x.requires_grad:  # replaced whole: gradients begin here
+                    x = x.detach().clone().requires_grad_()
                 change.found[place.name] = x
             else:
                 x = change(x, at)

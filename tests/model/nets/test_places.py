@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from model.analysis import why
+from model.decode.runs import Run
 from model.nets.places.registry import matching, places
 from model.nets.sweep import PatchValue, Sweep
 from model.trace import interventions_file, storage
@@ -232,6 +233,24 @@ def test_gradients_flow_to_whatever_is_kept(translator):
         [TEXT], [steered.translate_batch([TEXT])[0]], names=["logits"]
     )
     assert moved["logits"].shape[-1] == 350
+
+
+@pytest.mark.parametrize("edit", [Replace(WIDE), lambda x, at: torch.linspace(-3, 3, 32).expand_as(x)])
+@pytest.mark.parametrize("place", ["encoder.embed", "encoder.final", "decoder.0.resid_post"])
+def test_gradients_begin_at_what_was_replaced_whole(translator, place, edit):
+    """No graph leads there, and the slope is what a small step measures."""
+    steered = translator.edit({place: edit})
+
+    def of(edited: Translator) -> Run:
+        return edited.run([TEXT], ["Two children"], names=[place, "logits"], grad=True)
+
+    run = of(steered)
+    (slope,) = torch.autograd.grad(run["logits"][0, 1, 7], run[place])
+    step = 1e-2 * slope / slope.norm()
+    less, more = (
+        of(steered.edit({place: lambda x, at, step=step: x + step}))["logits"][0, 1, 7].item() for step in (-step, step)
+    )
+    assert (more - less) / 2e-2 == pytest.approx(slope.norm().item(), rel=1e-2)
 
 
 def test_many_sentences_stream_in_bounded_memory(translator):
