@@ -55,13 +55,13 @@ derived: $(VENV)/.dev
 	$(BIN)/python -m model.derived $(ARGS)
 
 # The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
-DOCUMENTED := viz model.translator model.trace.translation model.trace.kinds model.trace.interventions \
-  model.trace.storage model.trace.edits.values model.trace.results.result model.trace.results.inseq \
-  model.trace.survey.statistics model.analysis.ablation model.analysis.steering model.analysis.why \
-  model.analysis.circuits model.analysis.sentences model.decode.runs model.nets.places.registry model.families.hub \
-  model.foreign
+DOCUMENTED := viz model.translator model.translator.passes model.translator.texts model.trace.translation \
+  model.trace.maps model.trace.kinds model.trace.interventions model.trace.storage model.trace.edits.values \
+  model.trace.results.result model.trace.results.inseq model.trace.survey.statistics model.analysis.ablation \
+  model.analysis.steering model.analysis.why model.analysis.circuits model.analysis.sentences model.decode.runs \
+  model.nets.places model.nets.records model.families.hub model.foreign
 docs: $(VENV)/.dev
-	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*' '!model.analysis.why[.].*' '!model.analysis.circuits[.].*'
+	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*' '!model.analysis.why[.].*' '!model.analysis.circuits[.].*' '!model.nets.places[.].*'
 
 # docs/results.md, from docs/results/ and the checkpoints' scores
 results: $(VENV)/.app

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import keyword
+import re
 import tokenize
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ PYTHON = sorted([ROOT / "app.py", *(p for folder in ("model", "viz", "bench") fo
 SCRIPTS = sorted(p for ending in ("js", "css") for p in (ROOT / "viz" / "web").rglob(f"*.{ending}"))
 PRODUCT = [path for path in PYTHON if path.is_relative_to(ROOT / "model") or path.is_relative_to(ROOT / "viz")]
 PARAMETERS = 5
+NUMBERS = {"Six": 6, "Seven": 7, "Eight": 8, "Nine": 9, "Ten": 10, "Eleven": 11}
 WORD_FOR_WORD, BY_SHAPE, SCRIPTS_REPEATED = 6, 10, 10  # lines
 SAYING = {"return", "if", "for", "while", "raise", "with", "def", "yield", "assert", "=", "+", "-", "*", "/", "("}
 
@@ -32,12 +34,14 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 
 def without_a_reason(tree: ast.AST) -> list[str]:
-    """Functions with more than five parameters whose docstring does not speak of that."""
-    return [
-        f.name
-        for f in functions(tree)
-        if len(parameters(f)) > PARAMETERS and "parameters" not in (ast.get_docstring(f) or "")
-    ]
+    """Functions with more than five parameters whose docstring does not speak of that, or gives another number."""
+    wrong = []
+    for function in functions(tree):
+        count, words = len(parameters(function)), ast.get_docstring(function) or ""
+        said = re.search(rf"\b({'|'.join(NUMBERS)})\s+parameters", words)
+        if (said and NUMBERS[said[1]] != count) or (count > PARAMETERS and "parameters" not in words):
+            wrong.append(function.name)
+    return wrong
 
 
 def plain(text: str) -> list[tuple[int, str]]:
@@ -111,6 +115,7 @@ def test_these_tests_see_what_they_look_for():
     six = "def f(self, a, b, *, c, d, e, **f):\n    {doc}\n    return a\n"
     assert without_a_reason(ast.parse(six.format(doc="'Words.'"))) == ["f"]
     assert not without_a_reason(ast.parse(six.format(doc="'Six parameters: for these reasons.'")))
+    assert without_a_reason(ast.parse(six.format(doc="'Seven parameters: for these reasons.'"))) == ["f"]
     assert not without_a_reason(ast.parse("def f(self, a, b, c, d, e): ..."))
     block = "\n\n".join(f"value{n} = compute({n})" for n in range(5))
     other = f"other = 1\n{block}"

@@ -11,7 +11,7 @@ True
 """
 
 from model.trace.scores import ScoreMap
-from viz.export.notebook import compare, explore
+from viz.export.notebook import Explorer, compare, explore
 from viz.figures.colour import ColourScale
 from viz.figures.grid import plot_grid
 from viz.figures.heatmap import plot_heatmap
@@ -21,6 +21,7 @@ from viz.wire.address import link
 
 __all__ = [
     "ColourScale",
+    "Explorer",
     "ScoreMap",
     "View",
     "compare",

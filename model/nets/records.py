@@ -1,4 +1,14 @@
-"""What a recorded pass leaves behind: return values, never hooks or attributes."""
+"""What a recorded pass leaves behind: return values, never hooks or attributes.
+
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> trace = translator.translate("Ja.")
+>>> output = translator.inspect(trace.source_ids, trace.target_ids)
+>>> output.logits.argmax(-1)[0].tolist() == list(trace.target_ids)
+True
+>>> output.attention(AttentionKind.CROSS, 0).queries.shape[:3] == (1, 8, len(trace.target_ids))
+True
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 """Attention maps as numpy arrays; for a long text, queries and keys, from which a head's map is computed when it is
-looked at; and how far apart two rows are. Importable without torch."""
+looked at; and how far apart two rows are. Importable without torch.
+
+>>> maps = AttentionMaps(np.full((3, 8, 1, 2), 0.5, np.float32), query_tokens=("<s>",), key_tokens=("Ja", "</s>"))
+>>> maps.weights[0, 7].tolist()
+[[0.5, 0.5]]
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""A network on a device: its passes, read and changed at any place, and its decoding of any number of texts."""
+"""A network on a device: its passes, read and changed at any place, and its decoding of any number of texts.
+
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> translator.edit({"logits": lambda values, at: 2 * values}).translate("Ja.").translation  # the same, more surely
+'Yes.'
+"""
 
 from __future__ import annotations
 
@@ -57,14 +63,10 @@ class Passes(Texts):
         batches. It shares the model, and other threads may use it alongside this one.
 
         edits: place or glob -> Add, Replace, Scale or Ablate (model.trace.edits), which a trace keeps, or a function of
-        the tensor and of where it is (model.nets.places.visit.At) that returns the tensor to continue with; a trace
+        the tensor and of where it is (model.nets.places.At) that returns the tensor to continue with; a trace
         records such a function only in words. What reads the model's parts instead of running it (Why, circuits)
         refuses an edited translator. A trace's maps are what the softmax gave: an edit of `pattern` shows in run(),
-        not in them. ValueError for an unknown place. Usable in a `with` statement:
-
-        with translator.edit({"decoder.2.resid_post": Add(direction, strength=4)}) as steered:
-            steered.translate(text)
-        """
+        not in them. ValueError for an unknown place. Usable in a `with` statement."""
         check_transformer(self.model)
         changed = copy.copy(self)
         changed.changes = self._with_vectors(joined(self.changes, edited(edits)))
@@ -148,7 +150,7 @@ class Passes(Texts):
         room: int = 1 << 28,
     ) -> Iterator[Run]:
         """run() in order, with as many sentences at a time as fit into `room` bytes: any number of sentences can be
-        streamed. Seven parameters: those of run(), and how much memory to use."""
+        streamed. Six parameters: those of run(), and how much memory to use."""
         check_transformer(self.model)
         if not several("names", names):
             raise ValueError("there is no place to read: name one or more")
@@ -229,10 +231,8 @@ class Passes(Texts):
         prefix: Sequence[int] = (),
     ) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.decode.beam.beam_search.
-        prefix: what all hypotheses begin with; empty: what every translation in this direction begins with.
-
-        Eight parameters: those of beam_search() that a user chooses.
-        """
+        prefix: what all hypotheses begin with; empty: what every translation in this direction begins with. Eight
+        parameters: those of beam_search() that a user chooses."""
         if not (sources := self._checked(sources)):
             return []
         prefix = tuple(prefix) or self.forced_prefix(direction)

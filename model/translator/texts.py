@@ -1,4 +1,12 @@
-"""What a checkpoint reads and writes: ids for texts, within its limits and directions."""
+"""What a checkpoint reads and writes: ids for texts, within its limits and directions.
+
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> translator.encode("Der Hund schläft.")[-1] == translator.tokenizer.end_id
+True
+>>> translator.fits("Der Hund schläft."), translator.fits("Hund, " * 1_000)
+(True, False)
+"""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Translator(Passes):
         Calls from many threads at once share batches (model/serve/batching.py), unless something is given.
 
         ValueError, in words, for a text, ids, a target or interventions that cannot be used, and Busy when more wait
-        than the limits allow. Nine parameters: those of translate(), and what may be given.
+        than the limits allow. Eight parameters: those of translate(), and what may be given.
         """
         if target is not None and (prefix is not None or (beam, length_penalty) != (1, 0.0)):
             raise ValueError("a target is the whole of a translation: give it without prefix, beam and length_penalty")

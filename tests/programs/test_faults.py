@@ -1,6 +1,6 @@
 """A disk that is full while a checkpoint is saved loses no earlier one.
 
-Other faults: test_training.py kills the trainer, test_batching.py runs out of memory, test_api.py fails inside a
+Other faults: train/test_state.py kills the trainer, test_batching.py runs out of memory, test_api.py fails inside a
 request, test_checkpoint.py damages files.
 """
 

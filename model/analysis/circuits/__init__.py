@@ -20,8 +20,9 @@ alone.py     a translation by a circuit alone
 
 from model.analysis.circuits.alone import translated
 from model.analysis.circuits.found import Circuit, circuit, find
+from model.analysis.circuits.graph import Edge
 from model.analysis.circuits.pairs import Pair, pair, pairs
 from model.analysis.circuits.study import Study
 from model.analysis.circuits.tested import Tested
 
-__all__ = ["Circuit", "Pair", "Study", "Tested", "circuit", "find", "pair", "pairs", "translated"]
+__all__ = ["Circuit", "Edge", "Pair", "Study", "Tested", "circuit", "find", "pair", "pairs", "translated"]

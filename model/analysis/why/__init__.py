@@ -18,10 +18,19 @@ why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_
 from model.analysis.circuits.found import circuit
 from model.analysis.why.attribution import attribute, attribute_batch
 from model.analysis.why.experiments.asking import heads, parts, smallest_set
-from model.analysis.why.experiments.patching import patch
+from model.analysis.why.experiments.patching import PatchEffects, patch
 from model.trace.results.inseq import from_inseq, to_inseq
+from model.trace.why.heads import HeadEffects, SmallestSet
+from model.trace.why.parts import Parts
+from model.trace.why.rows import Row, Why
 
 __all__ = [
+    "HeadEffects",
+    "Parts",
+    "PatchEffects",
+    "Row",
+    "SmallestSet",
+    "Why",
     "attribute",
     "attribute_batch",
     "circuit",

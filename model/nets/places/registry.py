@@ -1,9 +1,4 @@
-"""Every place of a pass by its name: what Transformer computes, in the order in which it does.
-
->>> from model.config import ModelConfig
->>> [place.name for place in matching(["decoder.1.cross.*"], ModelConfig(8, num_decoder_layers=2))][:3]
-['decoder.1.cross.q', 'decoder.1.cross.k', 'decoder.1.cross.v']
-"""
+"""Every place of a pass by its name: what Transformer computes, in the order in which it does."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def attention(
 ) -> dict:
     """Translate one sentence and return attention maps, exact to the last bit of every float32.
 
-    Its six parameters are the fields of a request.
+    The parameters are a request's fields: all but the text may be left out.
 
     Args:
         text: the sentence

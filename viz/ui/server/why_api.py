@@ -93,7 +93,7 @@ def why_patch(
 ) -> dict:
     """Put what one sentence's run had at one place into another's, after the same prefix: where is the difference?
 
-    Its seven parameters are the fields of a request.
+    The parameters are a request's fields: all but the two texts may be left out.
 
     Args:
         text: the sentence
@@ -127,7 +127,7 @@ def why_circuit(
 ) -> dict:
     """By which path does what two sentences differ by decide a token? Edges by EAP-IG, tested by running them alone.
 
-    Its six parameters are the fields of a request.
+    The parameters are a request's fields: all but the two texts may be left out.
 
     Args:
         text: the sentence
