@@ -55,6 +55,7 @@ ORDERED: Mapping[str, Callable[[Sequence[np.ndarray]], list[Links]]] = {
     "path": lambda scores: [*map(warped, scores)],
     "jumps": probable,
 }
+WAYS = (FORWARD, BACKWARD, *SYMMETRISATIONS, *ORDERED)
 
 Pair = tuple[list[str], list[str]]
 
@@ -121,12 +122,12 @@ def whole_batches(partial: Path) -> int:
 
 
 def key(args: argparse.Namespace, aligner: Aligner, chosen: Chosen) -> str:
-    """By what a stopped run is known: other files, weights, heads or options have another one."""
+    """By what a stopped run is known: other files, or files that were changed, weights, heads or options have another
+    one."""
     weights = [one.digest for one in (aligner.translator, aligner.reverse) if one]
-    sizes = [path.stat().st_size for path in args.files]
-    return sha256(repr((weights, sizes, aligner.direction, args.symmetrise, described(chosen))).encode()).hexdigest()[
-        :8
-    ]
+    files = [(found.st_size, found.st_mtime_ns) for found in map(Path.stat, args.files)]
+    told = (weights, files, aligner.direction, args.symmetrise, described(chosen))
+    return sha256(repr(told).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +182,9 @@ class Aligner:
 
 
 def link(maps: Maps, others: Maps | None, chosen: Chosen, how: str) -> list[Links]:
-    """Links from score_maps() of one direction, and of the other one where a model translates back. how: "forward" or
-    "backward", by the heads of one side; a symmetrisation; or one of ORDERED. All but the first two take both models'
-    scores together: where one hesitates, the other's certainty decides."""
+    """Links from score_maps() of one direction, and of the other one where a model translates back. how: one of WAYS.
+    "forward" and "backward" go by the heads of one side, all others by both models' scores together: where one
+    hesitates, the other's certainty decides."""
     rows = [averaged(one, chosen.forward) for one in maps]
     if how == FORWARD:
         return [*map(best_of_rows, rows)]
@@ -259,7 +260,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--reverse", type=Path, metavar="FOLDER", help="a checkpoint that translates back")
     add(
         "--symmetrise",
-        choices=(FORWARD, BACKWARD, *SYMMETRISATIONS, *ORDERED),
+        choices=WAYS,
         default="grow-diag-final-and",
         help="how both directions are put together; default grow-diag-final-and. jumps is nearest to links by hand: it "
         "learns from the lines, some at a time, how far one goes from word to word; path never goes back",

@@ -80,7 +80,6 @@ class HeadsComparison:
     median seconds of each (None where not measured)."""
 
     output_difference: float
-    weight_difference: float
     scale: float
     loop_seconds: float | None = None
     vectorised_seconds: float | None = None
@@ -95,13 +94,8 @@ class HeadsComparison:
 def compare_ways(given: AttentionInput, *, runs: int = 0, budget: float = float("inf")) -> HeadsComparison:
     """Compute both ways; with runs > 0 also time each that often, alternating, and take medians. The first round still
     wakes threads and fills caches: it is not counted. budget: seconds after which no more rounds begin than LEAST."""
-    loop_output, loop_weights = one_by_one(given)
-    output, weights = vectorised(given)
-    differences = (
-        float((loop_output - output).abs().max()),
-        float((loop_weights - weights).abs().max()),
-        float(output.abs().max()),
-    )
+    (loop_output, _), (output, _) = one_by_one(given), vectorised(given)
+    differences = float((loop_output - output).abs().max()), float(output.abs().max())
     if not runs:
         return HeadsComparison(*differences)
     _seconds(one_by_one, given)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from model.align import BACKWARD, FORWARD, ORDERED, Aligner, described, link, read_pairs, scored
+from model.align import WAYS, Aligner, described, link, read_pairs, scored
 from model.analysis.alignment.choose import best_of_rows, score_maps, summed, voters
 from model.analysis.alignment.words import pieces
 from model.trace.alignment.formats import read_line
-from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
+from model.trace.alignment.links import Links, turned
 from model.trace.alignment.score import Gold, Score, pooled, score
 from model.trace.alignment.voters import RowToken
 from model.trace.kinds import AttentionKind
 from model.truth.benchmark import Bench, Benchmark
 
 GOLD = "gold"
-EVERY = (FORWARD, BACKWARD, *SYMMETRISATIONS, *ORDERED)
 CHOSEN_ON = 100  # sentences, whose links by hand are not asked
 
 
@@ -57,9 +56,7 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
             ).items()
         },
         "chosen_heads": described(chosen),
-        "chosen": {
-            how: rate(link(maps, others, chosen, how)) for how in (FORWARD, BACKWARD, *SYMMETRISATIONS, *ORDERED)
-        },
+        "chosen": {how: rate(link(maps, others, chosen, how)) for how in WAYS},
         "diagonal": rate([diagonal(*map(len, pair)) for pair in pairs]),
         "others": others_rates(benchmark, folder),
         "published": benchmark.options.get("published", {}),

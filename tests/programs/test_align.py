@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,6 +65,17 @@ def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_
     command = [*torchrun, "model.align", *options, "--out", str(tmp_path / "links")]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
     assert (tmp_path / "links").read_text() == expected and not left.exists()
+
+
+def test_a_run_goes_on_only_with_the_files_that_it_began_with(tmp_path):
+    files = [Path(write(tmp_path / name, ["ein Hund"])) for name in "st"]
+    args = SimpleNamespace(files=files, symmetrise="union")
+    aligner, chosen = align.Aligner(SimpleNamespace(digest="1"), "de-en", None), Chosen((), (), 1.0)
+    begun = align.key(args, aligner, chosen)
+    assert align.key(args, aligner, chosen) == begun
+    write(files[0], ["kein Hut"])  # as long as before
+    os.utime(files[0], ns=(0, 0))
+    assert align.key(args, aligner, chosen) != begun
 
 
 def test_where_one_model_hesitates_the_other_decides(monkeypatch):

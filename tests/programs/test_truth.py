@@ -161,7 +161,7 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
     by_name = {one["benchmark"]: one["found"] for one in found["results"]}
     assert set(by_name) == {"links", "pairs", "alarms", "judged", "calibrated"}
     assert np.shape(by_name["links"]["heads"]["read"]) == (3, 4) and set(by_name["links"]["chosen"]) == {
-        *alignment.EVERY
+        *alignment.WAYS
     }
     assert by_name["pairs"]["phenomena"]["all"]["pairs"] == 4 and by_name["judged"]["labels"]["hallucination"] == 4
     assert sum(row[0] for row in by_name["calibrated"]["bins"]["all"]) > 0

@@ -332,6 +332,10 @@ def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
         Path("/weights"),
     )
     assert app.parse(["--port", "9000"]).port == 9000
+    assert app.parse([]).model == []
+    monkeypatch.setenv("ATTENTION_ATLAS_MODELS", "one/model  other/model")
+    assert app.parse([]).model == ["one/model", "other/model"]
+    assert app.parse(["--model", "mine", "--model", "yours"]).model == ["mine", "yours"]
 
 
 @pytest.mark.parametrize(

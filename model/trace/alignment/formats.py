@@ -28,11 +28,3 @@ def read_line(line: str, *, first: int = 0) -> Gold:
 def pharaoh(links: Links) -> str:
     """One line, from 0, in order."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
-
-
-def talp(gold: Gold) -> str:
-    """One line, from 1, in order."""
-    return " ".join(
-        f"{source + 1}{'-' if (source, target) in gold.sure else 'p'}{target + 1}"
-        for source, target in sorted(gold.possible)
-    )

@@ -102,10 +102,10 @@ def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
     for layer in range(trace.maps(kind).num_layers):
         given = loop.attention_input(translator, output, kind, layer)
         found = loop.compare_ways(given)
-        assert found.output_difference < 1e-5 and found.weight_difference < 1e-5 and found.loop_seconds is None
-        together = loop.vectorised(given)
+        assert found.output_difference < 1e-5 and found.loop_seconds is None
+        alone, together = loop.one_by_one(given), loop.vectorised(given)
         assert float((together[1] - output.attention(kind, layer).weights).abs().max()) < 1e-6
-        assert loop.one_by_one(given)[0].shape == together[0].shape
+        assert float((alone[1] - together[1]).abs().max()) < 1e-5 and alone[0].shape == together[0].shape
     timed = loop.compare_ways(given, runs=3)
     assert timed.runs == 3 and timed.loop_seconds > 0 and timed.vectorised_seconds > 0
 

@@ -63,11 +63,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--model",
         action="append",
-        default=os.environ.get(MODELS_VARIABLE, "").split(),
         metavar="FOLDER_OR_ID",
         help="another model to serve, too, of a family in README.md: a folder, or an id on the Hugging Face Hub, which "
         f"is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]",
     )
     args = parser.parse_args(argv)
+    if args.model is None:  # a default would be added to
+        args.model = os.environ.get(MODELS_VARIABLE, "").split()
     args.device = None if args.device == "auto" else args.device
     return args
