@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import mimetypes
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +18,13 @@ from anyio import to_thread
 from viz import assets
 from viz.ui.gradio6.edited_scripts import edited
 from viz.ui.gradio6.part import FRONT_END, Part
+from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 
 KINDS = (".js", ".css", ".json")  # what packing makes smaller
 FOREVER = b"public, max-age=31536000, immutable"  # for an address that another content would not have
 # The address of a module has the digest of all of them in it (assets.digest()), and so has that of what it imports, by
 # an address relative to its own.
 VERSION = re.compile("^/atlas/[0-9a-f]{16}/")
-
-Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
 
 
 def _sent(path: Path) -> bytes:
@@ -59,7 +58,7 @@ class Files:
     """ASGI middleware: answers for the files that are `offered`, gzipped, whoever takes that; all else goes on to
     Gradio."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: App) -> None:
         self.app, self._offered = app, offered()
         self._packed: dict[Path, Packed] = {}
 
@@ -73,32 +72,16 @@ class Files:
             return
         # Addresses of Gradio's files and of our modules have a digest in them; others of ours the time of their change.
         lasting = named or path.is_relative_to(FRONT_END) or scope["query_string"].startswith(b"v=")
-        body = await self._read(path)
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [
-                    (b"content-type", f"{mimetypes.types_map[path.suffix]}; charset=utf-8".encode()),
-                    (b"content-encoding", b"gzip"),
-                    (b"content-length", str(len(body)).encode()),
-                    (b"vary", b"accept-encoding"),
-                    (b"cache-control", FOREVER if lasting else b"no-cache"),
-                ],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+        kept = (b"cache-control", FOREVER if lasting else b"no-cache")
+        packed = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"), kept)
+        kind = f"{mimetypes.types_map[path.suffix]}; charset=utf-8".encode()
+        await answer(send, 200, await self._read(path), kind, packed)
 
     async def _read(self, path: Path) -> bytes:
         found = self._packed.get(path)
         if found is None or found.changed != path.stat().st_mtime_ns:
             found = self._packed[path] = await to_thread.run_sync(Packed.read, path)
         return found.body
-
-
-def below(scope: Scope) -> str:
-    """The path of a request, without what the page itself lies below."""
-    return "/" + scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
 
 
 def takes_gzip(scope: Scope) -> bool:

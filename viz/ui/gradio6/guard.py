@@ -6,10 +6,11 @@ import errno
 import json
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 from viz.ui.gradio6.part import Part, unsaid
 from viz.ui.server.answers import refusal
+from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 from viz.ui.server.endpoints import Endpoint
 from viz.ui.server.named import ENDPOINTS
 
@@ -72,8 +73,6 @@ HEADERS = tuple(
 )
 RETRY = ((b"retry-after", b"2"),)
 
-Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
-
 
 def check_port(host: str, port: int) -> None:
     """ValueError in words if the address cannot be served on: before the model is loaded, not after."""
@@ -93,7 +92,7 @@ def check_port(host: str, port: int) -> None:
 class Guard:
     """ASGI middleware: refuses what is listed above, bounds bodies, and adds the headers."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,25 +106,25 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *busy]}
             await send(message)
 
-        path = "/" + scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
+        path = below(scope)
         called = CALLS.match(path)
         if path.startswith(REFUSED) or (called and called[2] not in (PAGE, *ENDPOINTS)):
-            await _refuse(send_guarded, 404, "This app does not offer this.")
+            await answer(send_guarded, 404, {"detail": "This app does not offer this."})
             return
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self.app(scope, receive, send_guarded)
             return
         body = await _read(receive)
         if body is None:
-            await _refuse(send_guarded, 413, f"The request is larger than {MAX_BODY:,} bytes.")
+            await answer(send_guarded, 413, {"detail": f"The request is larger than {MAX_BODY:,} bytes."})
             return
         if path in ENDS and _names_nothing(body):
-            await _answer(send_guarded, 200, {"success": True})
+            await answer(send_guarded, 200, {"success": True})
             return
         if called and called[2] in ENDPOINTS:
             body = _checked(ENDPOINTS[called[2]], called[1], body)
             if isinstance(body, str):
-                await _answer(send_guarded, 422, refusal("invalid", body))
+                await answer(send_guarded, 422, refusal("invalid", body))
                 return
         await self.app(scope, _replay(body, receive), send_guarded)
 
@@ -182,22 +181,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed
-
-
-async def _refuse(send: Send, status: int, words: str) -> None:
-    await _answer(send, status, {"detail": words})
-
-
-async def _answer(send: Send, status: int, content: dict) -> None:
-    body = json.dumps(content).encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
 
 
 def _missing() -> Iterator[str]:

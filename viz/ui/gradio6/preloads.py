@@ -10,17 +10,18 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from anyio import to_thread
 
 from viz import assets
 from viz.ui import language
-from viz.ui.gradio6.files import Receive, Scope, Send, below, takes_gzip
+from viz.ui.gradio6.files import takes_gzip
 from viz.ui.gradio6.frame import shell
 from viz.ui.gradio6.part import FRONT_END, Part
 from viz.ui.rpc import PROCESS
+from viz.ui.server.asgi import App, Receive, Scope, Send, below
 
 FIRST = (*assets.EARLY, "explorer")  # our components that the first view shows
 TABLE = re.compile(r"m\.f=(\[[^]]*\])")  # in a script of Gradio's: the files that its parts need, by number
@@ -31,7 +32,7 @@ ENTRY = re.compile(r'src="\./assets/([^"]+\.js)"')
 class Preloads:
     """ASGI middleware: adds to Gradio's page, and packs it for whoever takes that."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
         self._head, self._body = b"", b""
 

@@ -3,12 +3,11 @@ started (/metrics, for Prometheus): numbers alone, never a text."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable
 
-from viz.ui.gradio6.guard import CALLS, Receive, Scope, Send
+from viz.ui.gradio6.guard import CALLS
 from viz.ui.gradio6.wakeful_queue import waiting
+from viz.ui.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.leaving import complete, leaving
 from viz.ui.server.named import ENDPOINTS
 
@@ -25,25 +24,25 @@ SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)  # bounds of what is counted
 class Health:
     """ASGI middleware: answers for itself at three paths, and counts all others."""
 
-    def __init__(self, app: Callable) -> None:
+    def __init__(self, app: App) -> None:
         self.app, self.counts = app, Counts() if prometheus_client else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = "/" + scope.get("path", "").removeprefix(scope.get("root_path", "")).lstrip("/")
+        path = below(scope)
         if scope["type"] != "http":
             await self.app(scope, receive, send)
         elif path == ALIVE:
-            await _answer(send, 200, b"alive\n")
+            await answer(send, 200, b"alive\n", TEXT)
         elif path == READY:
             now, most = waiting(scope["app"])
             ready = (most is None or now < most) and complete(scope["app"]) and not leaving(scope["app"])
             found = {"ready": ready, "waiting": now, "most": most}
-            await _answer(send, 200 if ready else 503, json.dumps(found).encode(), b"application/json")
+            await answer(send, 200 if ready else 503, found)
         elif path == METRICS and self.counts is None:
-            await _answer(send, 404, WITHOUT.encode())
+            await answer(send, 404, WITHOUT.encode(), TEXT)
         elif path == METRICS:
             found = self.counts.written(*waiting(scope["app"]))
-            await _answer(send, 200, found, prometheus_client.CONTENT_TYPE_LATEST.encode())
+            await answer(send, 200, found, prometheus_client.CONTENT_TYPE_LATEST.encode())
         elif self.counts is None:
             await self.app(scope, receive, send)
         else:
@@ -72,7 +71,7 @@ class Counts:
         self.waiting = prometheus_client.Gauge("atlas_waiting", "Events that stand in line", **kept)
         self.most = prometheus_client.Gauge("atlas_waiting_limit", "Events that may stand in line", **kept)
 
-    async def counted(self, name: str, app: Callable, scope: Scope, receive: Receive, send: Send) -> None:
+    async def counted(self, name: str, app: App, scope: Scope, receive: Receive, send: Send) -> None:
         started, status = time.perf_counter(), 500
 
         async def noted(message: dict) -> None:
@@ -91,9 +90,3 @@ class Counts:
         self.waiting.set(now)
         self.most.set(float("inf") if most is None else most)
         return prometheus_client.generate_latest(self.registry)
-
-
-async def _answer(send: Send, status: int, body: bytes, kind: bytes = b"text/plain; charset=utf-8") -> None:
-    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

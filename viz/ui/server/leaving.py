@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable
 
 from starlette.applications import Starlette
 
-from viz.ui.gradio6.guard import ASKS, Receive, Scope, Send
+from viz.ui.gradio6.guard import ASKS
+from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 
 QUIET = 0.3  # seconds without an answer under way: a program asks first, and fetches the answer with its next request
 SAID = "The server is about to end, and takes no more questions. Please try again in a moment."
@@ -18,20 +17,16 @@ class Leaving:
     """ASGI middleware: counts answers under way in `app.state.under_way`; once `app.state.leaving` is there, what asks
     for another one is told to come back."""
 
-    def __init__(self, app: Callable) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = "/" + scope.get("path", "").removeprefix(scope.get("root_path", "")).lstrip("/")
-        if scope["type"] != "http" or not path.startswith(ASKS):
+        if scope["type"] != "http" or not below(scope).startswith(ASKS):
             await self.app(scope, receive, send)
             return
         state = scope["app"].state
         if scope["method"] == "POST" and leaving(scope["app"]):
-            body = json.dumps({"detail": SAID}).encode()
-            headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-            await send({"type": "http.response.start", "status": 503, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+            await answer(send, 503, {"detail": SAID})
             return
         state.under_way = getattr(state, "under_way", 0) + 1
         try:
