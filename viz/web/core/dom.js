@@ -1,13 +1,10 @@
 // What every part of the page builds its elements with, and what the browser lets it do.
 import { said } from "./language.js";
 
-// document.createElement with attributes and children; strings become text, never markup.
-export function el(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
+function filled(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "class") node.className = value;
     else if (key === "style") node.style.cssText = value;
     else node.setAttribute(key, value === true ? "" : String(said(value)));
   }
@@ -19,6 +16,14 @@ export function el(tag, attributes = {}, ...children) {
   );
   return node;
 }
+
+// An element with attributes and children; strings become text, never markup.
+export const el = (tag, attributes = {}, ...children) =>
+  filled(document.createElement(tag), attributes, children);
+
+// The same of a drawing.
+export const svg = (tag, attributes = {}, ...children) =>
+  filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 // A plain button with words, unless the attributes say otherwise.
 export const button = (words, onclick, attributes = {}) =>

@@ -1,9 +1,8 @@
 // Word links (viz/wire/blocks.py): two lines of words with lines between them; where they do not fit side by side, two
 // columns. A click on a word of each side links them, once more makes the link a possible one, and once more takes it away.
-import { button, download, el } from "../core/dom.js";
+import { button, download, el, svg } from "../core/dom.js";
 import { t } from "../core/language.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const SIDES = ["source", "target"];
 const NEXT = { none: "sure", sure: "possible", possible: "none" };
 const SAID = {
@@ -16,8 +15,7 @@ export function links(block, keep, api) {
   const links = new Map(block.links.map((link) => [link.join("-"), "sure"])); // "source-target" -> sure or possible
   const picked = { source: null, target: null };
   const told = el("span", { class: "count", role: "status" });
-  const lines = document.createElementNS(SVG, "svg");
-  lines.setAttribute("aria-hidden", "true");
+  const lines = svg("svg", { "aria-hidden": "true" });
   const pairs = () =>
     [...links]
       .map(([link, kind]) => [...link.split("-").map(Number), kind])
@@ -108,18 +106,15 @@ export function links(block, keep, api) {
     lines.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
     lines.replaceChildren(
       ...pairs().map(([source, target, kind]) => {
-        const line = document.createElementNS(SVG, "line"),
-          [a, b] = [end("source", source), end("target", target)];
-        const at = {
+        const [a, b] = [end("source", source), end("target", target)];
+        return svg("line", {
           x1: a.x,
           y1: a.y,
           x2: b.x,
           y2: b.y,
           class: kind,
           "stroke-width": 1.5 + 4.5 * (block.scores[target][source] ?? 0),
-        };
-        for (const [key, value] of Object.entries(at)) line.setAttribute(key, value);
-        return line;
+        });
       }),
     );
     list.replaceChildren(

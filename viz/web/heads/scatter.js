@@ -1,19 +1,8 @@
 // The heads of a survey by two of their statistics.
-import { el } from "../core/dom.js";
+import { el, svg } from "../core/dom.js";
 import { fixed, significant } from "../core/format.js";
 import { KINDS } from "../core/kinds.js";
 import { said, t } from "../core/language.js";
-
-const svg = (tag, attributes, ...children) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "style") node.style.cssText = value;
-    else node.setAttribute(key, String(value));
-  }
-  node.append(...children);
-  return node;
-};
 
 // chosen: the heads that are shown; of the survey: all of them, what is looked at, and what is done with one. room: pixels.
 export function drawScatter(

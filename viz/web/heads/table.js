@@ -1,5 +1,5 @@
 // The heads of a survey as a table that can be sorted.
-import { el } from "../core/dom.js";
+import { button, el, table } from "../core/dom.js";
 import { fixed } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { scrolling } from "../lab/scroll.js";
@@ -21,65 +21,39 @@ export function drawTable(
         class: "right",
         "aria-sort": name === sort ? (state.down ? "descending" : "ascending") : null,
       },
-      el(
-        "button",
-        {
-          type: "button",
-          class: "plain",
-          onclick: () => {
-            state.down = name === sort ? !state.down : true;
-            state.sort = name;
-            draw();
-          },
-        },
-        `${title(name)}${name === sort ? (state.down ? " ↓" : " ↑") : ""}`,
-      ),
+      button(`${title(name)}${name === sort ? (state.down ? " ↓" : " ↑") : ""}`, () => {
+        state.down = name === sort ? !state.down : true;
+        state.sort = name;
+        draw();
+      }),
     );
   return scrolling(
-    el(
-      "table",
-      {},
-      el(
-        "thead",
-        {},
-        el(
+    table(
+      [t("head"), ...columns.map(by), t("names")],
+      rows.map((head) => {
+        const chooses = button(`${said(head.title)} ${head.layer + 1}.${head.head + 1}`, () =>
+          choose(head, chooses),
+        );
+        return el(
           "tr",
           {},
-          el("th", { scope: "col" }, t("head")),
-          columns.map(by),
-          el("th", { scope: "col" }, t("names")),
-        ),
-      ),
-      el(
-        "tbody",
-        {},
-        rows.map((head) => {
-          const button = el(
-            "button",
-            { type: "button", class: "plain", onclick: () => choose(head, button) },
-            `${said(head.title)} ${head.layer + 1}.${head.head + 1}`,
-          );
-          return el(
-            "tr",
-            {},
-            el("th", { scope: "row" }, button),
-            columns.map((name) =>
-              el(
-                "td",
-                {
-                  class: "right",
-                  title:
-                    head.of(name) === null
-                      ? null
-                      : `${fixed(head.of(name, "low"), 3)} – ${fixed(head.of(name, "high"), 3)}`,
-                },
-                fixed(head.of(name), 3),
-              ),
+          el("th", { scope: "row" }, chooses),
+          columns.map((name) =>
+            el(
+              "td",
+              {
+                class: "right",
+                title:
+                  head.of(name) === null
+                    ? null
+                    : `${fixed(head.of(name, "low"), 3)} – ${fixed(head.of(name, "high"), 3)}`,
+              },
+              fixed(head.of(name), 3),
             ),
-            el("td", {}, named(head).map(title).join(", ")),
-          );
-        }),
-      ),
+          ),
+          el("td", {}, named(head).map(title).join(", ")),
+        );
+      }),
     ),
     { "aria-label": t("All heads") },
   );

@@ -1,5 +1,5 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
-import { el } from "../core/dom.js";
+import { el, table as tableOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, linkTo, look } from "../core/links.js";
 import { math } from "./math.js";
@@ -122,30 +122,18 @@ function table(block, keep, api) {
       ),
     );
   const sample = block.rows[0] || [];
-  const head = el(
-    "thead",
-    {},
-    el(
-      "tr",
-      {},
-      block.columns.map((name, i) =>
-        name
-          ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name)
-          : el("td"),
-      ),
+  const drawn = tableOf(
+    block.columns.map((name, i) =>
+      name ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name) : el("td"),
     ),
-  );
-  const body = el(
-    "tbody",
-    {},
     block.rows.map((values, i) => row(values, block.marked.includes(i), "td")),
   );
-  const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
+  if (block.foot) drawn.append(el("tfoot", {}, row(block.foot, false, "td")));
   return el(
     "div",
     { class: "titled" },
     block.caption ? el("p", { class: "caption" }, block.caption) : null,
-    scrolling(el("table", {}, head, body, foot), {
+    scrolling(drawn, {
       "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}`,
     }),
   );

@@ -1,18 +1,12 @@
 // The whole model as the paper's figure 1 draws it (viz/wire/blocks.py, flow): two stacks of boxes, each with what this
 // sentence leaves there. The boxes are laid out by the style sheet; what joins them is drawn where they came to stand.
-import { el } from "../core/dom.js";
+import { el, svg } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
 import { thumbnail } from "./maps.js";
 
 const BEND = 9; // pixels that an arrow's corner is rounded by
 const HEADROOM = 5; // of an arrow's tip
-
-const draw = (name, attributes) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
 
 // A way through these points, with round corners; its tip at the last.
 function way(points, tip = true) {
@@ -26,12 +20,12 @@ function way(points, tip = true) {
     const [from, to] = [towards(corner, points[i], BEND), towards(corner, points[i + 2], BEND)];
     return `L${from} Q${corner} ${to}`;
   });
-  const found = [draw("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: "way" })];
+  const found = [svg("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: "way" })];
   if (!tip) return found;
   const [x, y] = towards(last, before, HEADROOM),
     [aside, off] = [(last[1] - y) * 0.7, (last[0] - x) * 0.7];
   found.push(
-    draw("path", {
+    svg("path", {
       d: `M${last} L${x + aside},${y - off} L${x - aside},${y + off} Z`,
       class: "tip",
     }),
@@ -107,7 +101,7 @@ export function flow(block, keep, api) {
       ),
     );
   };
-  const lines = draw("svg", { class: "joins", "aria-hidden": "true" });
+  const lines = svg("svg", { class: "joins", "aria-hidden": "true" });
   const root = el("div", { class: "flow" }, block.stacks.map(stack));
   root.prepend(lines);
 

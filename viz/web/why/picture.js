@@ -1,19 +1,11 @@
 // The first picture of the tab "Why": the sentence coloured by what taking each word away did, and what the model would
 // write instead. Everything in it was measured by running the model again (viz/wire/question.py, picture).
 import { el } from "../core/dom.js";
+import { percent } from "../core/format.js";
 import { t } from "../core/language.js";
 
 const BARS = 8,
   FULL = 2; // nats: a smaller largest effect is not drawn in full colour
-
-const percent = (p) =>
-  p >= 0.995
-    ? "100%"
-    : p >= 0.1
-      ? `${Math.round(100 * p)}%`
-      : p >= 0.001
-        ? `${(100 * p).toFixed(1)}%`
-        : "<0.1%";
 
 // given: {p, words}; token: what is asked about. A node.
 export function whyPicture({ p, words }, token) {

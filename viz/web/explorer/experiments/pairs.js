@@ -1,5 +1,6 @@
 // What stands around two sentences: a menu of such that differ in little, and how alike their common words' vectors are.
 import { el, shorten, table } from "../../core/dom.js";
+import { fixed } from "../../core/format.js";
 import { parts, said, say, t } from "../../core/language.js";
 import { scrolling } from "../../lab/scroll.js";
 import { select } from "../controls.js";
@@ -22,9 +23,7 @@ export function createPairs(hooks) {
 
   // A row is a word; the darker, the more alike.
   const cells = (values) =>
-    values.map((value) =>
-      el("td", { style: `--share: ${Math.max(0, value)}` }, value.toFixed(2).replace("-", "−")),
-    );
+    values.map((value) => el("td", { style: `--share: ${Math.max(0, value)}` }, fixed(value, 2)));
 
   function drawn({ words, cosine, others, error }, word) {
     if (error) return [el("p", { class: "guide" }, error)];

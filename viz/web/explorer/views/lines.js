@@ -1,5 +1,5 @@
 // Two columns of tokens joined by lines: width and opacity are the weight, colour is the head.
-import { el, shorten } from "../../core/dom.js";
+import { el, shorten, svg } from "../../core/dom.js";
 import { parts, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 
@@ -10,14 +10,6 @@ const ROW = 24,
 const LABEL = 160,
   LABEL_SMALL = 104,
   LABEL_LARGE = 196;
-const SVG = "http://www.w3.org/2000/svg";
-
-function svg(tag, attributes, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-}
 
 // Edges of one head as one path for each of ten strengths: a few nodes however many edges there are. limit: the value at
 // full strength.

@@ -1,6 +1,6 @@
 // The two sentences of a map with lines between their words: what each word read, at a glance. Always in whole words,
 // without special tokens, of the selected head alone.
-import { el } from "../../core/dom.js";
+import { el, svg } from "../../core/dom.js";
 import { percent } from "../../core/format.js";
 import { walk } from "../../core/keys.js";
 import { t } from "../../core/language.js";
@@ -11,12 +11,10 @@ const HEIGHT = 92, // pixels between the two lines of words
   SMALLEST = 0.75, // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
   TIGHT = { gap: 1, padding: 2 }; // pixels between words, and on either side of one, where a line does not fit otherwise
 const loose = () => ({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
-const SVG = "http://www.w3.org/2000/svg";
 
 // hooks: pin(map, row, column)
 export function createSentence(hooks) {
-  const lines = document.createElementNS(SVG, "svg");
-  lines.setAttribute("aria-hidden", "true");
+  const lines = svg("svg", { "aria-hidden": "true" });
   const keys = el("div", { class: "words" }),
     queries = el("div", { class: "words" });
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
@@ -161,12 +159,15 @@ export function createSentence(hooks) {
       middles.keys.forEach((to, column) => {
         const weight = value(row, column);
         if (!(weight >= FAINT)) return;
-        const path = document.createElementNS(SVG, "path");
-        path.setAttribute("d", `M${x} ${HEIGHT}C${x} ${half} ${to} ${half} ${to} 0`);
-        path.setAttribute("stroke-width", (0.5 + 4 * weight).toFixed(2));
-        path.setAttribute("stroke-opacity", (0.12 + 0.78 * weight).toFixed(2));
-        Object.assign(path.dataset, { row, column });
-        paths.push(path);
+        paths.push(
+          svg("path", {
+            d: `M${x} ${HEIGHT}C${x} ${half} ${to} ${half} ${to} 0`,
+            "stroke-width": (0.5 + 4 * weight).toFixed(2),
+            "stroke-opacity": (0.12 + 0.78 * weight).toFixed(2),
+            "data-row": row,
+            "data-column": column,
+          }),
+        );
       }),
     );
     lines.replaceChildren(...paths);

@@ -1,5 +1,5 @@
 // Beam search: its settings, its best hypotheses, and the tree that it searched.
-import { el, shorten } from "../../core/dom.js";
+import { el, shorten, svg } from "../../core/dom.js";
 import { say, t } from "../../core/language.js";
 import { pictured } from "../../picture/copy.js";
 import * as drawing from "../../picture/drawing.js";
@@ -14,13 +14,6 @@ const FATES = {
   finished: say("finished"),
   stopped: say("stopped by the limit"),
 };
-
-function svg(tag, attributes, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-}
 
 // The ids from the first token to a node.
 function prefix(nodes, index) {

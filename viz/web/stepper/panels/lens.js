@@ -1,5 +1,5 @@
 // What each decoder layer would already predict, through a lens.
-import { el, shorten } from "../../core/dom.js";
+import { el, shorten, table } from "../../core/dom.js";
 import { percent, significant } from "../../core/format.js";
 import { t } from "../../core/language.js";
 import { pictured } from "../../picture/copy.js";
@@ -103,11 +103,9 @@ export function lens(hooks) {
         ),
       )
       .reverse();
-    const head = el(
-      "tr",
-      {},
+    const head = [
       el("th", { scope: "row" }, t("taken")),
-      branch.tokens.map((token, step) => {
+      ...branch.tokens.map((token, step) => {
         const cell = el("th", { scope: "col" }, shorten(token.text, 10));
         columns[step].push(cell);
         return cell;
@@ -117,10 +115,8 @@ export function lens(hooks) {
         { scope: "col", title: t("KL divergence from the end, in nats, mean over steps") },
         t("nats"),
       ),
-    );
-    scroll.replaceChildren(
-      el("table", { class: "lens" }, el("thead", {}, head), el("tbody", {}, rows)),
-    );
+    ];
+    scroll.replaceChildren(table(head, rows, { class: "lens" }));
   }
 
   // Which lens, where there are several, and which of them is nearest to the end here.
