@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from model.trace import is_number, is_whole
@@ -70,6 +70,12 @@ def entry(data: Data, name: str, entries: Mapping[str, Default]) -> Default:
     """What a table has under the name that the field says."""
     value = _given(data, name, _NEEDED)
     return entries[value] if isinstance(value, str) and value in entries else _refuse(name, value)
+
+
+def option(data: Data, entries: Sequence[Value]) -> Value:
+    """The entry of a menu that the page names by its number."""
+    at = whole(data, "option")
+    return entries[at] if 0 <= at < len(entries) else _refuse("option", at)
 
 
 def _given(data: Data, name: str, default: object) -> object:

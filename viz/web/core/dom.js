@@ -82,6 +82,25 @@ export function download(name, blob) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+// A hidden field for a file of JSON, which click() asks a person for: read(file), or in words why it cannot be read.
+export function fileField(read, refuse) {
+  const field = el("input", {
+    type: "file",
+    accept: ".json,application/json",
+    hidden: true,
+    onchange: async () => {
+      const [given] = field.files;
+      field.value = "";
+      try {
+        if (given) await read(given);
+      } catch (error) {
+        refuse(error.message);
+      }
+    },
+  });
+  return field;
+}
+
 // Run a callback whenever the page turns light or dark.
 export const isDark = () => document.body.classList.contains("dark");
 export function onTheme(callback) {

@@ -6,7 +6,7 @@ import { CODECS, unpack } from "./trace.js";
 const KEPT = 100; // maps of one translation
 
 // A name for what an answer depends on: the same for all heads where the overlay is. asked: what is asked in the tab "Why".
-export function keyOf(overlay, view, asked = "") {
+function keyOf(overlay, view, asked = "") {
   const place = { head: [view.layer, view.head], layer: [view.layer], sentence: [] }[overlay.scope];
   return JSON.stringify([
     overlay.id,

@@ -85,7 +85,7 @@ export function fitted(given, trace) {
 }
 
 // Another kind: what is pinned stays pinned on an axis that both kinds have.
-export function withKind(state, kind) {
+function withKind(state, kind) {
   const [now, before] = [KINDS[kind], KINDS[state.kind]];
   return {
     ...state,

@@ -210,7 +210,7 @@ export function digest(weights) {
 }
 
 // The largest weight of each block, so that thin lines stay visible.
-export function pool(values, rows, columns, size) {
+function pool(values, rows, columns, size) {
   if (rows <= size && columns <= size) return { values, rows, columns };
   const height = Math.min(rows, size),
     width = Math.min(columns, size);

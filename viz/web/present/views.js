@@ -1,6 +1,6 @@
 // "My views": links to what one wants to show, in an order of one's own, as slides of the presentation, or as one file.
 // The browser keeps them; nothing of them is sent anywhere.
-import { button, download, el, styleOf } from "../core/dom.js";
+import { button, download, el, fileField, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
 
@@ -59,12 +59,7 @@ function createViews(present) {
     opener = null;
   const status = el("p", { class: "status", role: "status" });
   const list = el("ol", {});
-  const file = el("input", {
-    type: "file",
-    accept: ".json,application/json",
-    hidden: true,
-    onchange: opened,
-  });
+  const file = fileField(opened, (words) => (status.textContent = words));
   const play = button(t("Play"), () => start(0), { class: "strong" }),
     keep = button(t("Save as a file"), () =>
       download("views.json", new Blob([written(views)], { type: "application/json" })),
@@ -181,21 +176,14 @@ function createViews(present) {
     });
   }
 
-  async function opened() {
-    const [given] = file.files;
-    file.value = "";
-    if (!given) return;
-    try {
-      if (given.size > BYTES)
-        throw new Error(
-          t("This file has {n} bytes; the limit is {limit}.", { n: given.size, limit: BYTES }),
-        );
-      views = read(parsed(await given.text()));
-      draw();
-      changed(t("{n} views", { n: views.length }));
-    } catch (error) {
-      status.textContent = error.message;
-    }
+  async function opened(given) {
+    if (given.size > BYTES)
+      throw new Error(
+        t("This file has {n} bytes; the limit is {limit}.", { n: given.size, limit: BYTES }),
+      );
+    views = read(parsed(await given.text()));
+    draw();
+    changed(t("{n} views", { n: views.length }));
   }
 
   function open() {

@@ -1,6 +1,6 @@
 // Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks, pictures and a key. It
 // covers the page while it is open; what is printed is the sheet alone.
-import { button, download, el, styleOf } from "../core/dom.js";
+import { button, download, el, fileField, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, readdress } from "../core/links.js";
 import { createEditor } from "./editor.js";
@@ -39,12 +39,10 @@ function createSheets(answered, offer) {
   );
   const key = el("input", { type: "checkbox", id: "atlas-sheet-key", onchange: () => draw() });
   const status = el("p", { class: "status", role: "status" });
-  const file = el("input", {
-    type: "file",
-    accept: ".json,application/json",
-    hidden: true,
-    onchange: opened,
-  });
+  const file = fileField(async (given) => {
+    editor.put(await fromFile(given, asks));
+    draw();
+  }, refuse);
   const editor = createEditor(offer, () => draw());
   const ofOwn = [
     button(t("Copy link"), linked),
@@ -169,18 +167,6 @@ function createSheets(answered, offer) {
     status.textContent = words;
     root.setAttribute("aria-busy", "false");
     table.replaceChildren();
-  }
-
-  async function opened() {
-    const [given] = file.files;
-    file.value = "";
-    if (!given) return;
-    try {
-      editor.put(await fromFile(given, asks));
-      draw();
-    } catch (error) {
-      refuse(error.message);
-    }
   }
 
   function linked() {

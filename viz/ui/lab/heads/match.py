@@ -17,7 +17,7 @@ from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import DirectionSurvey, KindSurvey
 from model.translator import Translator
 from viz.maps.labels import KIND_TITLES
-from viz.ui.desk.fields import whole
+from viz.ui.desk.fields import option
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
@@ -89,11 +89,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
 
 
 def chosen(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
-    """Beside the one that the page names by its number. ValueError for none."""
-    found, number = others(scene), whole(data, "option")
-    if not 0 <= number < len(found):
-        raise ValueError(f"there is no model number {number!r} to compare with")
-    return beside(scene, found[number], AttentionKind(kind))
+    return beside(scene, option(data, others(scene)), AttentionKind(kind))
 
 
 def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:

@@ -10,7 +10,7 @@ from model.analysis.beside.models import twins
 from model.trace.kinds import AttentionKind, Side
 from model.translator import Translator
 from viz.maps.labels import KIND_TITLES
-from viz.ui.desk.fields import whole
+from viz.ui.desk.fields import option
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
@@ -41,11 +41,7 @@ def two_models(scene: Scene) -> list[dict]:
 
 
 def chosen(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """Beside the one that the page names by its number. ValueError for none."""
-    found, number = others(scene), whole(data, "option")
-    if not 0 <= number < len(found):
-        raise ValueError(f"there is no model number {number!r} to compare with")
-    return beside(scene, found[number])
+    return beside(scene, option(data, others(scene)))
 
 
 def beside(scene: Scene, other: Translator) -> list[dict]:

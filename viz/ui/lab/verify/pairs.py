@@ -10,7 +10,7 @@ import numpy as np
 from model.analysis.beside.targets import Contrast, contrast, pairs
 from model.analysis.why.pinned import contrasts, default_step
 from model.trace.translation import TranslationTrace
-from viz.ui.desk.fields import whole
+from viz.ui.desk.fields import option
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Text
 from viz.ui.lab.heads.phenomena import PHENOMENA
@@ -58,14 +58,9 @@ def _runner_up(scene: Scene) -> str:
 
 
 def chosen(scene: Scene, data: Mapping[str, object], second: str) -> list[dict]:
-    """An example by its number; 0 is the page's own sentence. ValueError for none."""
-    examples, number = pairs(scene.trace.direction), whole(data, "option")
-    if not 0 <= number <= len(examples):
-        raise ValueError(f"there is no example number {number!r}")
-    if number == 0:
-        return _own(scene, second)
-    one = examples[number - 1]
-    return beside(scene, one.source, (one.right, one.wrong))
+    """An example; the menu's first entry is the page's own sentence."""
+    one = option(data, [None, *pairs(scene.trace.direction)])
+    return _own(scene, second) if one is None else beside(scene, one.source, (one.right, one.wrong))
 
 
 def beside(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:

@@ -27,7 +27,7 @@ from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.sides import most_heads
-from viz.ui.lab.why.patch import replaced, second_sentence
+from viz.ui.lab.why.patch import replaced, with_words
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed
 from viz.wire.question import names, with_minus
@@ -53,13 +53,7 @@ KINDS = {
 
 def shown(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     """The sentence's words to click, and with a second sentence the circuit that tells the two apart."""
-    words = second_sentence(scene, text)
-    if not text:
-        return [words]
-    try:
-        return [words, *_found(scene, text, edges, typed)]
-    except Refusal as error:  # the words stay, so that another one can be clicked
-        return [words, blocks.text(error.words, tone="bad")]
+    return with_words(scene, text, lambda: _found(scene, text, edges, typed))
 
 
 def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:

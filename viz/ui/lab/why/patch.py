@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -53,11 +53,14 @@ DIRECTIONS = {
 
 def shown(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
     """The sentence's words to click, and with a second sentence the map of what each place recovers."""
+    return with_words(scene, text, lambda: _found(scene, patched_with(scene, text, place, Direction(direction)), place))
+
+
+def with_words(scene: Scene, text: str, found: Callable[[], list[dict]]) -> list[dict]:
+    """The sentence's words to click, and below them what is found for a second sentence, once there is one."""
     words = second_sentence(scene, text)
-    if not text:
-        return [words]
     try:
-        return [words, *_found(scene, patched_with(scene, text, place, Direction(direction)), place)]
+        return [words, *(found() if text else ())]
     except Refusal as error:  # the words stay, so that another one can be clicked
         return [words, blocks.text(error.words, tone="bad")]
 

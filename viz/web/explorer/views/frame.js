@@ -245,7 +245,7 @@ export function createStage(name = "") {
   return { root, plot, frame, marks };
 }
 
-export function createFrame() {
+function createFrame() {
   const root = el("div", { class: "frame", "aria-hidden": "true" });
   let drawn = "",
     size = null;

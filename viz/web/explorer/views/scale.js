@@ -87,7 +87,7 @@ export function ofMap(state, map, colours, diverging) {
 }
 
 // A weight for people: three decimals, two significant digits below that.
-export function weightText(value) {
+function weightText(value) {
   if (Number.isNaN(value)) return t("blank");
   if (value === 0) return "0";
   if (value >= 0.0095) return value.toFixed(3);
