@@ -24,7 +24,7 @@ from model.nets.places import registry
 from model.nets.places.visit import Kept
 from model.nets.sweep import Changes, Sweep, joined
 from model.nets.transformer import Transformer
-from model.trace import count_of
+from model.trace import count_of, several
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import Side
 
@@ -117,7 +117,7 @@ def batched(items: Iterable, size: int) -> Iterator[tuple]:
 
 def paired(texts: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
     """A text and its target, one pair after the other. ValueError, in words, where one side has more."""
-    for number, (text, target) in enumerate(zip_longest(texts, targets)):
+    for number, (text, target) in enumerate(zip_longest(several("texts", texts), several("targets", targets))):
         if text is None or target is None:
             raise ValueError(f"each text has its target: one side ended after {number}")
         yield text, target

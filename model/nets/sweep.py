@@ -191,8 +191,11 @@ def edited(edits: Mapping[str, Edit | Callable]) -> Changes:
     plain = tuple((name, edit) for name, edit in edits.items() if isinstance(edit, Edit))
     functions = tuple((name, edit) for name, edit in edits.items() if not isinstance(edit, Edit))
     for name, function in functions:
-        if not callable(function):
-            raise ValueError(f"the edit of {name} must be Add, Replace, Scale, Ablate or a function of a tensor")
+        if not callable(function) or isinstance(function, type):  # a class would be called for each tensor
+            raise ValueError(
+                f"the edit of {name} must be Add, Replace, Scale, Ablate or a function of a tensor, "
+                f"found {function!r:.80}"
+            )
     return Sweep(Interventions(edits=plain), edits=functions) if functions else Interventions(edits=plain)
 
 

@@ -42,7 +42,10 @@ def count_of(what: str, value: Any) -> int:
 
 
 def several(what: str, values: Many) -> Many:
-    """The values themselves. ValueError for a text in their place, which would be taken for its letters."""
+    """The values themselves. ValueError for a text in their place, which would be taken for its letters, and for what
+    is not several of anything."""
     if isinstance(values, str | bytes):
         raise ValueError(f"{what} are a list, found the text {values!r:.80}: put it into brackets")
+    if not isinstance(values, Iterable):
+        raise ValueError(f"{what} are a list, found {values!r:.80}")
     return values

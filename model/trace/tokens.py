@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from operator import index
 
+from model.trace import several
 from model.trace.language import Refusal
 
 
@@ -89,7 +90,7 @@ def _kind(piece: str) -> TokenKind:
 def whole_ids(ids: Sequence[int], vocabulary: int) -> list[int]:
     """The ids as plain integers. ValueError, in words, for one that is not a whole number or not in a vocabulary of
     so many tokens."""
-    found = list(ids)
+    found = list(several("token ids", ids))
     try:
         found = [index(i) for i in found]
     except TypeError as error:

@@ -132,14 +132,17 @@ class TranslationTrace:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write it, exact to the last bit: as JSON where the name ends in .json, else as NPZ (model.trace.storage)."""
+        """Write it, exact to the last bit: as JSON where the name ends in .json, as NPZ where it ends in .npz
+        (model.trace.storage). ValueError for any other name."""
         from model.trace import storage  # which knows this class
 
         if _is_json(path):
             Path(path).write_bytes(storage.to_json(self).encode())
-        else:
+        elif Path(path).suffix.lower() == ".npz":
             with Path(path).open("wb") as file:
                 storage.write_npz(self, file)
+        else:
+            raise ValueError(f"a trace is written as NAME.json or NAME.npz, found {str(path)!r:.80}")
 
     @staticmethod
     def load(path: str | Path) -> TranslationTrace:
@@ -158,6 +161,13 @@ class TranslationTrace:
         if found is None:
             raise ValueError(f"{self.checkpoint} has no {AttentionKind(kind).value} attention")
         return found
+
+
+def a_trace(found: object) -> TranslationTrace:
+    """The trace itself. ValueError, in words, for anything else."""
+    if not isinstance(found, TranslationTrace):
+        raise ValueError(f"expected a trace, as of translate(), found {found!r:.80}")
+    return found
 
 
 def _is_json(path: str | Path) -> bool:

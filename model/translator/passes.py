@@ -155,7 +155,7 @@ class Passes(Texts):
         if not several("names", names):
             raise ValueError("there is no place to read: name one or more")
         direction = self.check_direction(direction)
-        pairs = zip(texts, repeat(None)) if targets is None else paired(texts, targets)
+        pairs = zip(several("texts", texts), repeat(None)) if targets is None else paired(texts, targets)
         for part in batched(pairs, room if room == sys.maxsize else AT_ONCE):
             sources = [self.encode(text, direction) for text, _ in part]
             check_positions(self.changes, self.config, sources, self.max_tokens)
@@ -273,7 +273,7 @@ class Passes(Texts):
         )
 
     def _checked(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
-        found = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        found = [whole_ids(ids, self.config.vocabulary_size) for ids in several("sources", sources)]
         if not all(found):
             raise Refusal("The text is empty: type a sentence to translate.")
         return found

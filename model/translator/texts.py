@@ -44,9 +44,9 @@ class Texts:
     def encode_typed(self, text: str, *, joined: bool = False) -> list[int]:
         """Ids of text that a person types into a target. joined: without the space that starts a word. ValueError, in
         words, for empty text."""
-        if not text.strip():
+        if not (text := tidy(text)):
             raise Refusal("There is no text: type a word or more.")
-        return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(tidy(text))
+        return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(text)
 
     def encode_target(self, text: str, direction: str | None = None) -> list[int]:
         """Ids of a whole translation: the forced prefix, the text's ids, `</s>`. ValueError for empty text."""
@@ -103,7 +103,8 @@ class Texts:
     def _begun(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:
         if isinstance(prefix, str):
             prefix = [*self.forced_prefix(direction), *self.encode_typed(prefix)] if prefix.strip() else ()
-        return () if prefix is None or not len(prefix) else tuple(self.check_target(prefix))
+        ids = () if prefix is None else whole_ids(prefix, self.config.num_target_tokens)
+        return tuple(self.check_target(ids)) if ids else ()
 
     def _decoder_ids(self, target_ids: Sequence[int]) -> list[int]:
         return [self.tokenizer.begin_id, *target_ids[:-1]]

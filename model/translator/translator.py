@@ -134,7 +134,7 @@ class Translator(Passes):
         return self.requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(
-        self, texts: Sequence[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
+        self, texts: Iterable[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
         """Translate many in one batch. The steps that find the ids leave behind what every map follows from."""
         requests = [self.request(text, direction, interventions) for text in several("texts", texts)]
@@ -158,7 +158,7 @@ class Translator(Passes):
 
     def translate_batch(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         direction: str | None = None,
         *,
         batch_size: int = 64,
@@ -168,8 +168,8 @@ class Translator(Passes):
         """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the width of the
         search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.decode.beam.beam_search. An empty text gives
         an empty translation. ValueError for a text or a setting that cannot be used."""
-        direction = self.check_direction(direction)
-        rows = [i for i, text in enumerate(several("texts", texts)) if tidy(text)]
+        direction, texts = self.check_direction(direction), list(several("texts", texts))
+        rows = [i for i, text in enumerate(texts) if tidy(text)]
         found = self.generate(
             [self.encode(texts[i], direction) for i in rows],
             direction,

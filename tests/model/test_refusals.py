@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis import why
+from model.analysis import circuits, why
 from model.analysis.why.experiments.patching import StreamGrid
-from model.trace.edits import Ablate, Add
+from model.trace.edits import Ablate, Add, Scale
 from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Positions, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.why.heads import Replacement
-from viz import View, explore, plot_heatmap, plot_lines
+from viz import View, compare, explore, link, plot_grid, plot_heatmap, plot_lines
 
 TEXT = "Der kleine Hund schläft."
 
@@ -115,6 +115,12 @@ def test_what_is_read_is_a_text_and_its_target(tiny_translator):
         tiny_translator.inspect([], [2])
 
 
+def test_texts_may_come_one_by_one(tiny_translator):
+    texts = [TEXT, "", "Hund."]
+    assert tiny_translator.translate_batch(iter(texts)) == tiny_translator.translate_batch(texts)
+    assert len(tiny_translator.trace_batch(text for text in texts if text)) == 2
+
+
 def test_one_run_reads_all_of_its_texts(tiny_translator, monkeypatch):
     monkeypatch.setattr("model.translator.passes.AT_ONCE", 2)
     assert len(tiny_translator.run(["Hund."] * 5, ["Dog."] * 5, names=["decoder.final"])) == 5
@@ -164,7 +170,7 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
         (lambda t: t.run(TEXT), "texts are a list"),
         (lambda t: t.run([TEXT], names="encoder.final"), "names are a list"),
         (lambda t: t.run([TEXT], names=[]), "there is no place to read"),
-        (lambda t: why.attribute(t, TEXT), "a question is about a trace"),
+        (lambda t: why.attribute(t, TEXT), "expected a trace, as of translate"),
         (lambda t: why.attribute(t, t.translate(TEXT), methods="alti"), "methods are a list"),
         (lambda t: why.attribute(t, t.translate(TEXT), baseline=(np.full(32, np.nan),) * 2), "must be finite"),
         (lambda t: why.patch(t, t.translate(TEXT), "Ein Hund.", grid="nowhere"), "Unknown place 'nowhere'"),
@@ -176,6 +182,31 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
         (lambda t: Ablate(heads=4), "an edit's heads are a list of numbers"),
         (lambda t: Ablate(positions=(1, 1)), "positions count from 0, each once"),
         (lambda t: View(heads=(2, 4)), "heads are pairs"),
+        (lambda t: t.translate(3), "a text is a string, found 3"),
+        (lambda t: t.translate([TEXT]), "a text is a string"),
+        (lambda t: t.run([3]), "a text is a string, found 3"),
+        (lambda t: t.run(3), "texts are a list, found 3"),
+        (lambda t: t.run([TEXT], "ab"), "targets are a list, found the text 'ab'"),
+        (lambda t: t.run([TEXT], [3]), "a text is a string"),
+        (lambda t: t.translate_batch(None), "texts are a list, found None"),
+        (lambda t: t.trace(target=3, text=TEXT), "token ids are a list, found 3"),
+        (lambda t: t.trace(TEXT, target=b"ab"), "token ids are a list, found the text"),
+        (lambda t: t.trace(TEXT, prefix=3), "token ids are a list, found 3"),
+        (lambda t: t.generate(3), "sources are a list"),
+        (lambda t: type(t).load(None), "told by its folder or its name, found None"),
+        (lambda t: type(t).load("org/name"), "python -m model.convert fetches a model of the Hugging Face Hub"),
+        (lambda t: t.edit({"encoder.final": Ablate}), "or a function of a tensor, found <class"),
+        (lambda t: why.patch(t, t.translate(TEXT), None), "a text is a string, found None"),
+        (lambda t: why.attribute(t, t.translate(TEXT), methods=[]), "name one or more of occlusion"),
+        (lambda t: circuits.pairs(t, TEXT, "Der Hund.", {"klein": ["gross"]}, ("a", "b")), "no sentence has this word"),
+        (lambda t: t.translate(TEXT).save("x.foo"), r"NAME.json or NAME.npz, found 'x.foo'"),
+        (lambda t: explore(TEXT), "expected a trace"),
+        (lambda t: compare(TEXT, t.translate(TEXT)), "expected a trace"),
+        (lambda t: plot_heatmap(3), "expected a trace"),
+        (lambda t: plot_lines(None), "expected a trace"),
+        (lambda t: plot_grid(3), "expected a trace"),
+        (lambda t: link(3), "expected a trace"),
+        (lambda t: plot_heatmap(t.translate(TEXT), scale=3), "a colour scale is one of viridis"),
     ],
 )
 def test_what_would_be_taken_for_something_else_is_refused(tiny_translator, call, words):
@@ -194,6 +225,7 @@ def test_a_kind_does_for_a_view_of_its_first_head(tiny_translator):
 
 def test_numbers_come_from_wherever_they_are():
     assert Ablate(heads=np.array([1, 2])) == Ablate(heads=(1, 2)) and Ablate(positions=np.arange(2)).positions == (0, 1)
+    assert Scale(np.float32(0.5)) == Scale(0.5) and type(Scale(np.int64(2)).by) is int
     assert Add(torch.ones(2, dtype=torch.bfloat16)) == Add([1.0, 1.0])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from model.trace.kinds import Kind
-from model.trace.translation import TranslationTrace
+from model.trace.translation import TranslationTrace, a_trace
 from viz.export.standalone import document
 from viz.maps.patterns import most_telling
 from viz.maps.reduce import View
@@ -75,7 +75,7 @@ def explore(trace: TranslationTrace, view: View | Kind | None = None) -> Explore
     opens again without a server. view: the map it opens with; without one, the head that points most clearly. Rows of
     the decoder are named by what they predict, as on the page. ValueError if the trace has no such head.
     """
-    view = most_telling(trace) if view is None else View.meant(view)
+    view = most_telling(a_trace(trace)) if view is None else View.meant(view)
     view.apart(trace)[0].used_heads(trace)
     return Explorer((trace,), view)
 
@@ -85,7 +85,7 @@ def compare(trace_a: TranslationTrace, trace_b: TranslationTrace, view: View | K
     an intervention. view as in explore(), of trace_b. ValueError if it has no such head, or if the two are the same."""
     if trace_a is trace_b:
         raise ValueError(f"two translations are compared, and this is one twice: {trace_a.source_text!r:.80}")
-    return Explorer((trace_a, trace_b), explore(trace_b, view).view, together=True)
+    return Explorer((a_trace(trace_a), trace_b), explore(trace_b, view).view, together=True)
 
 
 def _carries_scripts() -> bool:

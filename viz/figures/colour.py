@@ -35,6 +35,11 @@ class ColourScale:
         if not self.maximum > 0:
             raise ValueError(f"a colour scale's maximum must be positive, found {self.maximum}")
 
+    @classmethod
+    def meant(cls, scale: ColourScale | str | None) -> ColourScale:
+        """The scale itself, or the one of this name; None: the usual one."""
+        return scale if isinstance(scale, ColourScale) else cls() if scale is None else cls(scale)
+
     def place(self, values: np.ndarray) -> np.ndarray:
         """Values of any shape -> place on the scale, 0 to 1 (float64); NaN stays NaN."""
         share = np.clip(np.asarray(values, np.float64) / self.maximum, 0.0, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
+from model.trace.translation import TranslationTrace, a_trace
 from viz import theme
 from viz.figures.colour import ColourScale
 from viz.figures.heatmap import colour_bar
@@ -20,12 +20,12 @@ SIDE = 64  # cells a side; longer maps show the largest weight of each block
 
 
 def plot_grid(
-    trace: TranslationTrace, kind: AttentionKind | str = AttentionKind.CROSS, *, scale: ColourScale | None = None
+    trace: TranslationTrace, kind: AttentionKind | str = AttentionKind.CROSS, *, scale: ColourScale | str | None = None
 ) -> go.Figure:
     """Every head of a kind as a thumbnail: layers down, heads across, one colour scale for all. Hover names the head,
     its pattern and its entropy."""
-    kind, scale = AttentionKind(kind), scale or ColourScale()
-    weights = trace.maps(kind).of_heads(lambda weights: pool(weights, SIDE))
+    kind, scale = AttentionKind(kind), ColourScale.meant(scale)
+    weights = a_trace(trace).maps(kind).of_heads(lambda weights: pool(weights, SIDE))
     layers, heads, rows, columns = weights.shape
     gap_rows, gap_columns = max(1, round(GAP * rows)), max(1, round(GAP * columns))
     shape = (layers, rows + gap_rows, heads, columns + gap_columns)

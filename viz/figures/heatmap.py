@@ -15,15 +15,15 @@ from viz.maps.reduce import View, score_map
 
 
 def plot_heatmap(
-    trace: TranslationTrace, view: View | Kind | None = None, *, scale: ColourScale | None = None
+    trace: TranslationTrace, view: View | Kind | None = None, *, scale: ColourScale | str | None = None
 ) -> go.Figure:
     """The map that a view shows (the first head of a kind; of cross-attention for None), queries down, keys across.
 
-    scale: colours, fixed from 0 to 1 by default so that heads can be compared; the colour bar shows weights whatever
-    the transform. Hover shows query, key and weight. ValueError if the trace has no such layer or head, or for
-    several heads that are not combined.
+    scale: colours or their name, fixed from 0 to 1 by default so that heads can be compared; the colour bar shows
+    weights whatever the transform. Hover shows query, key and weight. ValueError if the trace has no such layer or
+    head, or for several heads that are not combined.
     """
-    view, scale = View.meant(view), scale or ColourScale()
+    view, scale = View.meant(view), ColourScale.meant(scale)
     view, *others = view.apart(trace)
     if others:
         raise ValueError(

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from model.trace import interventions_file
 from model.trace.decoding import Decoding
-from model.trace.translation import TranslationTrace
+from model.trace.translation import TranslationTrace, a_trace
 from viz.maps.branches import Tree
 
 LONGEST = 65_536  # characters of all changes in a link
@@ -45,7 +45,7 @@ def link(trace: TranslationTrace, page: str = "") -> str:
     page: where one is served, such as "http://127.0.0.1:7860/". ValueError, in words, for changes that no link can
     carry.
     """
-    if named(trace, trace.decoding)["interventions"] is None:
+    if named(a_trace(trace), trace.decoding)["interventions"] is None:
         raise ValueError(
             f"no link can carry these changes ({trace.interventions.describe():.200}): functions and values of other "
             f"passes have no text, and {LONGEST:,} characters are the most; save() keeps the whole trace"

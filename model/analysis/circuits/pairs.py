@@ -88,10 +88,13 @@ def filled(sentence: str, fillings: Mapping[str, Sequence[str]], most: int = MOS
 def _with(sentence: str, fillings: Mapping[str, Sequence[str]], choice: Sequence[int]) -> str:
     for (word, others), which in zip(fillings.items(), choice):
         if which:
-            sentence = re.sub(
-                rf"(?<!\w){re.escape(word)}(?!\w)", lambda _, other=others[which - 1]: other, sentence, count=1
-            )
+            sentence = re.sub(_whole(word), lambda _, other=others[which - 1]: other, sentence, count=1)
     return sentence
+
+
+def _whole(word: str) -> str:
+    """A pattern of the word, and not of a part of a longer one."""
+    return rf"(?<!\w){re.escape(word)}(?!\w)"
 
 
 def pairs(
@@ -106,8 +109,11 @@ def pairs(
     """A template with many fillings, for a claim about more than one sentence: two sentences that differ in a word, and
     others for further words of both, {"Hund": ("Vogel", "Fisch")}. What is written so far is the model's own
     translation of the sentence up to the first of `words`; fillings whose translation lacks it are left out, and those
-    whose sentences have as many tokens where the template's have not, or the other way round. Six parameters: each of
-    them is the template's own."""
+    whose sentences have as many tokens where the template's have not, or the other way round. ValueError for a filling
+    of a word that neither sentence has. Six parameters: each of them is the template's own."""
+    for word in fillings:
+        if not any(re.search(_whole(word), text) for text in (sentence, changed)):
+            raise ValueError(f"there is nothing to fill in for {word!r:.80}: no sentence has this word")
     tokens = _tokens(translator, words)
     return comparable(translator, list(zip(filled(sentence, fillings), filled(changed, fillings))), tokens, direction)
 

@@ -114,8 +114,10 @@ def _named(number: int, ask: Callable[..., One], *given: object) -> One:
 
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     """Their slugs, also of those that are called as they were before they had any. ValueError, in words, for one that
-    there is not."""
-    for name in several("methods", methods):
+    there is not, and for none at all."""
+    if not (methods := tuple(several("methods", methods))):
+        raise ValueError(f"there is no method to ask: name one or more of {', '.join(METHODS)}")
+    for name in methods:
         if slug_of(name) not in METHODS:
             raise ValueError(f"There is no method {name!r}: there are {', '.join(METHODS)}.")
     return tuple(map(slug_of, methods))

@@ -11,7 +11,7 @@ from model.trace.directions import parse_direction
 from model.trace.language import Refusal, say
 from model.trace.scores import Groups
 from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
+from model.trace.translation import TranslationTrace, a_trace
 from model.trace.why.question import Against, Question
 from model.trace.words import SPACE, is_punctuation, word_groups
 from model.translator import Translator
@@ -94,9 +94,7 @@ def ask(
     the first one counts that differs from what was written, and the question moves to its step and says so.
     ValueError, in words, for a step, token or text that cannot be asked about.
     """
-    if not isinstance(trace, TranslationTrace):
-        raise ValueError(f"a question is about a trace, as of translate(), found {trace!r:.80}")
-    step = default_step(trace) if step is None else number_of("step", step)
+    step = default_step(a_trace(trace)) if step is None else number_of("step", step)
     if not 0 <= step < len(trace.target_ids):
         raise Refusal(
             "There is no step {n}: the translation has steps 0 to {last}.", n=step, last=len(trace.target_ids) - 1

@@ -86,6 +86,9 @@ class Edit:
             object.__setattr__(self, name, Numbers.of(values))
         for name in ("strength", "by"):
             found = getattr(self, name, 0.0)
+            if isinstance(found, np.generic):
+                found = found.item()
+                object.__setattr__(self, name, found)
             if not is_number(found) or not math.isfinite(found):
                 raise ValueError(f"an edit's {name} must be a finite number, found {found!r:.80}")
         for name in ("positions", "heads"):

@@ -69,9 +69,11 @@ class Result:
         """Read a file of save(). ValueError, naming the file, for anything else."""
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
-            told = [found.pop(name) for name in ("schema", "version", "result")]
+            if not isinstance(found, dict):
+                raise ValueError(f"it holds {found!r:.80}")
+            told = [found.pop(name, None) for name in ("schema", "version", "result")]
             if told != [SCHEMA, VERSION, cls.__name__]:
-                raise ValueError(f"it says {told!r:.200}")
+                raise ValueError("its schema, version and result are {!r:.80}, {!r:.80} and {!r:.80}".format(*told))
             return _read(cls, found)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is no saved {cls.__name__}: {error}") from error

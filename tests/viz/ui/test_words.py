@@ -90,7 +90,7 @@ NO_CONTROL = {
     ("model/translator/passes.py", "log_probabilities"),
     ("model/analysis/again.py", "check_plain"),
     ("model/analysis/circuits/pairs.py", "_tokens"),
-    ("model/analysis/why/pinned.py", "ask"),
+    ("model/analysis/circuits/pairs.py", "pairs"),
     ("model/analysis/why/experiments/patching.py", "grid_of"),
     ("model/analysis/again.py", "check_again"),
     ("model/analysis/dissection.py", "dissect"),

@@ -54,6 +54,9 @@ def test_a_saved_answer_is_given_back_bit_by_bit(answers, tmp_path):
         (tmp_path / "wrong.json").write_text(wrong)
         with pytest.raises(ValueError, match="is no saved Why"):
             Why.load(tmp_path / "wrong.json")
+    (tmp_path / "trace.json").write_text(json.dumps({"schema": "attention-atlas-trace", "version": 2}))
+    with pytest.raises(ValueError, match="its schema, version and result are 'attention-atlas-trace', 2 and None"):
+        Why.load(tmp_path / "trace.json")
 
 
 def test_a_table_holds_every_number(answers):
