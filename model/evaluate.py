@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 
-import sacrebleu
 import torch
 
 from model import checkpoint
 from model.checkpoint import Checkpoint
 from model.evaluation.moses import WU2021, wu2021_bleu
-from model.program import add_checkpoint, add_limit, add_output, check_free, check_own, command_line, program
+from model.program import add_checkpoint, add_limit, add_output, check_free, check_own, command_line, needs, program
 from model.trace.directions import parse_direction
 from model.train import chosen_model
 from model.training import corpora
@@ -34,8 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     if not (args.out or args.dry_run or args.limit):
         check_own(args.checkpoint)
-    for protocol in args.protocol:
-        PROTOCOLS[protocol](["A word."], ["A word."], "en")  # what it needs is missed now, not after hours
+    needs("sacrebleu", *(["sacremoses"] if args.protocol else []))
     translator = Translator.load(args.checkpoint, args.device)
     directions = args.directions or list(translator.directions)
     for direction in directions:
@@ -96,6 +94,8 @@ def scores(
 ) -> list[dict]:
     """Scores of (source, reference) pairs, with signatures: sacreBLEU (13a, cased) and chrF (Post 2018; Popovic 2015),
     then BLEU of the same translations by each of the protocols. Six parameters: each is a field of a recorded score."""
+    import sacrebleu  # of the extra "train"
+
     started = time.perf_counter()
     translations = translator.translate_batch(
         [source for source, _ in pairs], direction, beam=beam, length_penalty=length_penalty

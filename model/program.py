@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -69,6 +70,12 @@ def in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def needs(*packages: str) -> None:
+    """ModuleNotFoundError for a package that is not installed: now, not after what takes hours."""
+    for package in packages:
+        importlib.import_module(package)
 
 
 def command_line(name: str, about: str) -> argparse.ArgumentParser:

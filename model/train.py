@@ -21,7 +21,7 @@ from tqdm import tqdm
 from model import checkpoint
 from model.nets import networks
 from model.nets.networks import AnyNetwork
-from model.program import check_free, program
+from model.program import check_free, needs, program
 from model.serve import processes
 from model.serve.device import choose_device, keep_freed_memory
 from model.text.interface import TextTokenizer
@@ -190,6 +190,7 @@ def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
 
 def main(argv: list[str] | None = None) -> None:
     args = options.parse(argv, __doc__)
+    needs("sacrebleu")
     device = choose_device(args.device)
     with processes.side_by_side("nccl" if device.type == "cuda" else "gloo"):
         if device.type == "mps" and processes.count() > 1:

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import sacrebleu
-
 WU2021 = "wu2021"
 
 
 def prepared(texts: Sequence[str], language: str) -> list[str]:
     """Lower-cased, normalised, tokenized; tokens joined by spaces. language: such as "de"."""
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer  # which not every environment has
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer  # of the extra "train"
 
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
     return [tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True) for text in texts]
@@ -26,6 +24,8 @@ def prepared(texts: Sequence[str], language: str) -> list[str]:
 
 def wu2021_bleu(translations: Sequence[str], references: Sequence[str], language: str) -> dict:
     """Corpus BLEU on prepared tokens, in percent, and its signature. Both sides are prepared alike."""
+    import sacrebleu  # of the extra "train"
+
     # The text is in lower case already; lowercase=True puts that into the signature. force: it is meant to be tokens.
     metric = sacrebleu.BLEU(tokenize="none", lowercase=True, force=True)
     score = metric.corpus_score(prepared(translations, language), [prepared(references, language)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import sacrebleu
 import torch
 
 from model.checkpoint import Checkpoint
@@ -38,6 +37,8 @@ def validate(
 
 
 def _scores(model: Transformer, tokenizer: TextTokenizer, dev: list, config: TrainConfig) -> dict:
+    import sacrebleu  # of the extra "train"
+
     device = next(model.parameters()).device
     result: dict = {}
     loss, tokens, bleus = 0.0, 0, []

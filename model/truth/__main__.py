@@ -17,7 +17,7 @@ from model.analysis.trust import FILE
 from model.checkpoint import CONFIG
 from model.files import checkpoint_folder, read_json, write_json, write_section
 from model.nets.networks import check_transformer
-from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program
+from model.program import add_checkpoint, add_limit, add_output, command_line, destination, needs, program
 from model.trace.directions import parse_direction
 from model.translator import Translator
 from model.truth import alignment, calibration, contrastive, detection
@@ -41,6 +41,7 @@ def main(argv: list[str] | None = None, *, expected: bool = True) -> None:
     if args.list:
         print("\n".join(f"{one.name:22}{one.title} ({', '.join(one.directions)})" for one in benchmarks))
         return
+    needs("sacrebleu")
     out = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     check_transformer(translator.model)

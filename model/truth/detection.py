@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from sacrebleu.metrics import CHRF
 
 from model.analysis.trust import read
 from model.trace.trust.measured import Found, auroc
@@ -68,6 +67,8 @@ def alarms(reading: Reading, thresholds: dict[str, float]) -> set[str]:
 
 def good(bench: Bench, corpora: Sequence[str], part: str, wanted: int) -> list[Row]:
     """This model's translations of held-out sentences that reach GOOD beside their references, at most `wanted`."""
+    from sacrebleu.metrics import CHRF  # of the extra "train"
+
     held_out = bench.held_out(part)
     pairs = [pair for name in corpora for pair in held_out.get(name, ()) if bench.fits(*pair)]
     found: list[Row] = []

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import numpy as np
-from sacrebleu.metrics import CHRF
 
 from model.trace.trust.signals import HALLUCINATION, REPETITION
 from model.truth.benchmark import Bench, Benchmark
@@ -75,6 +74,8 @@ CHANGES: Mapping[str, Callable[[str, list[str], Random], str]] = {"inserted": in
 def judged(translation: str, reference: str, rules: Mapping[str, float]) -> frozenset[str]:
     """What is wrong by the rules: repetition, where one pair of words comes more often than the rule has it; and
     hallucination, of that or where chrF is small and no long word begins as one of the reference does."""
+    from sacrebleu.metrics import CHRF  # of the extra "train"
+
     found = set()
     words = translation.casefold().split()
     pairs = [*pairwise(words)]

@@ -109,6 +109,7 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
     ("package", "extra", "name", "arguments"),
     [
         pytest.param("sacremoses", "train", "model.evaluate", ["--protocol", "wu2021"], marks=pytest.mark.long),
+        ("sacrebleu", "train", "model.truth", []),
         ("matplotlib", "plots", "viz.learning_curves", ["checkpoints/de-en", "--out", "{tmp_path}/curves.png"]),
     ],
 )
@@ -123,6 +124,25 @@ def test_what_an_environment_lacks_is_named_when_it_is_needed(package, extra, na
     done = run(*(argument.format(tmp_path=tmp_path) for argument in arguments))
     assert done.returncode == 1
     assert done.stderr.startswith(f'error: {package} is not installed: the extra "{extra}" brings it'), done.stderr
+
+
+def test_help_needs_no_extra():
+    """As after `pip install attention-atlas` alone; tqdm comes with huggingface_hub."""
+    names = [name for name in MODULES if name.split(".")[0] in ("model", "viz")]
+    program = f"""
+import importlib, sys
+sys.modules |= dict.fromkeys(("sacrebleu", "sacremoses", "matplotlib", "gradio"))
+for name in {names}:
+    try:
+        importlib.import_module(name).main(["--help"])
+    except SystemExit:
+        continue
+    except ModuleNotFoundError as error:
+        print("LACKING", name, error.name)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "LACKING" not in done.stdout, done.stdout.partition("LACKING")[2] + done.stderr
+    assert done.stdout.count("usage: ") >= len(names)
 
 
 def source_of(name: str) -> str:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from model.evaluation.everyday import DIRECTIONS, HALVES, Everyday, read_everyday, score
 from model.files import read_json, write_json
-from model.program import add_checkpoint, command_line, program
+from model.program import add_checkpoint, command_line, needs, program
 from model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    needs("sacrebleu")
     translator = Translator.load(args.checkpoint, args.device)
     results = []
     for direction in args.directions or [each for each in translator.directions if each in DIRECTIONS]:
