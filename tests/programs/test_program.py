@@ -159,6 +159,7 @@ def test_a_limit_and_a_file_of_figures_are_the_same_option_everywhere():
 
 FIGURES = sorted(name for name in MODULES if "add_json(" in source_of(name))
 MEASUREMENTS = sorted(name for name in MODULES if "destination(" in source_of(name))
+CALLED = [name.removesuffix(".__main__") for name in MEASUREMENTS]
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -177,6 +178,28 @@ def test_no_measurement_of_a_checkpoint_writes_over_what_is_there(name, tiny_che
             if name != "model.means"
             else ["--checkpoint", str(tiny_checkpoint), "--out", str(tmp_path / "kept.json")]
         )
+
+
+def test_readme_measures_beside_what_is_shipped(tmp_path, monkeypatch):
+    """As printed, no command is refused for what lies in the shipped folders already: each reaches its model."""
+    (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
+    monkeypatch.chdir(tmp_path)
+    commands = [
+        found.split()
+        for found in re.findall(r"`python\s+-m\s+([^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    ]
+    measuring = [one for one in commands if one[0] in (*CALLED, "model.training.pace.measure")]
+    assert len(measuring) >= 6
+
+    def reached(*given: object, **options: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr("model.translator.Translator.load", reached)
+    monkeypatch.setattr("model.training.pace.measure.measure", reached)
+    for name, *arguments in measuring:
+        module = f"{name}.__main__" if (ROOT / name.replace(".", "/")).is_dir() else name
+        with pytest.raises(InterruptedError):
+            importlib.import_module(module).main(arguments)
 
 
 def test_there_are_such_programs():
