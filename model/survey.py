@@ -94,15 +94,15 @@ def chosen(args: argparse.Namespace, translator: Translator) -> dict[str, Corpus
         }
     if args.data:
         return {direction: held_out(args, direction) for direction in directions}
-    return {direction: own_corpus(direction) for direction in directions}
+    return {direction: own_corpus(direction, args.limit) for direction in directions}
 
 
-def own_corpus(direction: str) -> Corpus:
-    """This project's own sentences. ValueError where there are none in the source language."""
+def own_corpus(direction: str, limit: int | None) -> Corpus:
+    """This project's own sentences, at most `limit` of them. ValueError where there are none in the source language."""
     language = parse_direction(direction)[0]
     if language not in languages():
         raise ValueError(f"there are no sentences of this project's own in {language!r}: name a file with --sentences")
-    return Corpus(OWN, lambda: ((line, "") for line in sentences(language)), own=True)
+    return Corpus(OWN, lambda: ((line, "") for line in islice(sentences(language), limit)), own=True)
 
 
 def aligned(args: argparse.Namespace) -> Iterator[tuple[str, str]]:

@@ -50,6 +50,11 @@ def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_pat
     assert "7 sentences" in capsys.readouterr().out
 
 
+def test_a_try_reads_as_few_of_our_own_sentences(folder, tmp_path):
+    survey.main(["--checkpoint", str(folder), "--directions", "de-en", "--limit", "3", "--out", str(tmp_path / "try")])
+    assert json.loads((tmp_path / "try").read_text())["directions"]["de-en"]["sentences"] == 3
+
+
 def test_files_of_unequal_length_are_refused(folder, tmp_path):
     source, target = files(tmp_path)
     (tmp_path / "s.en").write_text("One line.\n")
