@@ -22,7 +22,7 @@ from statistics import median
 import numpy as np
 import torch
 
-from bench.made.captions import captions, texts
+from bench.made.captions import LARGEST, captions, texts
 from bench.made.updates import training_step, update_operations
 from model.checkpoint import Checkpoint
 from model.decode.recorded import greedy_with_records
@@ -39,6 +39,8 @@ TOLERANCE = 1e-3  # of maps, between devices
 LENGTHS, BATCHES = (8, 32, 128, 256), (1, 8, 64, 512)
 MAX_CELLS = 512 * 32 * 32  # batch x tokens x tokens: beyond, the maps of one pass no longer fit on common cards
 CPU_CELLS = 8 * 64 * 64  # and the CPU would take minutes
+UPDATES = (2048, 8192, 32768)  # training: tokens each
+REPEATED = 5  # so often all captions, which makes six of the largest updates
 NO_END = -1  # no token has this id: decoding goes on to its limit
 # Dense matrix products in bfloat16, operations a second, by a part of the device's name (manufacturers' data sheets).
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L4": 121e12, "T4": 65e12, "A10": 125e12}
@@ -223,10 +225,10 @@ def training(bench: Bench) -> dict:
     """Target tokens a second in bfloat16 autocast by tokens an update, and the share of the device's peak."""
     tokenizer, device = bench.gpu.tokenizer, bench.gpu.device
     language = parse_direction(bench.gpu.directions[0])[1]
-    pairs = captions(6000) if language == "en" else [(b, a) for a, b in captions(6000)]
-    examples = Examples.encode(pairs, tokenizer, language, max_length=128)
+    pairs = captions(LARGEST) if language == "en" else [(b, a) for a, b in captions(LARGEST)]
+    examples = Examples.encode(pairs * REPEATED, tokenizer, language, max_length=128)
     rows = []
-    for tokens in (2048, 8192, 32768):
+    for tokens in UPDATES:
         model = Transformer(bench.gpu.config).to(device).train()
         plan = plan_batches(examples, tokens, seed=1, epoch=0)
         batches = [make_batch(examples, rows_, tokenizer).to(device) for rows_ in plan[:6]]

@@ -11,8 +11,10 @@ import contextlib
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -26,6 +28,7 @@ from model.serve import processes
 from model.serve.device import choose_device, keep_freed_memory
 from model.text.interface import TextTokenizer
 from model.training import corpora, history, options, start
+from model.training.ahead import Ahead
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.config import TrainConfig
 from model.training.history import History
@@ -49,9 +52,12 @@ class Trainer:
         tokenizer: TextTokenizer,
         train: Examples | Mixture,
         device: torch.device,
+        workers: int = 0,
     ) -> None:
-        self.config, self.tokenizer, self.train, self.device = config, tokenizer, train, device
-        self.examples = Examples([], [])  # of the state's epoch
+        """workers: processes that draw epochs ahead, the last of six parameters."""
+        self.config, self.tokenizer, self.device = config, tokenizer, device
+        self.epochs = Ahead(partial(drawn, train, config), workers)
+        self.examples = Examples.of([])  # of the state's epoch
         self.model = model.to(device)
         self.rank, self.world_size = processes.rank(), processes.count()
         loss = SummedLoss(self.model, config.label_smoothing)
@@ -65,20 +71,18 @@ class Trainer:
         """The batch that the state's position in the data names; the position moves on."""
         state = self.state
         if not self.batches:
-            self.batches = self._plan()
+            self._draw()
         if state.batch == len(self.batches):
             state.epoch, state.batch = state.epoch + 1, 0
-            self.batches = self._plan()
+            self._draw()
         rows = self.batches[state.batch]
         state.batch += 1
         return make_batch(self.examples, rows, self.tokenizer, rank=self.rank, world_size=self.world_size)
 
-    def _plan(self) -> list:
-        self.examples = self.train.epoch(self.state.epoch)
-        plan = plan_batches(self.examples, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
-        if not plan:
+    def _draw(self) -> None:
+        self.examples, self.batches = self.epochs(self.state.epoch)
+        if not self.batches:
             raise ValueError(f"there is no sentence pair of at most {self.config.max_pair_length} tokens to train on")
-        return plan
 
     def step(self) -> None:
         """One update on the next batch."""
@@ -112,6 +116,12 @@ class Trainer:
         now = time.perf_counter()
         self.state.seconds += now - self.clock
         self.clock = now
+
+
+def drawn(train: Examples | Mixture, config: TrainConfig, epoch: int) -> tuple[Examples, list[np.ndarray]]:
+    """What an epoch sees, and its batches."""
+    examples = train.epoch(epoch)
+    return examples, plan_batches(examples, config.tokens_per_batch, seed=config.seed, epoch=epoch)
 
 
 def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = None) -> None:
@@ -216,7 +226,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
     keep_freed_memory()  # not before: what reading the corpora needed is given back
-    trainer = Trainer(config, model, tokenizer, examples, device)
+    trainer = Trainer(config, model, tokenizer, examples, device, args.workers)
     if args.resume:
         trainer.state.load(folder / STATE)
         if not chief:  # the file has the first process's generator and all processes' loss
@@ -231,6 +241,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
             folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before
         )
     run(trainer, folder, dev, recorded)
+    trainer.epochs.close()
     if args.out and chief:
         export(folder, args.out)
 

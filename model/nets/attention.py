@@ -103,12 +103,20 @@ def scaled_dot_product(
 
 
 def by_kernel(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *, scaled: bool = True
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None = None,
+    *,
+    dropout: float = 0.0,
+    scaled: bool = True,
 ) -> Tensor:
     """The output of scaled_dot_product() alone, to about the last bit: torch's kernel makes neither weights nor copies
-    of its inputs, which on the CPU takes a twentieth off a pass. Not for gradients: what integrated
-    gradients weigh a stretch's middle by makes a hundredfold of its rounding."""
-    return F.scaled_dot_product_attention(queries, keys, values, mask, scale=None if scaled else 1.0)
+    of its inputs, which on the CPU takes a twentieth off a pass. Of gradients, for training alone: what
+    integrated gradients weigh a stretch's middle by makes a hundredfold of its rounding. Six parameters: those of
+    scaled_dot_product() that the kernel has."""
+    scale = None if scaled else 1.0
+    return F.scaled_dot_product_attention(queries, keys, values, mask, dropout_p=dropout, scale=scale)
 
 
 class MultiHeadAttention(nn.Module):
@@ -194,9 +202,10 @@ class MultiHeadAttention(nn.Module):
             mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
             keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
         dropout = self.dropout if self.training else 0.0
-        plain = keep is None and bias is None and at is None and not dropout
-        if plain and not exact and queries.device.type == "cpu" and not torch.is_grad_enabled():
-            context, weights = by_kernel(queries, keys, values, mask, scaled=self.scaled), None
+        plain = keep is None and bias is None and at is None
+        on_cpu = queries.device.type == "cpu"
+        if plain and not exact and (not dropout and not torch.is_grad_enabled() if on_cpu else self.training):
+            context, weights = by_kernel(queries, keys, values, mask, dropout=dropout, scaled=self.scaled), None
         else:
             context, weights = scaled_dot_product(
                 queries,

@@ -179,6 +179,7 @@ class Layer(nn.Module):
             x = at(AFTER[None], x)
         around_self, *around_cross, around_feed_forward = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
+        exact = record or (last is None and not self.training)
         entered, first_key = around_self.enter(x), first_query
         if last in (None, x.shape[1]) or at is not None:  # what happens at named places is told of all rows
             queries, keys, values = self.self_attention.project(entered)
@@ -194,7 +195,7 @@ class Layer(nn.Module):
         if cache is not None:
             keys, values = cache.extend(first_key, keys, values)
         output, weights = self.self_attention(
-            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part, exact=last is None
+            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part, exact=exact
         )
         x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
         scaled, plain = self.self_attention.scaled, edit.plain if edit else LayerEdit()
@@ -209,7 +210,7 @@ class Layer(nn.Module):
             if part is not None:  # of the source's, which other passes share
                 queries, keys, values = part("q", queries), part("k", keys), part("v", values)
             output, weights = self.cross_attention(
-                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part, exact=last is None
+                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part, exact=exact
             )
             x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
             plain = edit.plain if edit else LayerEdit()

@@ -6,6 +6,7 @@ Tests hold them equal to torch's own.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -43,8 +44,11 @@ def summed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float
 
     logits [tokens, vocabulary], targets int64 [tokens]. With q = 1 - smoothing at the target plus smoothing /
     vocabulary everywhere (Szegedy et al. 2016, section 7), the gradient is softmax(logits) - q. It is found on the way
-    forward, some rows at a time: what is passed over six times then stays in the processor's cache.
+    forward, some rows at a time: what is passed over six times then stays in the processor's cache. Elsewhere it is
+    torch's own.
     """
+    if logits.device.type != "cpu":  # which has no such cache, and waits at each launch
+        return F.cross_entropy(logits.float(), targets, label_smoothing=label_smoothing, reduction="sum")
     return _SummedCrossEntropy.apply(logits, targets, label_smoothing)
 
 

@@ -14,7 +14,7 @@ from model.text.interface import TextTokenizer
 from model.text.slots.fillers import LANGUAGES, Fillers
 from model.text.slots.frames import fill, read_frames
 from model.trace.directions import parse_direction
-from model.training.batches import Examples
+from model.training.batches import Encoded, Examples, encode
 from model.training.config import TrainConfig
 from model.training.sources.noise import hurried
 from model.training.sources.readers import Corpus, normalised
@@ -23,11 +23,11 @@ from model.training.sources.substitution import Slot, Substituter
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One corpus in one direction. examples[i] is pairs[i] encoded; slots: what can be replaced, by row."""
+    """One corpus in one direction. pairs[i] is example number first + i; slots: what can be replaced, by row."""
 
     direction: str
     pairs: list[tuple[str, str]]
-    examples: Examples
+    first: int
     slots: dict[int, tuple[Slot, ...]]
     times: float
 
@@ -58,13 +58,15 @@ class Mixture:
         self.lexicon = Lexicon() if config.composed_pairs else None
         self.held_out = frozenset(normalised(side) for corpus in held_out for pair in corpus.pairs for side in pair)
         self.substituters: dict[str, Substituter] = {}
-        corpora = list(corpora)
-        self.parts = [
-            part
-            for direction in config.directions
-            for corpus in corpora
-            if dict(config.repeats).get(corpus.name, 1) and (part := self._part(corpus, direction)).pairs
-        ]
+        self.parts: list[Part] = []
+        corpora, encoded = list(corpora), []
+        for direction in config.directions:
+            for corpus in corpora:
+                if dict(config.repeats).get(corpus.name, 1):
+                    part, found = self._part(corpus, direction, len(encoded))
+                    encoded += found
+                    self.parts += [part] if found else []
+        self.examples = Examples.of(encoded)
 
     def __len__(self) -> int:
         """About as many pairs as an epoch has."""
@@ -78,18 +80,20 @@ class Mixture:
     def epoch(self, number: int) -> Examples:
         """The examples of an epoch, from 0."""
         random = np.random.default_rng((self.config.seed, number, len(self.parts)))
-        source, target = [], []
+        rows, made = [], []
         for part in self.parts:
-            for row in _rows(len(part.pairs), part.times, random):
-                made = self._substituted(part, row, random) or self._hurried(part, row, random)
-                source.append(made.source[0] if made else part.examples.source[row])
-                target.append(made.target[0] if made else part.examples.target[row])
+            for row in _rows(len(part.pairs), part.times, random).tolist():
+                if found := self._substituted(part, row, random) or self._hurried(part, row, random):
+                    rows.append(len(self.examples) + len(made))
+                    made.append(found)
+                else:
+                    rows.append(part.first + row)
         for direction in self.config.directions:
             for pair in self._made(direction, random):
-                if made := self._allowed(pair, direction):
-                    source += made.source
-                    target += made.target
-        return Examples(source, target)
+                if found := self._allowed(pair, direction):
+                    rows.append(len(self.examples) + len(made))
+                    made.append(found)
+        return (self.examples + Examples.of(made)).take(np.array(rows, dtype=np.int64))
 
     def _made(self, direction: str, random: np.random.Generator) -> Iterator[tuple[str, str]]:
         """Filled frames, then composed sentences."""
@@ -101,51 +105,43 @@ class Mixture:
             for _ in range(self.config.composed_pairs):
                 yield composer.pair(direction)
 
-    def _part(self, corpus: Corpus, direction: str) -> Part:
-        pairs, source_ids, target_ids = [], [], []
+    def _part(self, corpus: Corpus, direction: str, first: int) -> tuple[Part, list[Encoded]]:
+        pairs, encoded = [], []
         for pair in corpus.oriented(direction):
-            encoded = self._encoded(pair, direction)
-            if encoded.source:
+            if found := self._encoded(pair, direction):
                 pairs.append(pair)
-                source_ids += encoded.source
-                target_ids += encoded.target
+                encoded.append(found)
         slots = {}
         # What a model wrote, and languages of which we have no lists, stay as they are.
         if self.config.substitution and not corpus.one_way and set(parse_direction(direction)) <= set(LANGUAGES):
             substituter = self._substituter(direction)
             slots = {row: found for row, pair in enumerate(pairs) if (found := substituter.slots(pair))}
-        return Part(
-            direction, pairs, Examples(source_ids, target_ids), slots, dict(self.config.repeats).get(corpus.name, 1)
-        )
+        return Part(direction, pairs, first, slots, dict(self.config.repeats).get(corpus.name, 1)), encoded
 
     def _substituter(self, direction: str) -> Substituter:
         if direction not in self.substituters:
             self.substituters[direction] = Substituter(self.fillers, parse_direction(direction))
         return self.substituters[direction]
 
-    def _substituted(self, part: Part, row: int, random: np.random.Generator) -> Examples | None:
+    def _substituted(self, part: Part, row: int, random: np.random.Generator) -> Encoded | None:
         """The pair of a row with other names, encoded; None: it stays as it is."""
         slots = part.slots.get(row)
         if slots is None or random.random() >= self.config.substitution:
             return None
         return self._allowed(self._substituter(part.direction).replace(part.pairs[row], slots, random), part.direction)
 
-    def _hurried(self, part: Part, row: int, random: np.random.Generator) -> Examples | None:
+    def _hurried(self, part: Part, row: int, random: np.random.Generator) -> Encoded | None:
         """The pair of a row with its source as somebody in a hurry types it, encoded; None: it stays as it is."""
         if not self.config.noise or random.random() >= self.config.noise:
             return None
         source, target = part.pairs[row]
         return self._allowed((hurried(source, random), target), part.direction)
 
-    def _allowed(self, pair: tuple[str, str], direction: str) -> Examples | None:
-        if any(normalised(side) in self.held_out for side in pair):
-            return None
-        encoded = self._encoded(pair, direction)
-        return encoded if encoded.source else None
+    def _allowed(self, pair: tuple[str, str], direction: str) -> Encoded | None:
+        return None if any(normalised(side) in self.held_out for side in pair) else self._encoded(pair, direction)
 
-    def _encoded(self, pair: tuple[str, str], direction: str) -> Examples:
-        source, target = parse_direction(direction)
-        return Examples.encode([pair], self.tokenizer, target, max_length=self.max_length, source_language=source)
+    def _encoded(self, pair: tuple[str, str], direction: str) -> Encoded | None:
+        return encode(pair, self.tokenizer, parse_direction(direction), max_length=self.max_length)
 
 
 def _rows(count: int, times: float, random: np.random.Generator) -> np.ndarray:

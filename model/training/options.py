@@ -86,6 +86,12 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     add("--updates-before", type=int, default=0, help="updates behind the weights of --init that no history counts")
     add("--device", help="cpu, cuda or mps")
     add("--bf16", action="store_true", help="bfloat16 autocast")
+    add(
+        "--workers",
+        type=whole(0),
+        default=0,
+        help="processes that draw the next epochs meanwhile, where an accelerator would wait for them; default 0",
+    )
     add("--tokenizer", type=Path, help="a tokenizer.model to use instead of training one")
     add(
         "--tokenizer-directions",

@@ -157,4 +157,4 @@ def test_loss_and_gradients(device, tiny_model, tokenizer):
     SummedLoss(plain, 0.1)(batch.source, batch.inputs, batch.outputs).backward()
     SummedLoss(moved, 0.1)(on_device.source, on_device.inputs, on_device.outputs).backward()
     for a, b in zip(plain.parameters(), moved.parameters()):
-        torch.testing.assert_close(b.grad.cpu(), a.grad, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(b.grad.cpu(), a.grad, atol=1e-5, rtol=1e-5)  # there, attention is torch's kernel

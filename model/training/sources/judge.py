@@ -45,7 +45,7 @@ def judged(judge: Checkpoint, pairs: list[tuple[str, str]], target: str) -> tupl
     model, tokenizer = judge.model.eval(), judge.tokenizer
     limit = model.config.max_length
     encoded = [(tokenizer.encode_source(s, target)[:limit], tokenizer.encode(t)[: limit - 1]) for s, t in pairs]
-    examples = Examples([s for s, _ in encoded], [t for _, t in encoded])
+    examples = Examples.of(encoded)
     means = np.zeros(len(pairs))
     for rows in plan_batches(examples, TOKENS, seed=0, epoch=0):
         batch = make_batch(examples, rows, tokenizer)
@@ -56,7 +56,7 @@ def judged(judge: Checkpoint, pairs: list[tuple[str, str]], target: str) -> tupl
             model.project(hidden[real]).float(), batch.outputs[real], reduction="none"
         )
         means[rows] = -(losses.sum(1) / real.sum(1)).numpy()
-    return means, np.array([len(t) + 1 for t in examples.target])
+    return means, examples.target.lengths + 1
 
 
 def worst(

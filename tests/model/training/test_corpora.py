@@ -132,7 +132,7 @@ def test_directions_are_two_codes(direction):
 def examples() -> Examples:
     random = np.random.default_rng(5)
     lengths = random.integers(1, 30, 300)
-    return Examples([[4] * (n + 2) for n in lengths], [[9] * int(n) for n in random.permutation(lengths)])
+    return Examples.of([([4] * (n + 2), [9] * int(m)) for n, m in zip(lengths, random.permutation(lengths))])
 
 
 def test_a_plan_is_a_function_of_seed_and_epoch(examples):
@@ -156,12 +156,12 @@ def test_a_plan_covers_every_pair_once_within_the_token_limit(examples):
 
 
 def test_a_pair_longer_than_the_limit_gets_a_batch_of_its_own():
-    plan = plan_batches(Examples([[4]] * 3, [[9] * 50, [9], [9]]), 20, seed=0, epoch=0)
+    plan = plan_batches(Examples.of([([4], [9] * 50), ([4], [9]), ([4], [9])]), 20, seed=0, epoch=0)
     assert [0] in [b.tolist() for b in plan]
 
 
 def test_batches_shift_the_target_by_one(tokenizer):
-    examples = Examples([[4, 5, 2], [4, 2]], [[7, 8], [9]])
+    examples = Examples.of([([4, 5, 2], [7, 8]), ([4, 2], [9])])
     batch = make_batch(examples, np.array([0, 1]), tokenizer)
     assert batch.source.tolist() == [[4, 5, 2], [4, 2, 0]]
     assert batch.inputs.tolist() == [[1, 7, 8], [1, 9, 0]]

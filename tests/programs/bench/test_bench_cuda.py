@@ -18,7 +18,7 @@ from tests.conftest import SENTENCES
 
 @pytest.fixture()
 def small(monkeypatch):
-    for name, value in {"SENTENCES": 6, "LENGTHS": (4, 6), "BATCHES": (1, 2)}.items():
+    for name, value in {"SENTENCES": 6, "LENGTHS": (4, 6), "BATCHES": (1, 2), "UPDATES": (128, 256), "REPEATED": 1}.items():
         monkeypatch.setattr(cuda, name, value)
     monkeypatch.setattr(cuda, "texts", lambda count, language: list(SENTENCES[:count]))  # the tiny model's limit is low
 
@@ -28,12 +28,13 @@ def test_every_part_is_reported_even_where_one_fails(small, monkeypatch, tiny_ch
         raise RuntimeError("no kernel")
 
     monkeypatch.setitem(cuda.PARTS, "half_precision", broken)
-    monkeypatch.setitem(cuda.PARTS, "training", lambda bench: {"bfloat16": []})
     cuda.main(["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--json", str(tmp_path / "out.json")])
     found = json.loads((tmp_path / "out.json").read_text())
     assert set(found) == {"device", "checkpoint", "digest", *cuda.PARTS}
     assert found["same_as_cpu"]["passed"] and found["same_as_cpu"]["largest_map_difference"] == 0
     assert found["half_precision"]["failed"] == "RuntimeError: no kernel" and "failed" in found["memory"]
+    assert [row["tokens_an_update"] for row in found["training"]["bfloat16"]] == [128, 256]
+    assert all(row["tokens_a_second"] > 0 and row["mfu"] is None for row in found["training"]["bfloat16"])
     rows = found["translation"]["with_all_maps"]
     assert [(row["tokens"], row["batch"]) for row in rows] == [(4, 1), (4, 2), (6, 1), (6, 2)]
     assert all(row["gpu_ms"] > 0 and row["cpu_ms"] > 0 for row in rows)

@@ -119,7 +119,7 @@ def test_the_toy_task_reaches_zero_errors():
 
 
 def test_a_process_without_a_row_adds_nothing(tokenizer):
-    examples, model = Examples([[4, 9, 2]], [[9, 10]]), build_tiny_model(tokenizer)
+    examples, model = Examples.of([([4, 9, 2], [9, 10])]), build_tiny_model(tokenizer)
     batch = make_batch(examples, np.array([0]), tokenizer, rank=1, world_size=2)
     loss = SummedLoss(model, 0.1)(batch.source, batch.inputs, batch.outputs)
     loss.backward()
