@@ -14,7 +14,12 @@ def tables(path: Path) -> str:
     """A file's tables: measurements {name, value, unit}, lines of a report, or one object."""
     found = json.loads(path.read_text(encoding="utf-8"))
     if isinstance(found, Mapping):
-        return table(("what", "value"), [(name, shown(value)) for name, value in flat(found)])
+        values = dict(flat(found))
+        lists = {name: rows for name, rows in values.items() if of_rows(rows)}
+        single = [(name, shown(value)) for name, value in values.items() if name not in lists]
+        return "\n\n".join(
+            [table(("what", "value"), single), *(f"{name}:\n\n{rows_of(lists[name])}" for name in lists)]
+        )
     if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
         raise ValueError(f"{path} is no benchmark's file")
     if not all({"name", "value", "unit"} <= set(one) for one in found):
@@ -48,6 +53,17 @@ def reports(lines: Sequence[Mapping]) -> str:
         fields = tuple(line)
         rows += [tuple(map(shown, line.values()))] if line else []
     return "\n\n".join(parts)
+
+
+def of_rows(value: object) -> bool:
+    """Whether it is a list of objects."""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+
+
+def rows_of(rows: Sequence[Mapping]) -> str:
+    """Objects of one kind, each a line; what one lacks is left out."""
+    fields = list(dict.fromkeys(name for row in rows for name in row))
+    return table([*map(plain, fields)], [[shown(row.get(name, "–")) for name in fields] for row in rows])
 
 
 def flat(values: Mapping, before: str = "") -> Iterable[tuple[str, object]]:

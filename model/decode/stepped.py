@@ -53,6 +53,12 @@ class SteppedMaps:
     def __init__(self, steps: Steps, model: Transformer, source: SourceMemory, changes: Changes) -> None:
         self.steps, self.model, self.source, self.changes = steps, model, source, changes
         self.owners = torch.tensor(steps.sentences)
+        layers, config = model.decoder.layers, model.config
+        places = [visit(changes, f"{Side.DECODER.value}.{layer.index}", 0, config) for layer in layers]
+        plain = all(found is None for found in (*places, *model.decoder.biases(0, 1, changes)))
+        # An accelerator would be launched and waited for at each sentence. Edits stand on the device that they were
+        # made for.
+        self.device = torch.device("cpu") if plain else source.memory.device
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
@@ -61,7 +67,7 @@ class SteppedMaps:
     def maps(self, kind: AttentionKind, row: int) -> Tensor:
         """Every map of a kind of one sentence: [layers, heads, query, key]."""
         if kind is AttentionKind.ENCODER_SELF:
-            return torch.stack([record.self_attention.weights[row] for record in self.source.records])
+            return torch.stack([weights[row] for weights in self._encoder])
         changes = self.changes
         if isinstance(changes, Sweep) and changes.rows > 1:
             changes = changes.select(torch.tensor([row]))
@@ -89,18 +95,16 @@ class SteppedMaps:
     def _cross(self, layers: slice, row: int, read: Tensor, place: Visit | None, bias: Tensor | None) -> Tensor:
         """Those of cross-attention, which has no bias."""
         at = None if place is None else place.within(SubLayerName.CROSS_ATTENTION)
-        chosen = self.model.decoder.layers[layers]
-        keys = torch.cat([self.source.keys_values(layer)[0][row : row + 1] for layer in chosen])
-        mask = None if self.source.mask is None else self.source.mask[row : row + 1]
+        keys, mask = self._source
+        keys, mask = keys[layers, row], None if mask is None else mask[row : row + 1]
         queries = self._of("cross_queries", layers, read)
         keys = keys if at is None else at("k", keys)
-        return attention_weights(queries, keys, mask, scaled=chosen[0].cross_attention.scaled, at=at)
+        return attention_weights(queries, keys, mask, scaled=self.model.decoder.layers[0].cross_attention.scaled, at=at)
 
     def _of(self, part: str, layers: slice, read: Tensor) -> Tensor:
         """What one sentence's steps left in layers, after whatever changed it: [layers, heads, step, d_head]. read: its
         rows among those of all steps."""
-        parts = self._parts[part][layers]
-        return parts.index_select(1, read.to(parts.device)).transpose(1, 2)
+        return self._parts[part][layers].index_select(1, read.to(self.device)).transpose(1, 2)
 
     @cached_property
     def _parts(self) -> dict[str, Tensor]:
@@ -109,6 +113,17 @@ class SteppedMaps:
         return {
             name: torch.stack(
                 [torch.cat([step[layer][number] for step in self.steps.rows])[:, :, 0] for layer in layers]
-            )
+            ).to(self.device)
             for number, name in enumerate(LayerRows._fields)
         }
+
+    @cached_property
+    def _encoder(self) -> list[Tensor]:
+        """By layer, the maps of its self-attention: [sentence, heads, query, key]."""
+        return [record.self_attention.weights.to(self.device) for record in self.source.records]
+
+    @cached_property
+    def _source(self) -> tuple[Tensor, Tensor | None]:
+        """What cross-attention reads: keys [layers, sentence, heads, source, d_head], and the sources' mask."""
+        keys = torch.stack([self.source.keys_values(layer)[0] for layer in self.model.decoder.layers])
+        return keys.to(self.device), None if self.source.mask is None else self.source.mask.to(self.device)
