@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from model.analysis.why import pinned
+from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against, Question
 from model.translator import Translator
@@ -36,7 +37,23 @@ class Asked:
     def question(self, translator: Translator, trace: TranslationTrace) -> Question:
         """What it means for this trace. A Refusal says in words what cannot be asked."""
         found = self.fitted(trace)
-        return pinned.ask(translator, trace, found.step, found.contrast)
+        question = pinned.ask(translator, trace, found.step, found.contrast)
+        if found.contrast is Against.RUNNER_UP:
+            return pinned.ask(translator, trace, question.step, _runner_up(trace, question.step))
+        return question
+
+
+def _runner_up(trace: TranslationTrace, step: int) -> int:
+    """The most probable other token; of a word's piece, the most probable that has letters: that an apostrophe might
+    have followed explains no word."""
+    others = pinned.contrasts(trace, step)
+    texts = dict(zip(trace.top_ids[step].tolist(), trace.top_tokens[step]))
+    lettered = [other for other in others if _has_letters(texts[other])]
+    return (lettered if lettered and _has_letters(trace.target_tokens[step]) else others)[0]
+
+
+def _has_letters(token: str) -> bool:
+    return not is_symbol(token) and any(map(str.isalnum, token))
 
 
 def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:

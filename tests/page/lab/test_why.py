@@ -7,8 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.analysis.why.pinned import contrasts, default_step
+from model.analysis.why.pinned import contrasts
 from tests.page.browser import no_violations, screenshot
+from viz.ui.asked import Asked
 from viz.wire.question import spoken
 
 pytestmark = pytest.mark.browser
@@ -127,9 +128,10 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
 
 
 @pytest.mark.long
-def test_the_narrow_page_asks_of_itself(why, trace) -> None:
+def test_the_narrow_page_asks_of_itself(why, trace, shipped_translators) -> None:
     page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
-    asked(page, default_step(trace), 0)
+    of_itself = Asked.of(trace, None).question(next(iter(shipped_translators.values())), trace)
+    asked(page, of_itself.step, contrasts(trace, of_itself.step).index(of_itself.contrast_id))
     page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()
     page.wait_for_function(f"{PRESSED}[1] === 5")

@@ -22,6 +22,9 @@ LIES = """() => {
   const free = innerHeight - document.querySelector('.atlas-tour').offsetHeight;
   return top >= -1 && top < free - 60 && (bottom <= free + 1 || height > free - 24); }"""
 
+# Whether the translation and the open tab can be read and used.
+INERT = """[...new Set([...document.querySelectorAll('.atlas-translation, #tabs > [role=tabpanel]')]
+  .map((one) => one.inert))]"""
 ASKED = "(name) => performance.getEntriesByType('resource').some((one) => one.name.endsWith(name))"
 
 
@@ -68,8 +71,10 @@ def walk(page: Page, translators, name: str) -> None:
             expect(page.locator(".atlas-tour .claim, .atlas-pointed")).to_have_count(1)
             expect(page.locator(".atlas-tour .claim")).to_be_hidden()
             assert "query=" not in page.evaluate("location.hash")
+            assert page.evaluate(INERT) == [True], "nor seen in the picture before it"
             answer(page, found["ask"], right=bool(number % 2))
         at_stop(page, number, len(tour.stops))
+        assert page.evaluate(INERT) == [False]
         expect(page.locator("#translation-text")).to_have_text(
             translators[tour.directions[0]].translate(found["open"]["text"]).translation
         )

@@ -18,7 +18,13 @@ from tests.conftest import SENTENCES
 
 @pytest.fixture()
 def small(monkeypatch):
-    for name, value in {"SENTENCES": 6, "LENGTHS": (4, 6), "BATCHES": (1, 2), "UPDATES": (128, 256), "REPEATED": 1}.items():
+    for name, value in {
+        "SENTENCES": 6,
+        "LENGTHS": (4, 6),
+        "BATCHES": (1, 2),
+        "UPDATES": (128, 256),
+        "REPEATED": 1,
+    }.items():
         monkeypatch.setattr(cuda, name, value)
     monkeypatch.setattr(cuda, "texts", lambda count, language: list(SENTENCES[:count]))  # the tiny model's limit is low
 

@@ -38,7 +38,7 @@ def why(
     Args:
         text: the sentence
         step: which token of the translation, from 0; -1 for the least certain content word
-        contrast: another word to compare with; empty for the next most probable token
+        contrast: another word to compare with; empty for the next most probable (of a word, one with letters)
         methods: names of rows; empty for all
         direction: such as "de-en"; empty for the app's first
 
@@ -63,7 +63,7 @@ def why_heads(
     Args:
         text: the sentence
         step: which token of the translation, from 0; -1 for the least certain content word
-        contrast: another word to compare with; empty for the next most probable token
+        contrast: another word to compare with; empty for the next most probable (of a word, one with letters)
         instead: what is heard of a head that is off: "zero", "mean" (of many sentences) or "resample" (of others)
         direction: such as "de-en"; empty for the app's first
 
@@ -99,7 +99,7 @@ def why_patch(
         text: the sentence
         second: another one, such as the same with one word changed
         step: which token of the translation, from 0; -1 for the least certain content word
-        contrast: another word to compare with; empty for the next most probable token
+        contrast: another word to compare with; empty for the next most probable (of a word, one with letters)
         place: "decoder stream", "encoder stream", "decoder self", "decoder cross", "decoder feed", "encoder
             self", "encoder feed", "cross heads", "decoder heads" or "encoder heads"
         way: "denoise" (this sentence into the second: is it enough?) or "noise" (the second into this one)
@@ -134,7 +134,7 @@ def why_circuit(
         second: the same with a word changed; where it has more or fewer tokens, only edges from the decoder's
             parts are scored
         step: which token of the translation, from 0; -1 for the least certain content word
-        contrast: another word to compare with; empty for the next most probable token
+        contrast: another word to compare with; empty for the next most probable (of a word, one with letters)
         edges: how many edges, 1 to 500
         direction: such as "de-en"; empty for the app's first
 

@@ -119,22 +119,41 @@ export function flow(block, keep, api) {
       ].map((value) => Math.round(value / scale));
       return { left, top, right, bottom, x: (left + right) / 2, y: (top + bottom) / 2 };
     };
+    // Of a row of boxes the first is entered and the last is left; all else, in the middle of its column.
+    const passing = (node) => {
+      const here = at(node),
+        row = node.matches(".function")
+          ? [node.firstChild, node.lastChild].map((one) => at(one).x)
+          : null;
+      return { ...here, row };
+    };
     const found = [];
     for (const one of root.querySelectorAll(".stack")) {
       const middle = at(one).x;
-      const passed = [...one.querySelectorAll(".words, .entry, .function, .plus, .norm")].map(at);
-      passed.push(
-        ...[...one.children].filter((node) => node.matches(".station:not(.norm)")).map(at),
-      );
+      const passed = [
+        ...one.querySelectorAll(".words, .entry, .function, .plus, .norm"),
+        ...[...one.children].filter((node) => node.matches(".station:not(.norm)")),
+      ].map(passing);
       passed.sort((a, b) => b.top - a.top);
-      for (let i = 1; i < passed.length; i++)
-        if (passed[i - 1].top - passed[i].bottom > 2)
-          found.push(
-            ...way([
-              [middle, passed[i - 1].top],
-              [middle, passed[i].bottom],
-            ]),
-          );
+      for (let i = 1; i < passed.length; i++) {
+        const [below, above] = [passed[i - 1], passed[i]];
+        if (below.top - above.bottom <= 2) continue;
+        const from = [below.row?.[1] ?? middle, below.top],
+          to = [above.row?.[0] ?? middle, above.bottom],
+          turn = from[1] - 3; // which leaves room for the tip
+        found.push(
+          ...way([
+            from,
+            ...(from[0] === to[0]
+              ? []
+              : [
+                  [from[0], turn],
+                  [to[0], turn],
+                ]),
+            to,
+          ]),
+        );
+      }
     }
     for (const { plus, node } of joins) {
       const here = at(plus),

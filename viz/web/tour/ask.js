@@ -3,6 +3,8 @@
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 
+const ANSWERS = ".atlas-translation, #tabs > [role=tabpanel]"; // where one may read what is asked
+
 // chosen(): the question was answered, and the stop can be shown.
 export function createAsk(chosen) {
   const answers = new Map(); // stop -> the number of the choice; -1: none was wanted
@@ -47,9 +49,15 @@ export function createAsk(chosen) {
     );
   }
 
+  // While a question is open, what the page shows is veiled: the picture before it may hold the answer.
+  function veil(open) {
+    for (const one of document.querySelectorAll(ANSWERS)) one.inert = open;
+  }
+
   function draw(answer) {
     const { ask } = answer,
       mine = answers.get(name(answer));
+    veil(open(answer));
     root.hidden = !ask;
     if (!ask) return;
     if (ask.missing) return root.replaceChildren(el("p", { class: "missing" }, said(ask.missing)));
@@ -77,5 +85,5 @@ export function createAsk(chosen) {
     );
   }
 
-  return { root, draw, open };
+  return { root, draw, open, close: () => veil(false) };
 }

@@ -83,6 +83,7 @@ function createTour(root, rpc) {
       text.replaceChildren();
       claim.replaceChildren();
       ask.root.hidden = true;
+      ask.close();
       [back, next, link, sheetOf].forEach((one) => (one.hidden = true));
       return settle(first);
     }
@@ -244,6 +245,7 @@ function createTour(root, rpc) {
     wanted = null;
     asked += 1;
     point(null);
+    ask.close();
     document.body.classList.remove("atlas-touring");
     const fields = pageLink();
     fields.delete("tour");

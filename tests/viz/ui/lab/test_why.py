@@ -14,7 +14,7 @@ from model.analysis.why.case import open_case
 from model.analysis.why.experiments.removal import without
 from model.analysis.why.methods import attention, occlusion
 from model.analysis.why.passes.change import masked
-from model.analysis.why.pinned import ask, contrasts, default_step
+from model.analysis.why.pinned import ask, default_step
 from model.analysis.why.registry import METHODS
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
@@ -55,6 +55,19 @@ def number(text: str) -> float:
 
 def block(found: list[dict], kind: str) -> dict:
     return next(one for one in found if one["type"] == kind)
+
+
+def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, trace) -> None:
+    step = next(i for i, token in enumerate(trace.target_tokens) if token.strip("▁").isalpha())
+    shown = [*trace.top_tokens]
+    others = [i for i, token in enumerate(shown[step]) if trace.top_ids[step][i] != trace.target_ids[step]]
+    shown[step] = tuple("'" if i == others[0] else "▁Boot" for i in range(len(shown[step])))
+    marked = replace(trace, top_tokens=tuple(shown))
+    asked = Asked.of(marked, step).question(tiny_translator, marked)
+    assert asked.contrast_id == trace.top_ids[step][others[1]], "not with the apostrophe before it"
+    plain = replace(marked, top_tokens=tuple(tuple("'" for _ in row) for row in shown))
+    for written in (plain, replace(marked, target_tokens=tuple("!" for _ in trace.target_tokens))):
+        assert Asked.of(written, step).question(tiny_translator, written).contrast_id == trace.top_ids[step][others[0]]
 
 
 def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, trace) -> None:
@@ -103,11 +116,11 @@ def test_the_pin_is_the_selections_row_where_its_rows_are_steps(trace) -> None:
 @pytest.mark.parametrize("step", [0, 3])
 def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) -> None:
     found = answered(tiny_translator, trace, Asked.of(trace, step))
-    token, rival = trace.target_ids[step], contrasts(trace, step)[0]
+    token, rival = trace.target_ids[step], Asked.of(trace, step).question(tiny_translator, trace).contrast_id
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
     assert found["headline"][0].values.get("n", EVEN) == times(lead) and found["contrast_id"] == rival
-    effects = attribute(tiny_translator, trace, step=step, methods=[occlusion.MASK.slug])
+    effects = attribute(tiny_translator, trace, step=step, contrast=rival, methods=[occlusion.MASK.slug])
     ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
     said = found["headline"][1]
     if ordinary.max() > 0:
