@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_violations, open_tab, screenshot
 from viz.ui.tours import guide
 from viz.ui.tours.tour import tours
 from viz.words import Words
@@ -144,6 +144,17 @@ def test_a_link_opens_a_stop_and_keys_go_on(app_url, open_page, width, dark):
     expect(page.locator(".atlas-tour")).to_be_hidden()
     expect(page.locator(".atlas-pointed")).to_have_count(0)
     assert "tour=" not in page.evaluate("location.hash") and "text=" in page.evaluate("location.hash")
+
+
+def test_whoever_has_left_a_stops_view_is_told_the_way_back(app_url, open_page):
+    page = open_page(f"{app_url}#tour=attention&stop=3")
+    at_stop(page, 3, 8)
+    back = page.get_by_role("button", name="Back to this stop's view")
+    expect(back).to_be_hidden()
+    open_tab(page, "Train")
+    back.click()
+    at_stop(page, 3, 8)
+    expect(back).to_be_hidden()
 
 
 @pytest.mark.long

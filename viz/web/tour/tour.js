@@ -3,8 +3,9 @@
 import { arrow } from "../core/keys.js";
 import { debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { copyLink, pageLink, readdress } from "../core/links.js";
+import { copyLink, pageLink, readdress, seen } from "../core/links.js";
 import { createAsk } from "./ask.js";
+import { drawClaim } from "./claim.js";
 
 const AGAIN = 300; // milliseconds until it is asked whether that still stands
 const PATIENCE = 15000; // milliseconds for what a stop points at to appear
@@ -52,12 +53,13 @@ function createTour(root, rpc) {
     const { tour, direction } = shown;
     document.dispatchEvent(new CustomEvent("atlas-sheet", { detail: { sheet: tour, direction } }));
   });
+  const again = button(t("Back to this stop's view"), () => open(shown));
   const link = button(t("Copy link"), copy),
     leaving = button(t("Leave the tour"), leave);
   const sheet = el(
     "section",
     { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
-    el("div", { class: "bar" }, list, count, sheetOf, link, leaving),
+    el("div", { class: "bar" }, list, count, again, sheetOf, link, leaving),
     story,
     el("div", { class: "moves" }, back, next),
   );
@@ -84,7 +86,7 @@ function createTour(root, rpc) {
       claim.replaceChildren();
       ask.root.hidden = true;
       ask.close();
-      [back, next, link, sheetOf].forEach((one) => (one.hidden = true));
+      [back, next, again, link, sheetOf].forEach((one) => (one.hidden = true));
       return settle(first);
     }
     shown = answer;
@@ -104,6 +106,7 @@ function createTour(root, rpc) {
     );
     count.textContent = t("{n} of {all}", { n: answer.stop, all: answer.stops });
     [back, next, link].forEach((one) => (one.hidden = false));
+    again.hidden = true;
     sheetOf.hidden = !answer.asks;
     back.disabled = answer.stop === 1;
     next.textContent = answer.stop < answer.stops ? t("Next") : t("Finish");
@@ -123,39 +126,9 @@ function createTour(root, rpc) {
 
   function reveal(answer, first = false) {
     claim.hidden = !answer.claim;
-    if (answer.claim) drawClaim(answer.claim);
+    if (answer.claim) drawClaim(claim, answer.claim);
     settle(first); // what is pointed at is brought to where nothing covers it then
     open(answer);
-  }
-
-  function drawClaim({ text: words, holds, learned }) {
-    claim.className = `claim ${holds ? "holds" : "fails"}`;
-    claim.replaceChildren(
-      el(
-        "span",
-        {
-          class: "mark",
-          role: "img",
-          "aria-label": holds ? t("The claim holds") : t("The claim does not hold"),
-        },
-        holds ? "✓" : "✗",
-      ),
-      el(
-        "span",
-        {},
-        said(words),
-        " ",
-        el(
-          "small",
-          {
-            title: learned
-              ? t("Training brought this about: a model with random weights fails here.")
-              : t("This holds for any network of this construction, trained or not."),
-          },
-          learned ? t("learned") : t("by construction"),
-        ),
-      ),
-    );
   }
 
   const makeRoom = () => document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`);
@@ -181,13 +154,12 @@ function createTour(root, rpc) {
       // What was asked has its place in the history already.
       if (answer.ask?.choices) location.replace(`${location.pathname}${location.search}#${fields}`);
       else location.hash = fields;
-    }
+    } else if (!again.hidden) dispatchEvent(new Event("hashchange")); // the address still says so
+    again.hidden = true;
     const since = performance.now();
     const look = () => {
       if (shown !== answer || sheet.hidden) return;
-      const found = [...document.querySelectorAll(answer.look)].find(
-        (one) => one.getClientRects().length,
-      );
+      const found = [...document.querySelectorAll(answer.look)].find(seen);
       const late = performance.now() - since > PATIENCE;
       if (found && found !== pointed?.element && (late || ready(answer))) point(found);
       // What is pointed at may be drawn anew, by an answer that was under way: then it is looked for again.
@@ -200,7 +172,17 @@ function createTour(root, rpc) {
   const ready = ({ open }) =>
     document.querySelector("#source-text :is(textarea, input)")?.value === open.text;
 
+  // A visitor may have gone on to another tab, or to another sentence, than the stop's.
+  const stray = () => {
+    if (!pointed) return;
+    again.hidden = [...document.querySelectorAll(shown.look)].some(seen) && ready(shown);
+    makeRoom();
+  };
+  const away = new IntersectionObserver(stray);
+  document.addEventListener("atlas-drawn", stray);
+
   function point(element) {
+    away.disconnect();
     pointed?.element.classList.remove("atlas-pointed");
     pointed?.leave();
     pointed = null;
@@ -227,6 +209,7 @@ function createTour(root, rpc) {
     [element, document.body, sheet].forEach((one) => sizes.observe(one));
     MOVES.forEach((move) => addEventListener(move, leave, { capture: true, passive: true }));
     pointed = { element, leave };
+    away.observe(element);
     show();
   }
 

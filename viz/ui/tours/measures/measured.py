@@ -47,8 +47,8 @@ def share(value: float) -> str:
 
 
 def tenths(value: float) -> str:
-    """In percent, with one digit after the point: for numbers whose difference in points stands beside them."""
-    return f"{value:.1%}"
+    """In percent, with one digit after the point: for numbers whose difference or ratio stands beside them."""
+    return f"{value:.1%}" if value >= 0.001 else share(value)
 
 
 def _points(value: float) -> str:

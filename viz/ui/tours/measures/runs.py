@@ -14,7 +14,7 @@ from model.analysis.why.passes.ablations import all_heads
 from model.analysis.why.passes.change import masked
 from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
-from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
+from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share, tenths
 from viz.ui.tours.scene import Head, StopScene, shown
 from viz.wire.experiments.heads import signed
 from viz.wire.question import chance
@@ -142,7 +142,7 @@ def forced(scene: StopScene) -> Measured:
 def _kept(scene: StopScene, lost: float) -> Measured:
     before = float(np.exp(scene.case.metric()))
     kept = float(np.exp(-lost))
-    return Measured(kept, also={"before": share(before), "after": share(before * kept), "nats": signed(lost)})
+    return Measured(kept, also={"before": tenths(before), "after": tenths(before * kept), "nats": signed(lost)})
 
 
 MEASURES: Mapping[str, Callable[..., Measured]] = {
