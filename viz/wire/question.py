@@ -17,6 +17,7 @@ from model.trace.words import SPACE, is_punctuation, word_groups
 from viz.maps import labels
 from viz.wire import blocks
 
+SPELLED = say("␣ is a piece of its own: a word begins here that is then spelled out in smaller pieces.")
 COMMON = 1.0  # nats of log p(token): a word of which more is lost is told, also where the metric says little of it
 
 
@@ -60,7 +61,7 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
         "contrast_id": question.contrast_id,
         "contrasts": [{"id": i, "text": spoken(probable[i][0]), "probability": probable[i][1]} for i in contrasts],
         "metric": metric_words(token, contrast),
-        "note": question.note,
+        "note": question.note or (SPELLED if question.token == SPACE else ""),
     }
 
 

@@ -89,6 +89,7 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     screenshot(page, "panel-registered")
     page.get_by_role("tab", name="Lacking", exact=True).click()
     expect(page.locator("#panel-lacking .atlas-panel")).to_contain_text("Look at this.")
+    expect(page.locator("[role=tabpanel]:visible input:visible")).to_have_count(0)  # there is nothing to set
 
 
 @pytest.mark.long

@@ -59,16 +59,21 @@ class Scene:
         """The pinned token and its contrast. A Refusal, in words, for what cannot be asked."""
         return self.asked.question(self.translator, self.trace)
 
+    @property
+    def askable(self) -> int:
+        """How many tokens of the translation, from the first on, counterfactuals one by one are not too long for."""
+        return max(0, MAX_TOKENS - len(self.trace.source_ids))
+
     @cached_property
     def case(self) -> Case:
         """The question with its recorded pass and all that experiments on it share. A Refusal as in question, if the
         model is no Transformer, or if the texts are too long for counterfactuals one by one."""
         check_transformer(self.translator.model)
-        if (length := len(self.trace.source_ids) + self.question.step + 1) > MAX_TOKENS:
+        if self.question.step >= self.askable:
             raise Refusal(
                 "The source and what was written before this token are {n} tokens long; the limit here is {limit} "
                 "tokens.",
-                n=length,
+                n=len(self.trace.source_ids) + self.question.step + 1,
                 limit=MAX_TOKENS,
             )
         return open_case(self.translator, self.trace, self.question, means=self.means)

@@ -66,18 +66,22 @@ def build(translators: Translators, header: Header) -> None:
 
 def answered(scene: Scene) -> dict:
     """What the page draws: the translation's tokens, the question, and the headline; in its place, in words, why it
-    cannot be had. ValueError, in words, for what cannot be asked."""
+    cannot be had. most: how many tokens, from the first on, can be asked about: those within the limit; of another
+    network, none. ValueError, in words, for what cannot be asked."""
     trace, question = scene.trace, scene.question
+    most = scene.askable
     found = {
         "asked": name_of(scene.asked.fitted(trace)),
         "about": key_of(trace),
         **named(trace, trace.decoding),
         **question_payload(trace, question, pinned.contrasts(trace, question.step)),
+        "most": most,
+        "limit": len(trace.source_ids) + most,
     }
     try:
         case = scene.case
     except Refusal as error:
-        return {**found, "refused": error.words}
+        return {**found, "refused": error.words, "most": most if question.step >= most else 0}
     lost = occlusion.losses(case)
     tokens = scene.translator.tokenizer.tokens(lost.ids.ravel().tolist())
     return {

@@ -241,7 +241,12 @@ def shown(panel: Panel) -> Callable[..., dict]:
     """What the panel shows, for Desk.about."""
 
     def show(message: Message, scene: Scene, *values: object) -> dict:
-        return {"blocks": panel.missing(scene) or panel.content(scene, *values), "about": about(scene.trace)}
+        missing = panel.missing(scene)
+        return {
+            "blocks": missing or panel.content(scene, *values),
+            "about": about(scene.trace),
+            "lacks": bool(missing),
+        }
 
     return show
 
@@ -261,7 +266,12 @@ def streamed(panel: Panel) -> Callable[..., Iterator[dict]]:
     def stream(message: Message, scene: Scene, *values: object) -> Iterator[dict]:
         missing, whole = panel.missing(scene), {}
         for part, found in enumerate([missing] if missing else panel.content(scene, *values)):
-            whole = {"blocks": found, "about": about(scene.trace), "drawing": [message.mark, part]}
+            whole = {
+                "blocks": found,
+                "about": about(scene.trace),
+                "lacks": bool(missing),
+                "drawing": [message.mark, part],
+            }
             yield {**whole, "more": True}
         # Once more the same, which the page need not draw again: of values that come at once, as from a stream that is
         # slow to open, Gradio's page passes on the last one alone.

@@ -54,6 +54,7 @@ export default async function panel(root, api) {
       return void (figures ? figures.then(ready) : ready());
     drawing = String(value.drawing);
     about = value.about;
+    root.classList.toggle("lacking", Boolean(value.lacks)); // whose controls would do nothing
     const plotted = (figures = place(root, value.blocks));
     if (!plotted) ready();
     else plotted.then(() => (ready(), plotted === figures && (figures = null)));

@@ -61,10 +61,7 @@ export default function question(root, api) {
   const link = button(t("Copy link"), copy, {
     title: t("A link that restores this question"),
   });
-  const drawn = [
-    headline,
-    failed,
-    picture,
+  const lines = [
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
     el(
       "div",
@@ -73,14 +70,13 @@ export default function question(root, api) {
       el("div", { class: "against" }, others, form),
     ),
     el("div", { class: "foot" }, metric, link),
-    note,
-    copied,
   ];
+  const drawn = [headline, failed, picture, ...lines, note, copied];
 
   // Arrow keys go from chip to chip: one stop for the tabulator each.
   function walk(event) {
     const [, move] = arrow(event) ?? [],
-      chips = [...event.currentTarget.querySelectorAll("button")];
+      chips = [...event.currentTarget.querySelectorAll("button:enabled")];
     const at = chips.indexOf(document.activeElement);
     if (!move || at < 0) return;
     event.preventDefault();
@@ -91,13 +87,14 @@ export default function question(root, api) {
 
   function chips(box, items) {
     const focused = [...box.children].indexOf(document.activeElement);
-    const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p }) =>
+    const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p, far }) =>
       el(
         "button",
         {
           type: "button",
           class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`,
           "aria-pressed": String(pressed),
+          disabled: far,
           title: about,
           "aria-label": p === undefined ? null : about,
           tabindex: pressed ? "0" : "-1",
@@ -115,20 +112,26 @@ export default function question(root, api) {
   function draw(answer) {
     shown = answer;
     if (!headline.isConnected) root.replaceChildren(...drawn);
-    const { tokens, step } = answer;
+    const { tokens, step, most, limit } = answer,
+      text = (token) => token.text.replaceAll("\u2581", "") || "␣";
+    for (const line of lines) line.hidden = !most; // of another network no token can be asked about
     chips(
       written,
       tokens.map((token, i) => ({
-        text: token.text.replaceAll("\u2581", "") || "␣",
+        text: text(token),
         symbol: token.symbol,
         starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
         pressed: i === step,
         p: token.probability,
         pick: (chip) => choose(chip, { step: i }),
-        about: t("{token}, probability {p}", {
-          token: token.text.replaceAll("\u2581", ""),
-          p: percent(token.probability),
-        }),
+        far: i >= most,
+        about:
+          i < most
+            ? t("{token}, probability {p}", { token: text(token), p: percent(token.probability) })
+            : t("{token}: the sentence and what was written before it exceed {limit} tokens", {
+                token: text(token),
+                limit,
+              }),
       })),
     );
     const listed = answer.contrasts.some((one) => one.id === answer.contrast_id);
@@ -279,6 +282,7 @@ export default function question(root, api) {
   const rpc = connect(api, take);
   const visible = whenSeen(root, needed);
   window.addEventListener("hashchange", openLink);
+  document.addEventListener("atlas-again", () => (wanted = shown && linked()));
   document.addEventListener("atlas-question", ({ detail }) => shown && ask(detail));
   openLink();
 }

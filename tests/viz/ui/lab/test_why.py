@@ -346,12 +346,15 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     trace = tiny_translator.translate(text, "de-en")
     assert len(trace.source_ids) > 50
     last = Asked.of(trace, len(trace.target_ids) - 1)
-    assert len(answered(tiny_translator, trace, last)["headline"]) == 2
-    assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
-    monkeypatch.setattr("viz.ui.desk.scene.MAX_TOKENS", 40)
     found = answered(tiny_translator, trace, last)
-    assert "the limit here is 40 tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
-    with pytest.raises(Refusal, match="the limit here is 40"):
+    assert len(found["headline"]) == 2 and found["limit"] == MAX_TOKENS and found["most"] >= len(trace.target_ids)
+    assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
+    limit = len(trace.source_ids) + 2
+    monkeypatch.setattr("viz.ui.desk.scene.MAX_TOKENS", limit)
+    found = answered(tiny_translator, trace, last)
+    assert f"the limit here is {limit} tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
+    assert found["most"] == 2, "the page says which tokens are too far"
+    with pytest.raises(Refusal, match=f"the limit here is {limit}"):
         tokens.tokens(Scene(trace, Selection(), tiny_translator, asked=last))
 
 

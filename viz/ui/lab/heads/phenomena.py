@@ -9,7 +9,7 @@ from viz.maps.labels import KIND_TITLES
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.match import KINDS
-from viz.ui.lab.panel import Panel
+from viz.ui.lab.panel import Need, Panel
 from viz.wire import blocks
 from viz.words import join, say
 
@@ -26,14 +26,6 @@ PHENOMENA = {
 
 def phenomena(scene: Scene, kind: str) -> list[dict]:
     found = scene.trust.phenomena
-    if not found:
-        return [
-            blocks.text(
-                say(
-                    "No contrastive pairs were measured in this direction: python -m model.truth does that, with pairs."
-                )
-            )
-        ]
     asked = {name: np.array(one["heads"][kind]) for name, one in found.items() if kind in one["heads"]}
     limit = max((float(np.abs(values).max()) for values in asked.values()), default=1.0)
     pictures = [
@@ -73,6 +65,12 @@ PANEL = Panel(
     phenomena,
     controls=(
         Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value),
+    ),
+    needs=(
+        Need(
+            lambda scene: bool(scene.trust.phenomena),
+            say("No contrastive pairs were measured in this direction: python -m model.truth does that, with pairs."),
+        ),
     ),
     paper="https://arxiv.org/abs/1612.04629",
 )
