@@ -58,7 +58,7 @@ def title(name: str, translators: Translators) -> None:
     """The page's name, what one can do here, and the ways into a tour and a presentation."""
     Component(
         "title",
-        {"heading": name, "text": say("See every attention head, replay each decision, test every claim.")},
+        {"heading": name, "text": say("Translate a sentence, then point at its words to see what the model read.")},
         options={"tour": guide.invitation(translators)},
         elem_id="atlas-title",
     )

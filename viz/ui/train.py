@@ -25,7 +25,7 @@ from viz.ui.session import Selection
 from viz.wire import training
 from viz.words import Words, say
 
-LIMITS = {"updates": settings.MAX_UPDATES, "seconds": int(settings.MAX_SECONDS)}
+LIMITS = {"updates": settings.MAX_UPDATES, "seconds": int(settings.MAX_SECONDS), "learnt": f"{settings.LEARNT:g}"}
 YOURS = say("Your toy")  # in the menu of directions
 COMPARED = (20, max(measure.UPDATES))
 

@@ -40,7 +40,7 @@ def _end(done: str, limits: dict) -> Words:
     if done == "diverged":
         return say("The loss is no longer a number.")
     if done == "learnt":
-        return say("Learnt by heart: the loss is as low as it can get.")
+        return say("Learnt by heart: the loss is within {n} nats of the least possible.", n=limits[done])
     return (
         say("The run has reached its {n} updates.", n=limits[done])
         if done == "updates"

@@ -1,4 +1,4 @@
-// The overlay that lists the keys and explains the marks in tokens.
+// The overlay that lists the keys and explains the marks in tokens and on heads.
 import { button, el } from "../core/dom.js";
 import { say, t } from "../core/language.js";
 
@@ -30,8 +30,9 @@ const MARKS = [
   ],
 ];
 
-// overlays: whether there is anything to show in attention's place; app: whether it stands in the app
-export function createHelp(overlays, app) {
+// overlays: whether there is anything to show in attention's place; app: whether it stands in the app; trace(): the
+// translation that is shown
+export function createHelp(overlays, app, trace) {
   const keys = [
     ...(overlays
       ? KEYS.toSpliced(5, 0, ["o", say("attention, or another measure in its place")])
@@ -46,6 +47,20 @@ export function createHelp(overlays, app) {
       {},
       rows.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]),
     );
+  const named = el("div", {});
+  // What a survey names the heads of this model by.
+  function name() {
+    const { named: found = [], sentences } = trace()?.payload.marks ?? {};
+    const titles = new Map(found.map(({ mark, title }) => [mark, title]));
+    named.replaceChildren(
+      ...(titles.size
+        ? [
+            el("h2", {}, t("Marks on heads: habits over {n} sentences", { n: sentences })),
+            list([...titles]),
+          ]
+        : []),
+    );
+  }
   const root = el(
     "dialog",
     { class: "help", "aria-label": t("Keys and marks") },
@@ -53,6 +68,7 @@ export function createHelp(overlays, app) {
     list(keys),
     el("h2", {}, t("Marks in tokens")),
     list(MARKS),
+    named,
     el(
       "p",
       {},
@@ -60,7 +76,7 @@ export function createHelp(overlays, app) {
     ),
     button(t("Close"), () => root.close()),
   );
-  const open = () => root.showModal();
+  const open = () => (name(), root.showModal());
   return {
     root,
     open,

@@ -43,7 +43,7 @@ export function createParts(root, { scene, overlays, maps, options, ask, acts })
     tell: (what) => tell("atlas-translate", what),
   });
   const cut = createCut({ ...looked, able: Boolean(formats), ask });
-  const help = createHelp(overlays.available.length > 0, Boolean(formats));
+  const help = createHelp(overlays.available.length > 0, Boolean(formats), looked.trace);
   // The words of a picture, and what arrow keys do where one is presented.
   const about = {
     title: () => drawing.title(),

@@ -122,7 +122,7 @@ export function flow(block, keep, api) {
     // Of a row of boxes the first is entered and the last is left; all else, in the middle of its column.
     const passing = (node) => {
       const here = at(node),
-        row = node.matches(".function")
+        row = node.matches(".function, .entry")
           ? [node.firstChild, node.lastChild].map((one) => at(one).x)
           : null;
       return { ...here, row };

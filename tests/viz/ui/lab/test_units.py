@@ -69,6 +69,8 @@ def test_units_are_read_then_shown_then_turned_up(scene, fitted, kind):
     json.dumps(for_page(PANEL.content(scene, 1, kind, number, 400)), allow_nan=False)
     with pytest.raises(Refusal, match="no number"):
         PANEL.content(scene, 1, kind, units.MOST, 100)
+    config = scene.translator.config
+    assert units.UNIT.until(scene.trace, scene.translator) == max(config.d_feedforward, config.d_model)
 
 
 def test_without_a_dictionary_the_command_is_named(scene):

@@ -51,7 +51,9 @@ def beside(scene: Scene, other: Translator) -> list[dict]:
         trace.source_text, trace.direction, source_ids=trace.source_ids, target=trace.target_ids
     )
     found = twins((scene.translator, mine), (other, theirs))
-    caption = say("Log-probability of each word in nats, the same translation forced on both models.")
+    caption = say(
+        "Log-probability of each word in nats, the same translation forced on both models; without its end, </s>."
+    )
     parts = [probable((say("Word"), scene.translator.name, other.name), found.words, found.log_probability.T, caption)]
     if found.layers:
         parts.append(layers(found.layers))
@@ -111,8 +113,8 @@ PANEL = Panel(
     "heads-twins",
     say("One sentence"),
     say(
-        "Two models write the same sentence: at which words do they differ, in which layers, and which heads "
-        "correspond?"
+        "Two models write the same sentence: at which words do they differ? And where both are Transformers: in which "
+        "layers, and which heads correspond?"
     ),
     say("Kornblith et al. 2019"),
     two_models,

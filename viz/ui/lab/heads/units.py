@@ -17,6 +17,7 @@ from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import word_groups
+from model.translator import Translator
 from viz.maps import labels
 from viz.ui.desk import fields
 from viz.ui.desk.scene import Scene
@@ -40,7 +41,19 @@ QUALITY = {
 }
 LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
 KIND = Choice(say("Units"), KINDS, NEURONS, name="units")
-UNIT = Slider(say("Unit"), 1, MOST, 1, name="unit")
+
+
+def _stored(translator: Translator) -> Fitted | None:
+    return stored(translator.folder, translator.digest, translator.config.d_model)
+
+
+def _count(trace: TranslationTrace, translator: Translator) -> int:
+    """Of units in a layer or in the dictionary, whichever has more."""
+    found = _stored(translator)
+    return min(MOST, max(translator.config.d_feedforward, len(found.dictionary.bias) if found else 0))
+
+
+UNIT = Slider(say("Unit"), 1, MOST, 1, name="unit", of=_count)
 STRENGTH = Slider(say("Strength in %"), -500, 500, 0, step=25, name="strength")
 
 
@@ -73,7 +86,7 @@ def _units(scene: Scene, layer: int, kind: str) -> Units:
 
 
 def _fitted(scene: Scene) -> Fitted | None:
-    return stored(scene.translator.folder, scene.translator.digest, scene.translator.config.d_model)
+    return _stored(scene.translator)
 
 
 def _invitation(done: int, of: int) -> dict:

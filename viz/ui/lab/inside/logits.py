@@ -23,7 +23,7 @@ def logits(scene: Scene, step: int) -> list[dict]:
             blocks.token(labels.display(token)),
             blocks.number(float(logit)),
             blocks.number(float(np.exp(logit - found.log_sum))),
-            blocks.bar(float(p)),
+            blocks.bar(float(p), blocks.compact(float(p))),
         ]
         for token, logit, p in zip(found.tokens, found.logits, found.probabilities)
     ]

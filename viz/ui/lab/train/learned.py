@@ -135,16 +135,20 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
         )
 
     last = len(found.updates) - 1
+    form = (
+        (
+            blocks.compact(int(found.updates[settled])),
+            say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
+        )
+        if settled < last
+        else ("–", say("one record before the last it was still more than {near} bits from its last maps", near=NEAR))
+    )
     return [
         blocks.text(title),
         blocks.row(drawn(at), drawn(last)),
         blocks.text(say("First at the chosen update, then at the last one."), tone="note"),
         blocks.facts(
-            (
-                say("It has its final form from update"),
-                blocks.compact(int(found.updates[settled])),
-                say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
-            ),
+            (say("It has its final form from update"), *form),
             (
                 say("Distance at the chosen update"),
                 f"{distances[at]:.3f}",

@@ -101,8 +101,8 @@ PANEL = Panel(
     "surprise",
     say("This sentence's loss"),
     say(
-        "What training minimises, for the sentence above: how surprised the model is by each token. Their mean stands "
-        "beside the curve of the training."
+        "What training minimises, for the sentence above: how surprised the model is by each token. Below, their mean "
+        "stands beside the loss of a training run, on its own sentences."
     ),
     say("Paper, section {n}", n="5.4"),
     surprise,

@@ -31,7 +31,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
                 (
                     say("Translation"),
                     scene.trace.translation or say("(nothing)"),
-                    say("{n} tokens", n=len(scene.trace.target_ids)),
+                    "",
                 )
             ),
         ]
