@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http.client import HTTPException
+from urllib.request import urlopen
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from bench.hosting.fleet import fleet
+from bench.hosting.fleet import Replica, fleet
 from bench.load import Caller
+from viz.ui.server.health import READY
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: make proxy"),
 ]
 SENTENCE = "Ich habe {} rote Boote."
+PROCESS = "document.querySelector('meta[name=atlas-process]').content"
 SEEN = """([sentence, tab]) => document.querySelector('.atlas-translation')?.textContent.includes(sentence)
   && document.querySelector('#tabs > .tab-wrapper [aria-selected=true]')?.dataset.tabId === tab
   && document.querySelector('#source-text textarea')?.value === sentence
@@ -39,11 +44,19 @@ def visit(page: Page, number: int) -> tuple[str, str]:
     return sentence, tab
 
 
-def back(pages: dict[Page, tuple[str, str]], began: float) -> list[float]:
-    """Seconds after which each page shows again what it did."""
+def process_of(replica: Replica) -> str:
+    """The name of its process, as its visitors' pages have it."""
+    with urlopen(f"http://127.0.0.1:{replica.port}{READY}", timeout=60) as answer:
+        return json.load(answer)["process"]
+
+
+def back(pages: dict[Page, tuple[str, str]], gone: str, began: float) -> list[float]:
+    """Seconds after which each page has another process than the one that is gone, and shows again what it did."""
     found = []
     for page, shown in pages.items():
-        page.wait_for_function(SEEN, arg=list(shown), timeout=60_000)
+        page.wait_for_function(
+            f"([gone, shown]) => {PROCESS} !== gone && ({SEEN})(shown)", arg=[gone, list(shown)], timeout=60_000
+        )
         found.append(time.monotonic() - began)
     return found
 
@@ -71,17 +84,21 @@ def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, p
                 except (ValueError, OSError, HTTPException):
                     time.sleep(0.2)
 
+        for page in seen:
+            page.evaluate("window.before = true")
         with ThreadPoolExecutor(1) as beside:
             asking = beside.submit(ask)
-            began = time.monotonic()
-            first.end(signal.SIGKILL)
-            times = back(seen, began)
-            print(f"{visitors} visitors, a replica killed: back after {sorted(times)[len(times) // 2]:.1f} s (median)")
-            first.start().served()
-            back(seen, time.monotonic())
-            for replica in (second, first) * rolling:
-                replica.end().start().served()
-                back(seen, time.monotonic())
+            for replica, by in [(first, signal.SIGKILL), *((one, signal.SIGTERM) for one in (second, first) * rolling)]:
+                gone = process_of(replica)
+                theirs = {page: shown for page, shown in seen.items() if page.evaluate(PROCESS) == gone}
+                began = time.monotonic()
+                replica.end(by)
+                times = back(theirs, gone, began)
+                print(
+                    f"{len(theirs)} of {visitors} visitors lost their replica, by {by.name}; seconds: {np.sort(times)}"
+                )
+                assert all(page.evaluate("window.before") for page in seen), "no page is loaded anew"
+                replica.start().served()
             going_on = False
             asking.result(60)
         expected = Caller(first.port).call("translate", ["Ein Boot."])["translation"]

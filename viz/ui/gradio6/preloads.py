@@ -11,6 +11,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from anyio import to_thread
@@ -44,7 +45,10 @@ class Preloads:
             config = scope["app"].get_blocks().config
             sent = {i for page in config["page"].values() for i in page["components"]}  # the rest comes with its tab
             parts = [part for part in config["components"] if part["id"] in sent]
-            self._head = ("".join(hints(parts)) + language.head()).encode()
+            meta = (
+                f'<meta name="atlas-process" content="{PROCESS}"><meta name="atlas-page" content="{name_of(config)}">'
+            )
+            self._head = (meta + "".join(hints(parts)) + language.head()).encode()
             self._body = shell(config).encode()
         start, body = {}, bytearray()
 
@@ -70,6 +74,17 @@ class Preloads:
         await send({"type": "http.response.body", "body": body})
 
 
+def name_of(config: Mapping) -> str:
+    """The same for pages that are made alike, by whatever process: what one of them asks, any such process can answer.
+    config: the page's."""
+    parts = [
+        (part["id"], part["type"], part["props"].get("elem_id"), part["props"].get("choices"))
+        for part in config["components"]
+    ]
+    listeners = [[one.get(name) for name in ("id", "targets", "inputs", "outputs")] for one in config["dependencies"]]
+    return sha256(json.dumps([assets.digest(), parts, listeners], default=str).encode()).hexdigest()[:16]
+
+
 def hints(components: Sequence[Mapping]) -> Iterator[str]:
     """Links to what the first view needs, in the order in which it does. components: that the page begins with, as its
     config has them. Of a hidden one Gradio loads no script."""
@@ -81,7 +96,7 @@ def hints(components: Sequence[Mapping]) -> Iterator[str]:
             else f'<link rel="preload" as="style" crossorigin href="./assets/{name}">'
         )
     web = f"atlas/{assets.digest()}/"
-    yield f'<meta name="atlas-modules" content="{web}"><meta name="atlas-process" content="{PROCESS}">'
+    yield f'<meta name="atlas-modules" content="{web}">'
     ours = assets.modules(assets.MOUNT, *(assets.module(name) for name in FIRST if name not in hidden))
     yield from (f'<link rel="stylesheet" href="{web}{assets.name(path)}">' for path in assets.styles("explorer"))
     yield from (f'<link rel="modulepreload" href="{web}{assets.name(path)}">' for path in ours)

@@ -98,7 +98,9 @@ class Visitors(StateHolder):
             if session_id in self.blocks._queue.event_ids_to_events:
                 return self._new()
             self.session_data[session_id] = self._new()
-        return super().__getitem__(session_id)
+        found = super().__getitem__(session_id)
+        found.is_closed = False  # a page whose connection was cut goes on
+        return found
 
     def keep_bounds(self) -> None:
         """Forget whoever has been idle longest until the rest is within the limit."""
@@ -155,7 +157,7 @@ def _missing() -> Iterator[str]:
     yield from lacking(SessionState, "__setitem__", "_update_value_in_config")
     holder, session = StateHolder(), SessionState(gr.Blocks(analytics_enabled=False))
     yield from lacking(holder, "session_data", "time_last_used", "lock", "capacity")
-    yield from lacking(session, "blocks_config", "config_values", "state_data", "_state_ttl")
+    yield from lacking(session, "blocks_config", "config_values", "state_data", "_state_ttl", "is_closed")
 
 
 PART = Part(

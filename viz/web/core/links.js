@@ -1,6 +1,7 @@
 // What the page's address says of what is seen, and what is seen as such an address.
 import { el } from "./dom.js";
 import { t } from "./language.js";
+import { asking } from "./rpc.js";
 
 // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
 export const tabLinks = {};
@@ -21,7 +22,7 @@ export function look(detail) {
 export const drawn = { weights: () => null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
-// itself anew because the server was started again. {view, typed, asked}: the fields of a link, what the field held, and
+// itself anew. {view, typed, asked}: the fields of a link, what the field held, and
 // the question that had no answer yet.
 const LEFT = "atlas-left";
 function left() {
@@ -65,11 +66,12 @@ addEventListener("pagehide", () => {
   }
 });
 
-// A page whose server has ended, or whose connection was cut, loads itself anew as soon as one answers: its session is
-// gone. Gradio notices only when it is asked for something: its heartbeat, a stream that lasts as long as the page, ends
-// without a word.
-// So does a page that has come to another one of several servers, which does not know it: it says so (core/rpc.js), or has
-// no answers for it.
+// Where a page's server has ended, or its connection was cut, its session is gone. Gradio notices only when it is asked for
+// something: its heartbeat, a stream that lasts as long as the page, ends without a word. As soon as a server answers that
+// makes the same page, this one goes on there: it holds what it shows, and asks for it once more ("atlas-again"). Where
+// something was under way, or the other page is not the same, it loads itself anew.
+// So does a page that has come to another one of several servers, which does not know it: it says so (core/rpc.js), or has no
+// answers for it.
 const HEARTBEAT = /heartbeat\/[^/]+$/,
   ANSWERS = /queue\/data\?[^/]+$/,
   UNKNOWN = 404,
@@ -77,10 +79,14 @@ const HEARTBEAT = /heartbeat\/[^/]+$/,
   LAST = 4000,
   SETTLED = 5000, // that a page lasts at least: the next one may come to another server again
   LEAVING = 30_000;
+const made = (name) => document.querySelector(`meta[name=atlas-${name}]`); // as viz/ui/gradio6/preloads.py says it
+
 // Gradio ends it, too, when the page is about to be left: what comes next may be slow to answer, and is not cut short.
 // A page that is still here after that was not left.
 let leaving = 0,
-  lost = false;
+  lost = false,
+  heartbeat = null,
+  anew = false; // whether there is an answer that will not come
 addEventListener("beforeunload", () => {
   clearTimeout(leaving);
   leaving = setTimeout(() => (leaving = 0), LEAVING);
@@ -88,23 +94,36 @@ addEventListener("beforeunload", () => {
 addEventListener("pageshow", () => (leaving = 0)); // out of the browser's cache, too
 new PerformanceObserver((list) => {
   for (const { name, responseStatus } of list.getEntriesByType("resource")) {
-    if (HEARTBEAT.test(name)) lose();
-    else if (responseStatus === UNKNOWN && ANSWERS.test(name)) lose(SETTLED - performance.now());
+    if (HEARTBEAT.test(name)) lose((heartbeat = name) && FIRST);
+    else if (responseStatus === UNKNOWN && ANSWERS.test(name)) move();
   }
 }).observe({ type: "resource" });
-document.addEventListener("atlas-moved", () => lose(SETTLED - performance.now()));
+document.addEventListener("atlas-moved", move);
 
-function lose(wait = 0) {
-  if (!lost) reconnect(Math.max(FIRST, wait));
+function move() {
+  anew = true;
+  lose(Math.max(FIRST, SETTLED - performance.now()));
+}
+
+function lose(wait) {
+  if (!lost) reconnect(wait);
   lost = true;
 }
 
 async function reconnect(wait) {
   await new Promise((resolve) => setTimeout(resolve, wait * (1 + Math.random()))); // not all of a server's pages at once
-  const address = new URL("gradio_api/app_id", document.baseURI),
+  const address = new URL("readyz", document.baseURI),
     found = await fetch(address, { cache: "no-store" }).catch(() => null);
-  if (found?.ok && !document.hidden && !leaving) location.reload();
-  else reconnect(Math.min(LAST, 1.5 * wait));
+  if (!found || found.status >= 500 || document.hidden || leaving)
+    return reconnect(Math.min(LAST, 1.5 * wait));
+  const { process, page } = await found.json().catch(() => ({}));
+  if (anew || asking() || !process || page !== made("page")?.content) return location.reload();
+  lost = false;
+  made("process").content = process;
+  fetch(heartbeat)
+    .then((stream) => stream.text())
+    .catch(() => {}); // which ends as the one before did
+  document.dispatchEvent(new CustomEvent("atlas-again"));
 }
 
 // What the part of the page's address behind # says, as URLSearchParams. No server sees it.

@@ -3,7 +3,11 @@
 const PATIENCE = 15000; // milliseconds that a question waits for another one's answer
 const LATE = 100; // milliseconds after an event's end in which its value has long been passed on
 let last = 0; // the page's questions are numbered, of whatever component
-const process = () => document.querySelector("meta[name=atlas-process]")?.content; // that made the page
+const process = () => document.querySelector("meta[name=atlas-process]")?.content; // that knows the visitor
+const unanswered = new Set(); // the numbers of all questions that have no answer yet, of whatever component
+
+// Whether anything that was asked has no answer yet.
+export const asking = () => unanswered.size > 0;
 
 // told(content, number): called with what the server says unasked, or in answer to another component's question.
 // replaces: each content takes the place of the one before, so that what was asked before what is shown is dropped.
@@ -41,6 +45,7 @@ export function connect(api, told, { replaces = false } = {}) {
     const id = ++last,
       question = { ...data, id, process: process() };
     if (!beside) asked = id;
+    unanswered.add(id);
     const send = () => {
       if (!beside) open += 1;
       api.trigger(event, question);
@@ -69,6 +74,7 @@ export function connect(api, told, { replaces = false } = {}) {
     const { id, after, mark } = value,
       question = questions.get(id),
       number = id ?? after ?? null;
+    unanswered.delete(id);
     if (id !== null && (!question || (question.mark !== null && question.mark !== mark))) return; // nobody waits, or it came twice
     if (question) {
       clearTimeout(question.again);

@@ -94,6 +94,16 @@ export default function explorer(root, api) {
     tell("atlas-translate", what); // its answer is another translation, which everybody is told
   }
 
+  // Of another server, which has to know what is shown here.
+  document.addEventListener("atlas-again", () => {
+    if (!scene.trace) return;
+    const { text, direction, checkpoint, beam, interventions } = scene.trace;
+    if (!beam || interventions === null) return location.reload(); // what no link can carry is gone
+    selection.forget();
+    awaited = scene.state;
+    tell("atlas-translate", { text, direction, checkpoint, beam, interventions, again: true });
+  });
+
   // --- what the server says ---------------------------------------------------------------------------------------
   async function receive(value) {
     if (value.invitation) {
@@ -179,6 +189,7 @@ export default function explorer(root, api) {
     awaited = null;
     const isNews = !wanted && chosen && selection.brought(chosen);
     open(wanted ?? (isNews ? { ...scene.state, ...chosen } : scene.state));
+    if (wanted) selection.tell();
     bringBeside(wanted?.beside);
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
   }

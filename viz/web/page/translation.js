@@ -214,7 +214,7 @@ export default function translation(root, api) {
       mine = choices;
     const answered = ({ fill, ...value }, number) => {
       if (!rpc.waiting()) unanswered = null;
-      draw({ ...value, fill: mine === choices && fill }, number);
+      draw({ ...value, fill: mine === choices && !question.again && fill }, number);
       busy();
     };
     rpc.ask("translate", (unanswered = { pair, ...question }), answered, PATIENCE);
@@ -231,6 +231,7 @@ export default function translation(root, api) {
   }
   document.addEventListener("atlas-translate", (event) => {
     event.preventDefault();
+    if (event.detail.again) return ask(event.detail); // the controls hold what they did
     choices += 1;
     const { typed = event.detail.text, asked } = left ?? {};
     left = null;

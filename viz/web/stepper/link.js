@@ -32,6 +32,7 @@ export function createLink(shown, open) {
   const copied = el("span", { class: "caption", role: "status" }),
     sharing = button(t("Copy link"), copy, { title: t("A link that restores this view") });
   window.addEventListener("hashchange", read);
+  document.addEventListener("atlas-again", () => (wanted = shown().path && fields()));
 
   return {
     nodes: [sharing, copied],

@@ -6,10 +6,13 @@ const SETTLED = 150; // milliseconds without a change before the others hear of 
 
 // scene: what is looked at; tell(selection): the server.
 export function createSelection(scene, tell) {
-  const echo = createEcho(() => performance.now());
-  let choosing = null; // the timer of what will be told in a moment
+  const fresh = () => createEcho(() => performance.now());
+  let echo = fresh(),
+    choosing = null; // the timer of what will be told in a moment
 
   return {
+    // The server has heard and said nothing yet.
+    forget: () => (echo = fresh()),
     tell() {
       clearTimeout(choosing);
       choosing = setTimeout(() => {
