@@ -120,6 +120,9 @@ def test_a_server_that_knows_nothing_yet_goes_on_with_the_page(tiny_translator, 
     page.locator(".atlas-question .chips button.chip").nth(1).click()
     before = becomes(lambda found: found[1] and found[1].head == 2 and found[2][0] == 1)
     assert before[0] == SENTENCES[4] and before[1].head == 2 and before[2][0] == 1
+    settled = "() => !document.querySelector('[aria-busy=true]') && performance.now() - (window.last ?? 0) > 1000"
+    page.evaluate("new PerformanceObserver(() => (window.last = performance.now())).observe({ type: 'resource' })")
+    page.wait_for_function(settled)
     page.evaluate("window.before = true")
     sessions.clear()
     page.evaluate("document.dispatchEvent(new CustomEvent('atlas-again'))")
