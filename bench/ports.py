@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 import random
 import socket
+from collections import deque
 
 FIRST, EACH, PROCESSES = 10_000, 100, 220  # all below the ports that the system gives to outgoing connections
 
 
+_given: deque[int] = deque(maxlen=EACH // 2)  # to servers that may not listen yet
+
+
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on. Each process looks in a stretch of its own, so that two that run
-    beside one another do not find the same port between the look and the server's start; nor does a browser."""
+    """A port of 127.0.0.1 that nobody listens on, and that was not given lately. Each process looks in a stretch of its
+    own, so that two that run beside one another do not find the same port between the look and the server's start; nor
+    does a browser."""
     start = FIRST + os.getpid() % PROCESSES * EACH
-    found = next(filter(is_free, random.sample(range(start, start + EACH), EACH)), None)
+    ports = random.sample(range(start, start + EACH), EACH)
+    found = next((port for port in ports if port not in _given and is_free(port)), None)
     if found is None:
-        raise OSError(f"all ports from {start} to {start + EACH - 1} are in use")
+        raise OSError(f"too few of the ports from {start} to {start + EACH - 1} are free")
+    _given.append(found)
     return found
 
 

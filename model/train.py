@@ -25,10 +25,10 @@ from model.nets import networks
 from model.nets.networks import AnyNetwork
 from model.program import check_free, needs, program
 from model.serve import processes
+from model.serve.ahead import Ahead
 from model.serve.device import choose_device, keep_freed_memory
 from model.text.interface import TextTokenizer
 from model.training import corpora, history, options, start
-from model.training.ahead import Ahead
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.config import TrainConfig
 from model.training.history import History

@@ -211,10 +211,10 @@ export default function translation(root, api) {
   // Of a model of many languages, the menus say which two. The controls follow a link, unless they were set since.
   function ask(question) {
     const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {},
-      mine = choices;
+      mine = question.again ? null : choices; // nothing follows what is asked again
     const answered = ({ fill, ...value }, number) => {
       if (!rpc.waiting()) unanswered = null;
-      draw({ ...value, fill: mine === choices && !question.again && fill }, number);
+      draw({ ...value, fill: mine === choices && fill }, number);
       busy();
     };
     rpc.ask("translate", (unanswered = { pair, ...question }), answered, PATIENCE);
@@ -231,7 +231,7 @@ export default function translation(root, api) {
   }
   document.addEventListener("atlas-translate", (event) => {
     event.preventDefault();
-    if (event.detail.again) return ask(event.detail); // the controls hold what they did
+    if (event.detail.again) return ask(event.detail);
     choices += 1;
     const { typed = event.detail.text, asked } = left ?? {};
     left = null;
@@ -288,10 +288,9 @@ export default function translation(root, api) {
   document.addEventListener("atlas-visit", () => api.trigger("open", {}));
   document.addEventListener("atlas-open", ({ detail }) => (detail.link = visit.link));
   function follow() {
-    const fields = pageLink(),
-      tab = fields.get("tab");
+    const fields = pageLink();
     for (const typed of ["text", "second"]) fields.delete(typed);
-    if (tab) visit(Object.fromEntries(fields));
+    if (fields.has("tab")) visit(Object.fromEntries(fields));
   }
   window.addEventListener("hashchange", follow);
   const rpc = connect(api, draw, { replaces: true });
