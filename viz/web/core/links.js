@@ -78,7 +78,8 @@ const HEARTBEAT = /heartbeat\/[^/]+$/,
   FIRST = 250, // milliseconds before a server is asked whether it is there; then ever longer
   LAST = 4000,
   SETTLED = 5000, // that a page lasts at least: the next one may come to another server again
-  LEAVING = 30_000;
+  LEAVING = 30_000,
+  ANSWERED = 20_000; // what is asked for again is here by then, or will not come
 const made = (name) => document.querySelector(`meta[name=atlas-${name}]`); // as viz/ui/gradio6/preloads.py says it
 
 // Gradio ends it, too, when the page is about to be left: what comes next may be slow to answer, and is not cut short.
@@ -123,6 +124,8 @@ async function reconnect(wait) {
   fetch(heartbeat)
     .then((stream) => stream.text())
     .catch(() => {}); // which ends as the one before did
+  const late = setTimeout(() => location.reload(), ANSWERED);
+  document.addEventListener("atlas-drawn", () => clearTimeout(late), { once: true });
   document.dispatchEvent(new CustomEvent("atlas-again"));
 }
 
