@@ -45,12 +45,13 @@ def test_a_state_restores_everything(tokenizer, tmp_path, steps):
     examples = Examples.encode([*zip(SENTENCES[::2], SENTENCES[1::2])], tokenizer, "en", max_length=64)
     config = TrainConfig(max_updates=40, cooldown_updates=0, tokens_per_batch=60)
 
-    def trainer(seed: int) -> Trainer:
-        built = Trainer(config, build_tiny_model(tokenizer, seed=seed, dropout=0.2), tokenizer, examples, CPU)
+    def trainer(seed: int, workers: int) -> Trainer:
+        model = build_tiny_model(tokenizer, seed=seed, dropout=0.2)
+        built = Trainer(config, model, tokenizer, examples, CPU, workers)
         built.model.train()
         return built
 
-    first, second = trainer(1), trainer(2)
+    first, second = trainer(1, workers=0), trainer(2, workers=1)  # another process draws its epochs
     for _ in range(steps):
         first.step()
     first.state.save(tmp_path / "state.safetensors")
@@ -58,6 +59,7 @@ def test_a_state_restores_everything(tokenizer, tmp_path, steps):
     second.state.load(tmp_path / "state.safetensors")
     assert all(torch.equal(a, b) for a, b in zip(_after(second, 7), expected))
     assert second.state.loss_sum == first.state.loss_sum and second.state.epoch == first.state.epoch > 0
+    second.epochs.close()
 
 
 def _after(trainer: Trainer, steps: int) -> list[torch.Tensor]:
