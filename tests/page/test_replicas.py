@@ -96,9 +96,7 @@ def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, p
                     began = time.monotonic()
                     replica.end(by)
                     times = back(theirs, gone, began)
-                    print(
-                        f"{len(theirs)} of {visitors} visitors lost their replica, by {by.name}; seconds: {np.sort(times)}"
-                    )
+                    print(f"{len(theirs)} of {visitors} visitors lost their replica, by {by.name}; s: {np.sort(times)}")
                     replica.start().served()
             finally:
                 going_on = False
