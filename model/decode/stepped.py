@@ -55,10 +55,10 @@ class SteppedMaps:
         self.owners = torch.tensor(steps.sentences)
         layers, config = model.decoder.layers, model.config
         places = [visit(changes, f"{Side.DECODER.value}.{layer.index}", 0, config) for layer in layers]
-        plain = all(found is None for found in (*places, *model.decoder.biases(0, 1, changes)))
+        self.plain = all(found is None for found in (*places, *model.decoder.biases(0, 1, changes)))
         # An accelerator would be launched and waited for at each sentence. Edits stand on the device that they were
         # made for.
-        self.device = torch.device("cpu") if plain else source.memory.device
+        self.device = torch.device("cpu") if self.plain else source.memory.device
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
@@ -75,6 +75,8 @@ class SteppedMaps:
         read = (self.owners == row).nonzero()[:, 0]
         layers = self.model.decoder.layers
         with torch.inference_mode():
+            if self.plain:
+                return of_layers(slice(None), row, read, None, None)
             places = [visit(changes, f"{Side.DECODER.value}.{layer.index}", 0, self.model.config) for layer in layers]
             biases = self.model.decoder.biases(0, len(read), changes)
             if all(place is None for place in places) and all(bias is None for bias in biases):

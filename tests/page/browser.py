@@ -231,3 +231,11 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
 def is_foreign(url: str) -> bool:
     """Whether a request leaves this machine."""
     return not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:"))
+
+
+def settle(page: Page) -> None:
+    """Wait until nothing that was asked is under way: of one thing another may follow, so for a second."""
+    page.evaluate("new PerformanceObserver(() => (window.last = performance.now())).observe({ type: 'resource' })")
+    page.wait_for_function(
+        "() => !document.querySelector('[aria-busy=true]') && performance.now() - (window.last ?? 0) > 1000"
+    )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 import app
+from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from tests.conftest import SENTENCES, serving
-from tests.page.browser import open_tab
+from tests.page.browser import open_tab, settle
+from viz.ui.asked import Asked
+from viz.ui.session import Selection
 
 pytestmark = pytest.mark.browser
 
@@ -88,6 +93,45 @@ def test_another_server_answers_nothing(tiny_url, open_page) -> None:
     expect(page.locator("#translation-text")).to_have_text(written)
     expect(page.locator("#tab-why-button")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#tab-why .atlas-root:visible").first).to_have_attribute("aria-busy", "false")
+
+
+def test_a_server_that_knows_nothing_yet_goes_on_with_the_page(tiny_translator, serve, open_page) -> None:
+    """It is told what is shown, which stays where it is: the sentence, the head, the question, what was typed."""
+    demo = app.build_demo(Translators([tiny_translator]))
+    page = open_page(serve(demo))
+    written, sessions = left(page), demo.app.state_holder.session_data
+
+    def known() -> tuple[object, ...]:
+        # Lists at once: the server goes on meanwhile.
+        found = {
+            type(value): value for session in list(sessions.values()) for value in list(session.state_data.values())
+        }
+        trace, asked = found.get(TranslationTrace), found.get(Asked)
+        return trace and trace.source_text, found.get(Selection), asked and (asked.step, asked.about)
+
+    def becomes(wanted: Callable[[tuple], bool]) -> tuple[object, ...]:
+        for _ in range(100):
+            if wanted(known()):
+                break
+            page.wait_for_timeout(100)
+        return known()
+
+    open_tab(page, "Attention")
+    page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
+    open_tab(page, "Why")
+    page.locator(".atlas-question .chips button.chip").nth(1).click()
+    before = becomes(lambda found: found[1] and found[1].head == 2 and found[2][0] == 1)
+    assert before[0] == SENTENCES[4] and before[1].head == 2 and before[2][0] == 1
+    settle(page)
+    page.evaluate("window.before = true")
+    sessions.clear()
+    page.evaluate("document.dispatchEvent(new CustomEvent('atlas-again'))")
+    assert becomes(lambda found: found == before) == before
+    expect(page.locator("[aria-busy=true]:visible")).to_have_count(0)
+    expect(page.locator("#translation-text")).to_have_text(written)
+    expect(page.locator("#source-text textarea")).to_have_value(TYPED)
+    expect(page.locator(".atlas-question .chips button.chip").nth(1)).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate("window.before")
 
 
 @pytest.mark.long

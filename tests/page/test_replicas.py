@@ -17,6 +17,7 @@ from playwright.sync_api import Page
 
 from bench.hosting.fleet import Replica, fleet
 from bench.load import Caller
+from tests.page.browser import settle
 from viz.ui.server.health import READY
 
 pytestmark = [
@@ -92,11 +93,15 @@ def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, p
                     *((one, signal.SIGTERM) for one in (second, first) * rolling),
                 ]:
                     gone = process_of(replica)
+                    for page in seen:
+                        settle(page)
+                        page.evaluate("window.before = true")
                     theirs = {page: shown for page, shown in seen.items() if page.evaluate(PROCESS) == gone}
                     began = time.monotonic()
                     replica.end(by)
                     times = back(theirs, gone, began)
                     print(f"{len(theirs)} of {visitors} visitors lost their replica, by {by.name}; s: {np.sort(times)}")
+                    assert all(page.evaluate("window.before") for page in seen), "no page is loaded anew"
                     replica.start().served()
             finally:
                 going_on = False

@@ -22,8 +22,7 @@ export function look(detail) {
 export const drawn = { weights: () => null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
-// itself anew. {view, typed, asked}: the fields of a link, what the field held, and
-// the question that had no answer yet.
+// itself anew. {view, typed, asked}: the fields of a link, what the field held, and the question that had no answer yet.
 const LEFT = "atlas-left";
 function left() {
   try {
@@ -86,7 +85,7 @@ const made = (name) => document.querySelector(`meta[name=atlas-${name}]`); // as
 // A page that is still here after that was not left.
 let leaving = 0,
   lost = false,
-  heartbeat = null,
+  heartbeat = null, // the address of the last one
   anew = false; // whether there is an answer that will not come
 addEventListener("beforeunload", () => {
   clearTimeout(leaving);
@@ -95,8 +94,10 @@ addEventListener("beforeunload", () => {
 addEventListener("pageshow", () => (leaving = 0)); // out of the browser's cache, too
 new PerformanceObserver((list) => {
   for (const { name, responseStatus } of list.getEntriesByType("resource")) {
-    if (HEARTBEAT.test(name)) lose((heartbeat = name) && FIRST);
-    else if (responseStatus === UNKNOWN && ANSWERS.test(name)) move();
+    if (HEARTBEAT.test(name)) {
+      heartbeat = name;
+      lose(FIRST);
+    } else if (responseStatus === UNKNOWN && ANSWERS.test(name)) move();
   }
 }).observe({ type: "resource" });
 document.addEventListener("atlas-moved", move);
