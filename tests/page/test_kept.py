@@ -12,6 +12,7 @@ from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from tests.conftest import SENTENCES, serving
 from tests.page.browser import open_tab, settle
+from tests.page.lab.test_lab import open_panel
 from viz.ui.asked import Asked
 from viz.ui.session import Selection
 
@@ -96,7 +97,8 @@ def test_another_server_answers_nothing(tiny_url, open_page) -> None:
 
 
 def test_a_server_that_knows_nothing_yet_goes_on_with_the_page(tiny_translator, serve, open_page) -> None:
-    """It is told what is shown, which stays where it is: the sentence, the head, the question, what was typed."""
+    """It is told what is shown, which stays where it is: the sentence, the head, the question, what was typed. Nothing
+    else is asked, and nothing comes twice."""
     demo = app.build_demo(Translators([tiny_translator]))
     page = open_page(serve(demo))
     written, sessions = left(page), demo.app.state_holder.session_data
@@ -124,13 +126,56 @@ def test_a_server_that_knows_nothing_yet_goes_on_with_the_page(tiny_translator, 
     assert before[0] == SENTENCES[4] and before[1].head == 2 and before[2][0] == 1
     settle(page)
     page.evaluate("window.before = true")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.post_data or ""))
     sessions.clear()
     page.evaluate("document.dispatchEvent(new CustomEvent('atlas-again'))")
     assert becomes(lambda found: found == before) == before
+    settle(page)
+    assert len(requests) == 1 and SENTENCES[4] in requests[0]
     expect(page.locator("[aria-busy=true]:visible")).to_have_count(0)
     expect(page.locator("#translation-text")).to_have_text(written)
     expect(page.locator("#source-text textarea")).to_have_value(TYPED)
     expect(page.locator(".atlas-question .chips button.chip").nth(1)).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate("window.before")
+
+
+def test_a_server_that_goes_on_with_a_page_answers_it(tiny_translator, serve, open_page) -> None:
+    """Also what a slider asks that ends further on than for the first example, and what is asked of a branch that this
+    server knows nothing of: the stepper begins anew, at the same step."""
+    demo = app.build_demo(Translators([tiny_translator]))
+    page, text = open_page(serve(demo)), f"{SENTENCES[4]} {SENTENCES[8]}"
+    page.wait_for_selector("#translation-text")
+    panel = open_panel(page, "Inside", "Logits")
+    step = page.locator("[role=tabpanel]:visible input[type=number]:visible")
+    first = int(step.get_attribute("max"))
+    page.locator("#source-text textarea").fill(text)
+    page.locator("#source-text textarea").press("Enter")
+    expect(step).not_to_have_attribute("max", str(first))
+    assert int(step.get_attribute("max")) > first
+    open_tab(page, "Step by step")
+    page.locator(".atlas-stepper .candidate").nth(1).click()
+    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
+    page.locator(".atlas-stepper .tree .branch").first.click()  # what it wrote by itself: that can be said again
+    settle(page)
+    at = page.locator(".atlas-stepper").get_attribute("data-step")
+    open_tab(page, "Inside")
+    settle(page)
+    page.evaluate("window.before = true")
+    demo.app.state_holder.session_data.clear()
+    page.evaluate("document.dispatchEvent(new CustomEvent('atlas-again'))")
+    settle(page)
+    drawn = int(panel.get_attribute("data-drawn"))
+    step.fill(str(first + 1))
+    page.keyboard.press("Tab")
+    expect(panel).to_have_attribute("data-drawn", str(drawn + 1))
+    expect(panel.locator(".failed")).to_have_count(0)
+    open_tab(page, "Step by step")
+    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(1)
+    settle(page)
+    assert page.locator(".atlas-stepper").get_attribute("data-step") == at
+    page.locator(".atlas-stepper .candidate").nth(1).click()
+    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
     assert page.evaluate("window.before")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from model.analysis.why import pinned
+from model.trace import is_whole
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against, Question
@@ -58,6 +60,22 @@ def _has_letters(token: str) -> bool:
 
 def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, (trace.source_ids, trace.target_ids[: step + 1])))
+
+
+def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked) -> Asked:
+    """What the page asks with {step, and token (an id), text, or alone: true}. Another step is compared with its own
+    runner-up, or with nothing where nothing was compared before; a step that there is not is the one asked before."""
+    before, step = asked.fitted(trace), data.get("step")
+    if not is_whole(step, 0, len(trace.target_ids) - 1):
+        step = before.step
+    contrast: Contrast = Against.NOTHING if before.contrast is Against.NOTHING else Against.RUNNER_UP
+    if data.get("alone"):
+        contrast = Against.NOTHING
+    elif isinstance(data.get("text"), str):
+        contrast = data["text"]
+    elif is_whole(data.get("token")):
+        contrast = data["token"]
+    return Asked.of(trace, step, contrast)
 
 
 def name_of(asked: Asked) -> str:

@@ -16,7 +16,7 @@ from model.translators import Translators
 from viz.export.formats import FORMATS
 from viz.maps.reduce import View, named_by_both, score_map
 from viz.ui import overlays
-from viz.ui.asked import Asked, name_of
+from viz.ui.asked import Asked, name_of, wanted_by
 from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
@@ -24,7 +24,7 @@ from viz.ui.desk.history import found, remember, weight_bytes
 from viz.ui.desk.scene import Scene
 from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside, cutting
-from viz.ui.header import Header
+from viz.ui.header import Header, asked_of, translated
 from viz.ui.rpc import Message, told
 from viz.ui.session import TRANSLATES, Selection, Session
 from viz.wire.overlay import descriptor
@@ -36,7 +36,7 @@ LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file
 
 EVENTS = (
     *("select", "layers", "tiles", "cell", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open"),
-    *("keep", "alike"),
+    *("keep", "alike", "again"),
 )
 
 
@@ -91,7 +91,29 @@ def build(translators: Translators | None, header: Header) -> None:
         return {"alike": {**pair, **beside.answered(desk.scene(second), first)}}
 
     desk.answers("keep", keep, shown, [session.history], **TRANSLATES)
+    if translators:
+        again = resumed(translators)
+        # Outside the queue nobody hears that a state has changed: the page shows all of it already.
+        desk.answers("again", again, [], states, turn=True, queue=False, **MODEL)
     desk.answers("alike", alike, shown, turn=True, refused=not_alike, queue=False, **MODEL)
+
+
+def resumed(translators: Translators) -> Callable[[Message], tuple]:
+    """What answers a page that goes on here after its own server has ended (viz/web/core/links.js): it says what it
+    shows, and these become the visitor's states. Where that is another translation here, the page has to begin anew."""
+
+    def again(message: Message) -> tuple:
+        data = message.data
+        trace = translated(translators, asked_of(translators, data), data)
+        if key_of(trace) != data.get("key"):
+            return {"moved": True}, *[gr.skip()] * 4
+        parts = {name: one if isinstance(one := data.get(name), dict) else {} for name in ("selection", "asked")}
+        asked = wanted_by(parts["asked"], trace, Asked())
+        found = (trace, chosen(trace, parts["selection"]), asked)
+        shown, selection, asked = map(message.state, found)
+        return {}, shown, remember(trace), selection, asked
+
+    return again
 
 
 def component(value: dict, *, model: bool = False) -> Component:
@@ -129,20 +151,18 @@ def share_selection(component: Component, session: Session) -> None:
 
 def choose(trace: TranslationTrace | None, event: gr.EventData) -> object:
     """The selection's state, as the page reports it."""
-    return Message.of(event).state(chosen(trace, event))
+    message = Message.of(event)
+    return message.state(chosen(trace, message.data))
 
 
-def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
-    """The selection that the page reports, inside the limits of the trace."""
+def chosen(trace: TranslationTrace | None, data: Mapping[str, object]) -> Selection:
+    """The selection that the page reports, inside the limits of the trace. A Refusal for an unknown kind."""
 
     def position(name: str) -> int | None:
-        value = event._data.get(name)
+        value = data.get(name)
         return value if is_whole(value, 0) else None
 
-    try:
-        kind = AttentionKind(event._data.get("kind"))
-    except ValueError as error:
-        raise gr.Error(f"The page asked for an unknown kind of attention: {error}") from error
+    kind = fields.entry(data, "kind", {kind.value: kind for kind in AttentionKind})
     found = Selection(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
     return found.fitted(trace) if trace else found
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import gradio as gr
 
 from model.trace import interventions_file
+from model.trace.directions import Route
 from model.trace.interventions import Interventions
 from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
@@ -158,6 +159,28 @@ def _shown(message: Message, trace: TranslationTrace) -> tuple[object, object]:
     return message.state(trace), message.state(remember(trace))
 
 
+def asked_of(translators: Translators, data: Mapping[str, object]) -> Route:
+    """Which model is asked, for which direction: as a link says, {direction, checkpoint}, or as the menus do."""
+    code, checkpoint, entry, pair = (str(data.get(name) or "") for name in ("direction", "checkpoint", "entry", "pair"))
+    if code:
+        return translators.find(code, checkpoint) or translators.routes[0]
+    return direction.route_of(translators, entry, pair)
+
+
+def beam_of(data: Mapping[str, object]) -> str:
+    """The width that is asked for, of those that the menu has."""
+    beam = str(data.get("beam") or "")
+    return beam if beam in SEARCHES else "1"
+
+
+def translated(translators: Translators, route: Route, data: Mapping[str, object]) -> TranslationTrace:
+    """What is asked for, {text, beam, interventions}. ValueError, in words, for what cannot be translated."""
+    text, changes = (str(data.get(name) or "") for name in ("text", "interventions"))
+    return translators[route.label].translate(
+        text, route.direction, beam=int(beam_of(data)), interventions=_linked(changes)
+    )
+
+
 def _linked(changes: str) -> Interventions:
     try:
         return interventions_file.from_text(changes)
@@ -175,21 +198,11 @@ class _Handlers:
         """Translate a text as the menus say, {text, entry, pair, beam} (viz/ui/direction.py; pair: of a model of many
         languages), or as a link does, {text, direction, checkpoint, beam, interventions}. The menus follow a link, and
         a question that {fills}: of a page that loaded itself anew."""
-        text, entry, pair, code, checkpoint, beam, changes = (
-            str(message.data.get(field) or "")
-            for field in ("text", "entry", "pair", "direction", "checkpoint", "beam", "interventions")
-        )
-        beam = beam if beam in SEARCHES else "1"
-        if code:
-            route = self.translators.find(code, checkpoint) or self.translators.routes[0]
-        else:
-            route = direction.route_of(self.translators, entry, pair)
-        follows = code or message.data.get("fills")
-        fill = {"beam": beam, **direction.chosen(self.translators, route)} if follows else None
+        route, data = asked_of(self.translators, message.data), message.data
+        follows = data.get("direction") or data.get("fills")
+        fill = {"beam": beam_of(data), **direction.chosen(self.translators, route)} if follows else None
         try:
-            trace = self.translators[route.label].translate(
-                text, route.direction, beam=int(beam), interventions=_linked(changes)
-            )
+            trace = translated(self.translators, route, data)
         except ValueError as error:
             return {"error": words_of(error), "fill": fill}
         return {**self.showing(trace, selection), "fill": fill}, *_shown(message, trace)

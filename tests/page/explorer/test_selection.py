@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 
-import gradio as gr
 import pytest
 
 from bench.made.synthetic import random_trace
@@ -25,9 +24,9 @@ def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace
     """The sentence brings the selection that the server knows, and of the latest click it does not know yet."""
     known, drawn_again = explorer.chosen, threading.Event()
 
-    def late(trace, event: gr.EventData):
+    def late(trace, data):
         happened(drawn_again)
-        return known(trace, event)
+        return known(trace, data)
 
     monkeypatch.setattr(explorer, "chosen", late)
     page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
@@ -72,8 +71,8 @@ def test_the_server_hears_of_the_last_of_heads_chosen_in_quick_succession(open_t
     """All three are told before the first is dealt with."""
     known, heard, told = explorer.chosen, [], threading.Event()
 
-    def slow(trace, event: gr.EventData):
-        found = known(trace, event)
+    def slow(trace, data):
+        found = known(trace, data)
         heard.append(found.head)
         happened(told)
         return found
@@ -96,8 +95,8 @@ def test_a_head_chosen_before_the_one_before_is_told_twice_stays(open_traces, ha
     latest, answers = [], []
     second, third, gone_on, done = (threading.Event() for _ in range(4))
 
-    def chosen(trace, event: gr.EventData):
-        found = known(trace, event)
+    def chosen(trace, data):
+        found = known(trace, data)
         if found.head == 3:
             third.set()
             happened(done)

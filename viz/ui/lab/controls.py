@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from model.config import ModelConfig
+from model.trace import is_number
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from viz.ui.language import choices, label
@@ -50,9 +51,9 @@ class Slider:
             min_width=190,  # both ends beside each other
         )
 
-    def fitted(self, value: float | None, config: ModelConfig) -> int:
-        """What the panel is given. None: the field was emptied."""
-        return max(self.low, min(int(self.start if value is None else value), self._high(config)))
+    def fitted(self, value: object, config: ModelConfig) -> int:
+        """What the panel is given. Of what is no number, such as an emptied field: what it started with."""
+        return int(max(self.low, min(value if is_number(value) else self.start, self._high(config))))
 
     def _high(self, config: ModelConfig) -> int:
         return self.high if isinstance(self.high, int) else self.high(config)
@@ -76,9 +77,9 @@ class Choice:
             return gr.Dropdown(options, value=self.start, label=label(self.label), scale=self.scale, min_width=190)
         return gr.Radio(options, value=self.start, label=label(self.label), scale=self.scale)
 
-    def fitted(self, value: str, config: ModelConfig) -> str:
+    def fitted(self, value: object, config: ModelConfig) -> str:
         """What the panel is given. ValueError for what is not on the menu."""
-        if value not in self.options:
+        if not isinstance(value, str) or value not in self.options:
             raise ValueError(f"{value!r} is none of the choices: {', '.join(self.options)}.")
         return value
 
@@ -106,9 +107,9 @@ class Text:
             min_width=190,  # on a phone a sentence has a line to itself
         )
 
-    def fitted(self, value: str | None, config: ModelConfig) -> str:
+    def fitted(self, value: object, config: ModelConfig) -> str:
         """What the panel is given: without outer white space."""
-        return (value or "").strip()
+        return value.strip() if isinstance(value, str) else ""
 
 
 def tokens(trace: TranslationTrace, translator: Translator) -> int:

@@ -5,20 +5,17 @@ A pin is a row of the decoder, so it is the explorer's pinned query as well: eit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import gradio as gr
 
 from model.analysis.why import pinned
 from model.analysis.why.methods import occlusion
-from model.trace import is_whole
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
-from model.trace.why.question import Against
 from model.translators import Translators
-from viz.ui.asked import Asked, Contrast, name_of
+from viz.ui.asked import Asked, name_of, wanted_by
 from viz.ui.component import Component
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
@@ -90,22 +87,6 @@ def answered(scene: Scene) -> dict:
         "exact": exact(lost, case.columns),
         "picture": picture(question, lost, case.columns, tokens),
     }
-
-
-def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked) -> Asked:
-    """What the page asks with {step, and token (an id), text, or alone: true}. Another step is compared with its own
-    runner-up, or with nothing where nothing was compared before; a step that there is not is the one asked before."""
-    before, step = asked.fitted(trace), data.get("step")
-    if not is_whole(step, 0, len(trace.target_ids) - 1):
-        step = before.step
-    contrast: Contrast = Against.NOTHING if before.contrast is Against.NOTHING else Against.RUNNER_UP
-    if data.get("alone"):
-        contrast = Against.NOTHING
-    elif isinstance(data.get("text"), str):
-        contrast = data["text"]
-    elif is_whole(data.get("token")):
-        contrast = data["token"]
-    return Asked.of(trace, step, contrast)
 
 
 def states_of(message: Message, wanted: Asked, selection: Selection) -> tuple[object, object]:

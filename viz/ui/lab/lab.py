@@ -34,6 +34,9 @@ from viz.wire.summary import INVITATION
 from viz.words import Words, say
 
 EVENTS = ("needed", "act", "find", "fill", "translate", "stop", "set")
+# Panel.fitted() checks what controls were set to. Gradio would go by where a slider ended for the sentence it knows,
+# which for a page that goes on at another server is the first example.
+UNCHECKED = {"preprocess": False}
 EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 
@@ -117,7 +120,7 @@ class Lab:
             content.set(None, outputs=[*linked.values(), content], js=fills(f"atlas-set-{panel.name}", *linked, "told"))
         desk = Desk(content, self.session, self.translators)
         show, states = desk.about(streamed(panel) if streams else shown(panel), none=EMPTY)
-        asks = {**MODEL, "inputs": [*states, *controls]}
+        asks = {**MODEL, **UNCHECKED, "inputs": [*states, *controls]}
         if streams:
             needed = desk.streams("needed", show, **asks)
         else:  # outside the queue, which costs more than most panels do
@@ -156,7 +159,7 @@ class Lab:
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
             found, states = desk.about(filled, none={})
-            desk.answers("find", found, [*states, *controls], **MODEL)
+            desk.answers("find", found, [*states, *controls], **MODEL, **UNCHECKED)
             desk.component.fill(None, outputs=line, js=fills(f"atlas-fill-{panel.name}", "text"), **PRIVATE)
         if panel.translates:
             found, states = desk.about(translated, none={})

@@ -20,6 +20,8 @@ export function look(detail) {
 
 // What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
 export const drawn = { weights: () => null };
+// What was asked last about a written token: {about: the translation's key, step, and token or alone}, or null.
+export const pinned = { question: null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
 // itself anew. {view, typed, asked}: the fields of a link, what the field held, and the question that had no answer yet.
@@ -67,8 +69,9 @@ addEventListener("pagehide", () => {
 
 // Where a page's server has ended, or its connection was cut, its session is gone. Gradio notices only when it is asked for
 // something: its heartbeat, a stream that lasts as long as the page, ends without a word. As soon as a server answers that
-// makes the same page, this one goes on there: it holds what it shows, and asks for it once more ("atlas-again"). Where
-// something was under way, or the other page is not the same, it loads itself anew.
+// makes the same page, this one goes on there: it says what it shows ("atlas-again"), and once the server knows
+// ("atlas-known"), nothing has to be drawn anew. Where something was under way, the server's page is not the same, or it
+// finds another translation, the page loads itself anew.
 // So does a page that has come to another one of several servers, which does not know it: it says so (core/rpc.js), or has no
 // answers for it.
 const HEARTBEAT = /heartbeat\/[^/]+$/,
@@ -78,7 +81,7 @@ const HEARTBEAT = /heartbeat\/[^/]+$/,
   LAST = 4000,
   SETTLED = 5000, // that a page lasts at least: the next one may come to another server again
   LEAVING = 30_000,
-  ANSWERED = 20_000; // what is asked for again is here by then, or will not come
+  ANSWERED = 20_000; // by then the server knows what is shown here, or never will
 const made = (name) => document.querySelector(`meta[name=atlas-${name}]`); // as viz/ui/gradio6/preloads.py says it
 
 // Gradio ends it, too, when the page is about to be left: what comes next may be slow to answer, and is not cut short.
@@ -121,13 +124,19 @@ async function reconnect(wait) {
   const { process, page } = await found.json().catch(() => ({}));
   if (anew || asking() || !process || page !== made("page")?.content) return location.reload();
   lost = false;
-  made("process").content = process;
   fetch(heartbeat)
     .then((stream) => stream.text())
     .catch(() => {}); // which ends as the one before did
   const late = setTimeout(() => location.reload(), ANSWERED);
-  document.addEventListener("atlas-drawn", () => clearTimeout(late), { once: true });
-  document.dispatchEvent(new CustomEvent("atlas-again"));
+  document.addEventListener(
+    "atlas-known",
+    () => {
+      clearTimeout(late);
+      made("process").content = process; // from now on: what is asked before that is refused there
+    },
+    { once: true },
+  );
+  document.dispatchEvent(new CustomEvent("atlas-again", { detail: { process } }));
 }
 
 // What the part of the page's address behind # says, as URLSearchParams. No server sees it.

@@ -43,7 +43,7 @@ export function connect(api, told, { replaces = false } = {}) {
       for (const [id, old] of questions) if (old.mark !== null) questions.delete(id);
     }
     const id = ++last,
-      question = { ...data, id, process: process() };
+      question = { process: process(), ...data, id };
     if (!beside) asked = id;
     unanswered.add(id);
     const send = () => {

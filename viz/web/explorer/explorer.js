@@ -1,7 +1,7 @@
 // The attention explorer: its parts, its memory of translations, and what becomes of what a person and the server say.
 import { debounce, invite, onTheme } from "../core/dom.js";
 import { said } from "../core/language.js";
-import { drawn, pageLink, tabLinks } from "../core/links.js";
+import { drawn, pageLink, pinned, tabLinks } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
 import { createOverlays } from "./overlays.js";
 import { createParts } from "./parts.js";
@@ -11,6 +11,7 @@ import { createMaps } from "./wire/maps.js";
 import { createSelection } from "./wire/selection.js";
 
 const REMEMBERED = 6; // translations that stay reachable
+const RESUMED = 3000; // milliseconds after which another server is told once more what is shown
 
 export default function explorer(root, api) {
   // What is looked at, for all parts. traces: oldest first; trace: the one that is shown; map: what is drawn of it, or null;
@@ -94,14 +95,19 @@ export default function explorer(root, api) {
     tell("atlas-translate", what); // its answer is another translation, which everybody is told
   }
 
-  // Of another server, which has to know what is shown here.
-  document.addEventListener("atlas-again", () => {
-    if (!scene.trace) return;
-    const { text, direction, checkpoint, beam, interventions } = scene.trace;
+  // Another server has to know what is shown here: nothing of it is sent again. It may have no time for that yet.
+  document.addEventListener("atlas-again", function again({ detail }) {
+    const heard = () => document.dispatchEvent(new CustomEvent("atlas-known"));
+    if (!scene.trace) return heard();
+    const { key, text, direction, checkpoint, beam, interventions } = scene.trace;
     if (!beam || interventions === null) return location.reload(); // what no link can carry is gone
     selection.forget();
-    awaited = scene.state;
-    tell("atlas-translate", { text, direction, checkpoint, beam, interventions, again: true });
+    const asked = pinned.question?.about === key ? pinned.question : null,
+      chosen = states.selectionOf(scene.state),
+      what = { key, text, direction, checkpoint, beam, interventions, asked, selection: chosen };
+    const answered = ({ error }) =>
+      error ? setTimeout(again, RESUMED * Math.random(), { detail }) : heard();
+    rpc.ask("again", { ...what, ...detail }, answered, RESUMED, { beside: true });
   });
 
   // --- what the server says ---------------------------------------------------------------------------------------

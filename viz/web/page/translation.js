@@ -4,7 +4,7 @@ import { el, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
-import { kept, pageLink, pending, visit } from "../core/links.js";
+import { kept, pageLink, pending, pinned, visit } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
 import { aboutModel, doubted } from "./about.js";
 
@@ -211,7 +211,7 @@ export default function translation(root, api) {
   // Of a model of many languages, the menus say which two. The controls follow a link, unless they were set since.
   function ask(question) {
     const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {},
-      mine = question.again ? null : choices; // nothing follows what is asked again
+      mine = choices;
     const answered = ({ fill, ...value }, number) => {
       if (!rpc.waiting()) unanswered = null;
       draw({ ...value, fill: mine === choices && fill }, number);
@@ -231,7 +231,6 @@ export default function translation(root, api) {
   }
   document.addEventListener("atlas-translate", (event) => {
     event.preventDefault();
-    if (event.detail.again) return ask(event.detail);
     choices += 1;
     const { typed = event.detail.text, asked } = left ?? {};
     left = null;
@@ -268,6 +267,7 @@ export default function translation(root, api) {
   document.addEventListener("atlas-ended", ended(false));
   document.addEventListener("atlas-failed", ended(true));
   function pin(step, token) {
+    pinned.question = { about: current, step, token };
     rpc.tell("pin", { step, token });
     mark(step);
   }

@@ -32,12 +32,12 @@ export function createLink(shown, open) {
   const copied = el("span", { class: "caption", role: "status" }),
     sharing = button(t("Copy link"), copy, { title: t("A link that restores this view") });
   window.addEventListener("hashchange", read);
-  document.addEventListener("atlas-again", () => (wanted = shown().path && fields()));
 
   return {
     nodes: [sharing, copied],
     read,
     follow,
+    keep: () => (wanted = fields()), // for when the same sentence is begun anew
     show({ origin }) {
       copied.replaceChildren(); // it was about what was shown before
       sharing.hidden = origin !== "own"; // what was forced is in no link

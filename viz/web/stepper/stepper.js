@@ -275,5 +275,11 @@ export default function stepper(root, api) {
   const rpc = connect(api, told);
   rpc.take(api.value());
   document.addEventListener("atlas-changed", () => (path || queue.opening()) && ask("changed"));
+  // Another server makes the tree again from the sentence: of branches that somebody asked for it knows nothing.
+  document.addEventListener("atlas-known", () => {
+    if (!tree || stale || tree.branches.length === 1) return;
+    link.keep();
+    told({ stale: true });
+  });
   link.read();
 }

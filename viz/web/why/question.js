@@ -3,7 +3,7 @@ import { arrow } from "../core/keys.js";
 import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
-import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
+import { copyLink, isAbout, linkTo, pageLink, pinned, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { glossed } from "../lab/glossary.js";
 import { pictured } from "../picture/copy.js";
@@ -112,8 +112,13 @@ export default function question(root, api) {
   function draw(answer) {
     shown = answer;
     if (!headline.isConnected) root.replaceChildren(...drawn);
-    const { tokens, step, most, limit } = answer,
+    const { about: key, tokens, step, contrast_id: against, most, limit } = answer,
       text = (token) => token.text.replaceAll("\u2581", "") || "␣";
+    pinned.question = {
+      about: key,
+      step,
+      ...(against === null ? { alone: true } : { token: against }),
+    };
     for (const line of lines) line.hidden = !most; // of another network no token can be asked about
     chips(
       written,
@@ -282,7 +287,6 @@ export default function question(root, api) {
   const rpc = connect(api, take);
   const visible = whenSeen(root, needed);
   window.addEventListener("hashchange", openLink);
-  document.addEventListener("atlas-again", () => (wanted = shown && linked()));
   document.addEventListener("atlas-question", ({ detail }) => shown && ask(detail));
   openLink();
 }
