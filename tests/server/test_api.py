@@ -120,6 +120,14 @@ def test_interventions_that_cannot_be_are_refused_in_words(tiny_translator, wron
     assert answer["status"] == "error" and answer["error"] == "invalid" and words in answer["message"], answer
 
 
+def test_a_session_that_has_asked_nothing_has_no_answers(tiny_url):
+    """A page that has come to another server is told so by the status; Gradio would open a stream, with 200."""
+    for query in ("?session_hash=unknown", "?session_hash=", ""):
+        with pytest.raises(urllib.error.HTTPError) as found:
+            urllib.request.urlopen(f"{tiny_url}gradio_api/queue/data{query}", timeout=20)
+        assert found.value.code == 404
+
+
 def test_handlers_of_the_page_have_no_name_that_answers(tiny_url):
     config = json.load(urllib.request.urlopen(f"{tiny_url}config"))
     hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *named.ENDPOINTS}

@@ -123,7 +123,7 @@ def test_a_queue_that_is_closed_ends(queue) -> None:
 
 @pytest.mark.parametrize("edit", edited_scripts.EDITS, ids=lambda edit: edit.script)
 def test_a_script_is_sent_with_one_place_of_it_edited(edit) -> None:
-    (path,) = (part.FRONT_END / "assets").glob(edit.script)
+    (path,) = edited_scripts.scripts(edit)
     before = path.read_bytes()
     after = edited_scripts.edited(path, before)
     assert edit.was.encode() not in after and edit.sent.encode() in after and edit.sent.encode() not in before

@@ -7,8 +7,10 @@ import json
 import re
 import socket
 from collections.abc import Iterator
+from urllib.parse import parse_qs
 
 from viz.ui.gradio6.part import Part, unsaid
+from viz.ui.gradio6.wakeful_queue import has_answers
 from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 from viz.ui.server.endpoints import Endpoint
@@ -41,6 +43,7 @@ BY_FIELD = "call/v2"  # where a body is the fields by name; elsewhere their valu
 # an error, which stands in the console. Nothing can be ended by no number.
 ENDS = ("/gradio_api/cancel", "/gradio_api/reset")
 ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/")  # and answers
+STREAM = "/gradio_api/queue/data"  # of answers, for a session
 PAGE = "predict"  # what the page posts to for handlers outside the queue, which it names in the body
 
 # Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
@@ -111,6 +114,10 @@ class Guard:
         if path.startswith(REFUSED) or (called and called[2] not in (PAGE, *ENDPOINTS)):
             await answer(send_guarded, 404, {"detail": "This app does not offer this."})
             return
+        if path == STREAM and not has_answers(scope["app"], session_of(scope)):
+            # Gradio says so within a stream that it answers with 200: no page would notice.
+            await answer(send_guarded, 404, {"detail": "Session not found."})
+            return
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self.app(scope, receive, send_guarded)
             return
@@ -127,6 +134,11 @@ class Guard:
                 await answer(send_guarded, 422, refusal("invalid", body))
                 return
         await self.app(scope, _replay(body, receive), send_guarded)
+
+
+def session_of(scope: Scope) -> str:
+    """Which session the request names; empty: none."""
+    return parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [""])[0]
 
 
 async def _read(receive: Receive) -> bytes | None:
@@ -186,6 +198,8 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 def _missing() -> Iterator[str]:
     calls = ('"/call/{api_name}"', '"/call/v2/{api_name}"', '"/run/{api_name}"', '"/api/{api_name}"', '"/cancel"')
     yield from unsaid("routes.py", *(f'"{path.rstrip("/")}' for path in WHOLE))
+    yield from unsaid("routes.py", '"/queue/data"')
+    yield from unsaid("queueing.py", "self.pending_messages_per_session:")
     yield from unsaid("routes.py", *calls, *(f'"/{name.rstrip("/=")}' for name in UNUSED))
 
 

@@ -102,6 +102,11 @@ def waiting(app: gr.routes.App) -> tuple[int, int | None]:
     return len(queue), queue.max_size
 
 
+def has_answers(app: gr.routes.App, session: str) -> bool:
+    """Whether this session has ever asked for anything through the queue, as far as one can tell."""
+    return session in getattr(app.get_blocks()._queue, "pending_messages_per_session", (session,))
+
+
 def _missing() -> Iterator[str]:
     yield from lacking(gr.routes.App, "get_blocks")
     yield from lacking(

@@ -81,6 +81,7 @@ const HEARTBEAT = /heartbeat\/[^/]+$/,
   LAST = 4000,
   SETTLED = 5000, // that a page lasts at least: the next one may come to another server again
   LEAVING = 30_000,
+  TOGETHER = 100, // milliseconds within which streams end that were cut off at once
   ANSWERED = 20_000; // by then the server knows what is shown here, or never will
 const made = (name) => document.querySelector(`meta[name=atlas-${name}]`); // as viz/ui/gradio6/preloads.py says it
 
@@ -89,6 +90,9 @@ const made = (name) => document.querySelector(`meta[name=atlas-${name}]`); // as
 let leaving = 0,
   lost = false,
   heartbeat = null, // the address of the last one
+  lostAt = Infinity, // when it ended, in the page's milliseconds
+  wentOnAt = Infinity, // when another server knew what is shown here
+  stream = null, // of answers: the last that was not closed by the page
   anew = false; // whether there is an answer that will not come
 addEventListener("beforeunload", () => {
   clearTimeout(leaving);
@@ -96,14 +100,22 @@ addEventListener("beforeunload", () => {
 });
 addEventListener("pageshow", () => (leaving = 0)); // out of the browser's cache, too
 new PerformanceObserver((list) => {
-  for (const { name, responseStatus } of list.getEntriesByType("resource")) {
+  for (const entry of list.getEntriesByType("resource")) {
+    const { name, responseStatus, responseEnd } = entry;
     if (HEARTBEAT.test(name)) {
-      heartbeat = name;
+      [heartbeat, lostAt, wentOnAt] = [name, responseEnd, Infinity];
       lose(FIRST);
-    } else if (responseStatus === UNKNOWN && ANSWERS.test(name)) move();
+    } else if (ANSWERS.test(name)) {
+      if (responseStatus) stream = entry;
+      if (responseStatus === UNKNOWN || (wentOnAt < Infinity && cutOff())) move();
+    }
   }
 }).observe({ type: "resource" });
 document.addEventListener("atlas-moved", move);
+
+// Whether answers were still to come when the server was lost. Gradio does not see that their stream has ended, and would
+// wait for all later ones on it.
+const cutOff = () => stream?.responseEnd > lostAt - TOGETHER && stream.startTime < wentOnAt;
 
 function move() {
   anew = true;
@@ -122,7 +134,8 @@ async function reconnect(wait) {
   if (!found || found.status >= 500 || document.hidden || leaving)
     return reconnect(Math.min(LAST, 1.5 * wait));
   const { process, page } = await found.json().catch(() => ({}));
-  if (anew || asking() || !process || page !== made("page")?.content) return location.reload();
+  if (anew || asking() || cutOff() || !process || page !== made("page")?.content)
+    return location.reload();
   lost = false;
   fetch(heartbeat)
     .then((stream) => stream.text())
@@ -132,6 +145,7 @@ async function reconnect(wait) {
     "atlas-known",
     () => {
       clearTimeout(late);
+      wentOnAt = performance.now();
       made("process").content = process; // from now on: what is asked before that is refused there
     },
     { once: true },
