@@ -124,7 +124,7 @@ def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, largest: float =
 
 
 def key_of(trace: TranslationTrace) -> str:
-    """A name for what a trace shows: equal for equal translations by equal models."""
+    """A name for what a trace shows: equal for equal translations by equal models, in whatever batch they were made."""
     parts = (
         trace.digest,
         trace.checkpoint,
@@ -134,10 +134,17 @@ def key_of(trace: TranslationTrace) -> str:
         trace.interventions.describe(),
         *((trace.decoded_by,) if trace.decoding not in (None, GREEDY) else ()),
     )
-    found = hashlib.sha256(repr(parts).encode())
     weights = trace.maps(trace.kinds[-1]).weights
-    found.update((weights.keys[-1] if isinstance(weights, ComputedWeights) else weights).tobytes())
-    return found.hexdigest()[:16]
+    found = (*parts, _rough(weights.keys[-1] if isinstance(weights, ComputedWeights) else weights))
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+
+
+def _rough(values: np.ndarray) -> float:
+    """One number for an array, which rounding errors of another batch (1e-7 a value) hardly ever change."""
+    values = values.astype(np.float64)
+    while values.ndim:
+        values = values @ np.cos(np.arange(values.shape[-1]))
+    return round(float(values), 1) + 0.0  # no -0.0
 
 
 def selection_dict(selection: object) -> dict:

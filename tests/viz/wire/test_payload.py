@@ -7,6 +7,7 @@ import pytest
 
 from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from tests.conftest import SENTENCES
 from viz.figures.colour import ColourScale, Transform
 from viz.maps import reduce
 from viz.maps.branches import Tree
@@ -123,6 +124,15 @@ def test_pooling_takes_the_largest_of_each_block():
 def test_names_of_traces(hand_made_trace, large_trace):
     assert payload.key_of(hand_made_trace) == payload.key_of(hand_made_trace)
     assert payload.key_of(hand_made_trace) != payload.key_of(large_trace)
+
+
+def test_a_translation_has_one_key_in_whatever_batch_it_was_made(tiny_translator):
+    alone = tiny_translator.translate(SENTENCES[0])
+    for others in ([SENTENCES[2]], [SENTENCES[2], SENTENCES[4]], [f"{SENTENCES[2]} {SENTENCES[4]}"]):
+        beside, *_ = tiny_translator.trace_batch([SENTENCES[0], *others])
+        assert payload.key_of(beside) == payload.key_of(alone)
+    other = random_trace(len(alone.source_ids), len(alone.target_ids))
+    assert payload._rough(other.cross.weights) != payload._rough(alone.cross.weights)
 
 
 def test_hostile_tokens_travel_as_data(hand_made_trace):
