@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
@@ -83,17 +85,23 @@ def test_an_answer_looked_for_at_another_server(tiny_url, open_page) -> None:
     expect(page.locator("#source-text textarea")).to_have_value(TYPED)
 
 
-def test_another_server_answers_nothing(tiny_url, open_page) -> None:
-    """It knows no visitor of the page, and would speak of the first example in every panel."""
-    page = open_page(tiny_url)
+def test_another_server_answers_once_it_knows_the_page(tiny_translator, serve, open_page) -> None:
+    """Before that it knows no visitor of the page, and would speak of the first example in every panel."""
+    demo = app.build_demo(Translators([tiny_translator]))
+    page = open_page(serve(demo))
     written = left(page)
     expect(page.locator("#panel-position-table .figure")).to_be_visible()
+    settle(page)
     page.evaluate("document.querySelector('meta[name=atlas-process]').content = 'another'; window.before = true")
+    demo.app.state_holder.session_data.clear()
     open_tab(page, "Why")
-    page.wait_for_function("() => !window.before", timeout=60_000)
-    expect(page.locator("#translation-text")).to_have_text(written)
-    expect(page.locator("#tab-why-button")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#tab-why .atlas-root:visible").first).to_have_attribute("aria-busy", "false")
+    probabilities = 100 * np.exp(tiny_translator.translate(SENTENCES[4]).log_probability)
+    about = page.locator(".atlas-question .chips").first.locator("button.chip").all()
+    shown = [re.search(r"probability ([\d.]+)", one.get_attribute("aria-label"))[1] for one in about]
+    assert np.allclose(np.array(shown, float), probabilities, atol=0.5, rtol=0)
+    expect(page.locator("#translation-text")).to_have_text(written)
+    assert page.evaluate("window.before")
 
 
 def test_a_server_that_knows_nothing_yet_goes_on_with_the_page(tiny_translator, serve, open_page) -> None:

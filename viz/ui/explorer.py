@@ -106,7 +106,7 @@ def resumed(translators: Translators) -> Callable[[Message], tuple]:
         data = message.data
         trace = translated(translators, asked_of(translators, data), data)
         if key_of(trace) != data.get("key"):
-            return {"moved": True}, *[gr.skip()] * 4
+            return {"other": True}, *[gr.skip()] * 4
         parts = {name: one if isinstance(one := data.get(name), dict) else {} for name in ("selection", "asked")}
         asked = wanted_by(parts["asked"], trace, Asked())
         found = (trace, chosen(trace, parts["selection"]), asked)

@@ -72,8 +72,8 @@ addEventListener("pagehide", () => {
 // makes the same page, this one goes on there: it says what it shows ("atlas-again"), and once the server knows
 // ("atlas-known"), nothing has to be drawn anew. Where something was under way, the server's page is not the same, or it
 // finds another translation, the page loads itself anew.
-// So does a page that has come to another one of several servers, which does not know it: it says so (core/rpc.js), or has no
-// answers for it.
+// So does a page whose answers another one of several servers is asked for. Where such a server is asked a question, it says
+// that it does not know the page (core/rpc.js), which goes on there, too, and asks once more.
 const HEARTBEAT = /heartbeat\/[^/]+$/,
   ANSWERS = /queue\/data\?[^/]+$/,
   UNKNOWN = 404,
@@ -107,17 +107,17 @@ new PerformanceObserver((list) => {
       lose(FIRST);
     } else if (ANSWERS.test(name)) {
       if (responseStatus) stream = entry;
-      if (responseStatus === UNKNOWN || (wentOnAt < Infinity && cutOff())) move();
+      if (responseStatus === UNKNOWN || (wentOnAt < Infinity && cutOff())) loadAnew();
     }
   }
 }).observe({ type: "resource" });
-document.addEventListener("atlas-moved", move);
+document.addEventListener("atlas-moved", () => lose(FIRST));
 
 // Whether answers were still to come when the server was lost. Gradio does not see that their stream has ended, and would
 // wait for all later ones on it.
 const cutOff = () => stream?.responseEnd > lostAt - TOGETHER && stream.startTime < wentOnAt;
 
-function move() {
+function loadAnew() {
   anew = true;
   lose(Math.max(FIRST, SETTLED - performance.now()));
 }
@@ -137,9 +137,10 @@ async function reconnect(wait) {
   if (anew || asking() || cutOff() || !process || page !== made("page")?.content)
     return location.reload();
   lost = false;
-  fetch(heartbeat)
-    .then((stream) => stream.text())
-    .catch(() => {}); // which ends as the one before did
+  if (heartbeat)
+    fetch(heartbeat)
+      .then((stream) => stream.text())
+      .catch(() => {}); // which ends as the one before did
   const late = setTimeout(() => location.reload(), ANSWERED);
   document.addEventListener(
     "atlas-known",

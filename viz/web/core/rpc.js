@@ -42,13 +42,12 @@ export function connect(api, told, { replaces = false } = {}) {
       }
       for (const [id, old] of questions) if (old.mark !== null) questions.delete(id);
     }
-    const id = ++last,
-      question = { process: process(), ...data, id };
+    const id = ++last;
     if (!beside) asked = id;
-    unanswered.add(id);
     const send = () => {
+      unanswered.add(id);
       if (!beside) open += 1;
-      api.trigger(event, question);
+      api.trigger(event, { process: process(), ...data, id });
     };
     const again = patience === null ? null : setTimeout(send, patience);
     questions.set(id, { answered, mark: null, again, beside, newest, send });
@@ -80,14 +79,22 @@ export function connect(api, told, { replaces = false } = {}) {
       clearTimeout(question.again);
       question.mark = mark;
     }
+    const content = JSON.parse(value.json);
+    if (content.moved) return moved(question);
     const go = held && !waiting() ? held.go : null,
-      result = pass(question, number, JSON.parse(value.json));
+      result = pass(question, number, content);
     if (go) go();
     return result;
   }
 
+  // Of a server that does not know this page: asked again once it does.
+  function moved(question) {
+    const again = () => setTimeout(() => ((question.mark = null), question.send()));
+    document.addEventListener("atlas-known", again, { once: true });
+    document.dispatchEvent(new CustomEvent("atlas-moved"));
+  }
+
   function pass(question, number, content) {
-    if (content.moved) return document.dispatchEvent(new CustomEvent("atlas-moved"));
     if (question?.newest && number !== asked) return;
     const show = () => (question ? question.answered : told)(content, number);
     if (!replaces || number === null || question?.beside) return show();

@@ -105,8 +105,11 @@ export default function explorer(root, api) {
     const asked = pinned.question?.about === key ? pinned.question : null,
       chosen = states.selectionOf(scene.state),
       what = { key, text, direction, checkpoint, beam, interventions, asked, selection: chosen };
-    const answered = ({ error }) =>
-      error ? setTimeout(again, RESUMED * Math.random(), { detail }) : heard();
+    const answered = ({ error, other }) => {
+      if (other) location.reload(); // a translation that is not this one
+      else if (error) setTimeout(again, RESUMED * Math.random(), { detail });
+      else heard();
+    };
     rpc.ask("again", { ...what, ...detail }, answered, RESUMED, { beside: true });
   });
 
