@@ -72,7 +72,7 @@ addEventListener("pagehide", () => {
 // makes the same page, this one goes on there: it says what it shows ("atlas-again"), and once the server knows
 // ("atlas-known"), nothing has to be drawn anew. Where something was under way, the server's page is not the same, or it
 // finds another translation, the page loads itself anew.
-// So does a page whose answers another one of several servers is asked for. Where such a server is asked a question, it says
+// So does a page whose answers are asked of the wrong one of several servers. Such a server that is asked a question says
 // that it does not know the page (core/rpc.js), which goes on there, too, and asks once more.
 const HEARTBEAT = /heartbeat\/[^/]+$/,
   ANSWERS = /queue\/data\?[^/]+$/,
@@ -91,7 +91,6 @@ let leaving = 0,
   lost = false,
   heartbeat = null, // the address of the last one
   lostAt = Infinity, // when it ended, in the page's milliseconds
-  wentOnAt = Infinity, // when another server knew what is shown here
   stream = null, // of answers: the last that was not closed by the page
   anew = false; // whether there is an answer that will not come
 addEventListener("beforeunload", () => {
@@ -103,11 +102,11 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntriesByType("resource")) {
     const { name, responseStatus, responseEnd } = entry;
     if (HEARTBEAT.test(name)) {
-      [heartbeat, lostAt, wentOnAt] = [name, responseEnd, Infinity];
+      [heartbeat, lostAt] = [name, responseEnd];
       lose(FIRST);
     } else if (ANSWERS.test(name)) {
       if (responseStatus) stream = entry;
-      if (responseStatus === UNKNOWN || (wentOnAt < Infinity && cutOff())) loadAnew();
+      if (responseStatus === UNKNOWN || cutOff()) loadAnew();
     }
   }
 }).observe({ type: "resource" });
@@ -115,7 +114,7 @@ document.addEventListener("atlas-moved", () => lose(FIRST));
 
 // Whether answers were still to come when the server was lost. Gradio does not see that their stream has ended, and would
 // wait for all later ones on it.
-const cutOff = () => stream?.responseEnd > lostAt - TOGETHER && stream.startTime < wentOnAt;
+const cutOff = () => stream?.responseEnd > lostAt - TOGETHER && stream.startTime < lostAt;
 
 function loadAnew() {
   anew = true;
@@ -146,7 +145,6 @@ async function reconnect(wait) {
     "atlas-known",
     () => {
       clearTimeout(late);
-      wentOnAt = performance.now();
       made("process").content = process; // from now on: what is asked before that is refused there
     },
     { once: true },
