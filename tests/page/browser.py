@@ -60,10 +60,12 @@ LEAN_AXE = """(({{ WeakMap, WeakSet }}) => {{
 
 # What Gradio tells the console when a page is left or loaded anew in the middle of a request.
 CUT_OFF = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
-# Of a page whose test says so, `outlives`, when its server is gone, or another one is asked for what it has to answer.
+# Of a page whose test says so, `outlives`, when its server is gone or not quite there, or another one is asked for what it
+# has to answer.
 ANOTHER = ("Failed to load resource: the server responded with a status of 404", "Response")
 GONE = (
     *("Unexpected error Server stopped", "Failed to load resource: net::ERR_", "TypeError: network error"),
+    "Failed to load resource: the server responded with a status of 503",
     *(*ANOTHER, *CUT_OFF),
 )
 EMPTY = "http://127.0.0.1:1/"  # where load_modules() has a page; nothing is asked of a network
