@@ -60,7 +60,7 @@ LEAN_AXE = """(({{ WeakMap, WeakSet }}) => {{
 
 # What Gradio tells the console when a page is left or loaded anew in the middle of a request.
 CUT_OFF = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
-# Of a page whose test says so, `outlives`, when its server is gone or not there yet, or another is asked for its answers.
+# Of a page whose test says so, `outlives`: its server is gone or not there yet, or another is asked for its answers.
 ANOTHER = ("Failed to load resource: the server responded with a status of 404", "Response")
 GONE = (
     *("Unexpected error Server stopped", "Failed to load resource: net::ERR_", "TypeError: network error"),
