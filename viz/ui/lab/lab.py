@@ -34,9 +34,7 @@ from viz.wire.summary import INVITATION
 from viz.words import Words, say
 
 EVENTS = ("needed", "act", "find", "fill", "translate", "stop", "set")
-# Panel.fitted() checks what controls were set to. Gradio would go by where a slider ended for the sentence it knows,
-# which for a page that goes on at another server is the first example.
-UNCHECKED = {"preprocess": False}
+UNCHECKED = {"preprocess": False}  # Panel.fitted() checks; a page that came from another server has other sliders' ends
 EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 

@@ -47,7 +47,7 @@ export function connect(api, told, { replaces = false } = {}) {
     const send = () => {
       unanswered.add(id);
       if (!beside) open += 1;
-      api.trigger(event, { process: process(), ...data, id });
+      api.trigger(event, { ...data, id, process: data.process ?? process() });
     };
     const again = patience === null ? null : setTimeout(send, patience);
     questions.set(id, { answered, mark: null, again, beside, newest, send });
