@@ -16,7 +16,7 @@ import plotly
 WEB = Path(__file__).resolve().parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
-EARLY_SCRIPT = WEB / "core" / "early.js"  # stands in the page's head
+EARLY_SCRIPT = WEB / "shell" / "early.js"  # stands in the page's head
 MOUNT = WEB / "core" / "mount.js"  # what brings a component onto the page
 ALONE = WEB / "alone" / "alone.js"  # what an explorer outside the app begins with
 BASE_STYLE = WEB / "core" / "base.css"

@@ -16,7 +16,7 @@ from viz.ui.component import Component, serve_web_files
 pytestmark = pytest.mark.browser
 
 MODULES = {path.relative_to(assets.WEB).as_posix() for path in assets.WEB.rglob("*.js")}
-INLINE = {"core/early.js", "page/shell.js", "alone/alone.js"}  # stand in a page themselves
+INLINE = {"shell/early.js", "shell/shell.js", "alone/alone.js"}  # stand in a page themselves
 NAMES = "() => performance.getEntriesByType('resource').map((one) => one.name)"
 VERSIONED = re.compile(r"/atlas/[0-9a-f]{16}/(.*\.js)$")
 SERVED = re.compile(rf"/gradio_api/file={re.escape(str(assets.WEB))}/(.*\.js)$")

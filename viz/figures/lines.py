@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from model.trace import is_number
 from model.trace.kinds import Kind
 from model.trace.scores import ScoreMap
 from model.trace.translation import TranslationTrace
@@ -25,8 +26,8 @@ def plot_lines(trace: TranslationTrace, view: View | Kind | None = None, *, cove
     for another coverage, or if the trace has no such layer or head.
     """
     view = View.meant(view)
-    if not 0 < coverage <= 1:
-        raise ValueError(f"coverage is a share above 0 and up to 1, found {coverage}")
+    if not (is_number(coverage) and 0 < coverage <= 1):
+        raise ValueError(f"coverage is a share above 0 and up to 1, found {coverage!r}")
     views = view.apart(trace)
     figure = Figure(
         layout=theme.figure_layout(

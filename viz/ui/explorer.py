@@ -99,7 +99,7 @@ def build(translators: Translators | None, header: Header) -> None:
 
 
 def resumed(translators: Translators) -> Callable[[Message], tuple]:
-    """What answers a page that goes on here after its own server has ended (viz/web/core/links.js): it says what it
+    """What answers a page that goes on here after its own server has ended (viz/web/page/reconnect.js): it says what it
     shows, and these become the visitor's states. Where that is another translation here, the page has to begin anew."""
 
     def again(message: Message) -> tuple:

@@ -160,9 +160,10 @@ def _shown(message: Message, trace: TranslationTrace) -> tuple[object, object]:
 
 
 def asked_of(translators: Translators, data: Mapping[str, object]) -> Route:
-    """Which model is asked, for which direction: as a link says, {direction, checkpoint}, or as the menus do."""
+    """Which model is asked, for which direction: as a link says, {direction, checkpoint}, or as the menus do. The first
+    of all where neither says one that is served."""
     code, checkpoint, entry, pair = (str(data.get(name) or "") for name in ("direction", "checkpoint", "entry", "pair"))
-    if code:
+    if code or not entry:
         return translators.find(code, checkpoint) or translators.routes[0]
     return direction.route_of(translators, entry, pair)
 
@@ -199,7 +200,7 @@ class _Handlers:
         languages), or as a link does, {text, direction, checkpoint, beam, interventions}. The menus follow a link, and
         a question that {fills}: of a page that loaded itself anew."""
         route, data = asked_of(self.translators, message.data), message.data
-        follows = data.get("direction") or data.get("fills")
+        follows = data.get("direction") or data.get("fills") or not data.get("entry")
         fill = {"beam": beam_of(data), **direction.chosen(self.translators, route)} if follows else None
         try:
             trace = translated(self.translators, route, data)

@@ -16,7 +16,7 @@ Whatever the server sends to a component is its next value, {"id", "after", "mar
 
 A question names the process that made its page. Where several servers have one address, another may get it, which knows
 nothing of the visitor and would speak of the page's first example. So it answers {"moved": true}; the page tells it
-what it shows (viz/web/core/links.js), and asks once more.
+what it shows (viz/web/page/reconnect.js), and asks once more.
 
 A question may be answered several times, each answer whole and in place of the one before, which the page may never
 have seen: of values that arrive together, Gradio passes on the last. An error is {"error": words}.

@@ -59,7 +59,9 @@ class Result:
         return f"<p>{html.escape(self.about())}</p>" + table.to_html(float_format="%.3f", na_rep="", max_rows=60)
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON; load() gives it back."""
+        """Write it as JSON; load() gives it back. ValueError for a name that says it is NPZ, as a trace's may be."""
+        if Path(path).suffix.lower() == ".npz":
+            raise ValueError(f"a {type(self).__name__} is written as JSON, found {str(path)!r:.80}")
         found = {"schema": SCHEMA, "version": VERSION, "result": type(self).__name__, **_written_fields(self)}
         text = json.dumps(found, ensure_ascii=False, allow_nan=False)
         Path(path).write_text(text, encoding="utf-8")

@@ -79,8 +79,9 @@ def test_lines_draw_each_chosen_head_in_its_own_colour(hand_made_trace):
     assert drawn == expected
     texts = [a.text for a in figure.layout.annotations]
     assert texts.count("▁der") == 2 and not any("<" in text for text in texts)
-    with pytest.raises(ValueError, match="coverage"):
-        viz.plot_lines(hand_made_trace, view, coverage=0)
+    for coverage in (0, "a", float("nan")):
+        with pytest.raises(ValueError, match="coverage is a share"):
+            viz.plot_lines(hand_made_trace, view, coverage=coverage)
 
 
 def test_the_readmes_example_runs(hand_made_trace):

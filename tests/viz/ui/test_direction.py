@@ -13,6 +13,7 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.model.families import theirs
 from viz.ui import direction
+from viz.ui.header import asked_of
 from viz.ui.lab import registry
 from viz.wire.summary import inviting, summarise
 
@@ -123,3 +124,9 @@ def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path
     checkpoint.write_json(folder / checkpoint.EXAMPLES, {"de-en": [{"text": text}]})
     with pytest.raises(ValueError, match=f"the example '{text}' of talkative: The text is .* tokens long"):
         app.build_demo(Translators.load(tmp_path, "cpu"))
+
+
+def test_a_link_that_names_no_direction_asks_the_first_model(served) -> None:
+    for data in ({}, {"text": "Der Hund", "checkpoint": "nobody's"}, {"direction": "xx-yy"}):
+        assert asked_of(served, data) is served.routes[0]
+    assert asked_of(served, {"entry": "en-fr"}).direction == "en-fr"

@@ -19,7 +19,7 @@ NEEDED = ("atlas-title", "source-text", "direction", "translate", "languages", "
 TOLD = "Stronger colour, more probable. Click a word to follow it in every view."  # below the translation
 LABEL = "__i18n__"  # begins a label that Gradio translates: {"key": English}
 SAID = re.compile(r"<[^>]* data-say>([^<]*)<")
-SHELL = assets.WEB / "page" / "shell.js"
+SHELL = assets.WEB / "shell" / "shell.js"
 SLATE = gr.themes.colors.slate
 FIELDS = {  # what Gradio's theme gives fields and their labels, on light and on dark pages
     "field": (SLATE.c100, SLATE.c700),

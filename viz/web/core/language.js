@@ -1,5 +1,5 @@
 // The words of the page: which language they are in, and English -> text. The page's head has chosen the language and sent
-// for its words by then (early.js), so that they are on their way while the modules still load.
+// for its words by then (shell/early.js), so that they are on their way while the modules still load.
 let words = null; // English -> text
 let spoken = null; // a promise that the words are there or cannot be had, while they are on their way
 

@@ -91,7 +91,7 @@ export function connect(api, told, { replaces = false } = {}) {
   function moved(question) {
     const again = () => setTimeout(() => ((question.mark = null), question.send()));
     document.addEventListener("atlas-known", again, { once: true });
-    document.dispatchEvent(new CustomEvent("atlas-moved"));
+    document.dispatchEvent(new CustomEvent("atlas-unknown"));
   }
 
   function pass(question, number, content) {

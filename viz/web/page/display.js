@@ -1,5 +1,5 @@
 // The page's language, its colours and the size of its text: a small menu. What is chosen is kept by the browser, and
-// core/early.js sees to it before anything is painted.
+// shell/early.js sees to it before anything is painted.
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
 

@@ -50,6 +50,9 @@ def test_a_saved_answer_is_given_back_bit_by_bit(answers, tmp_path):
     assert (found.columns.special == answers[0].columns.special).all(), "a symbol is still one"
     with pytest.raises(ValueError, match=r"Why\.json is no saved HeadEffects"):
         HeadEffects.load(tmp_path / "Why.json")
+    with pytest.raises(ValueError, match="a Why is written as JSON"):
+        found.save(tmp_path / "why.npz")
+    assert not (tmp_path / "why.npz").exists()
     for wrong in ("[]", "{}", json.dumps({"schema": "attention-atlas-result", "version": 1, "result": "Why", "x": 1})):
         (tmp_path / "wrong.json").write_text(wrong)
         with pytest.raises(ValueError, match="is no saved Why"):
