@@ -22,7 +22,7 @@ export async function mount(
   if (plotly) plotlyAt(plotly);
   await Promise.all([awaited(), ...styles.map((one) => styled(one).catch(() => {}))]); // drawn plainly rather than not
   const root = element.querySelector(".atlas-root") || element;
-  root.dataset.mounted = "";
+  root.dataset.mounted = document.documentElement.dataset.mounted = "";
   component(root, {
     value: () => props.value,
     onValue: (callback) => watch("value", () => callback(props.value)),

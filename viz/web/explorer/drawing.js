@@ -1,5 +1,5 @@
 // What is looked at, drawn: the map, the sentences, the small pictures of all heads, and what is said of them in words.
-import { el } from "../core/dom.js";
+import { el, painted } from "../core/dom.js";
 import { parts, said, say, t } from "../core/language.js";
 import { glossed } from "../lab/glossary.js";
 import * as model from "./model.js";
@@ -25,7 +25,8 @@ export function createDrawing(
   const legend = el("div", { class: "legend" });
   const tip = el("p", { class: "tip" });
   let waiting = null, // timers
-    telling = null;
+    telling = null,
+    due = false; // whether the sentences are to be drawn after the next frame
 
   // Of hundreds of tokens a mean weight is next to nothing: a linear scale would show a dark square.
   const toned = () =>
@@ -68,7 +69,8 @@ export function createDrawing(
     if (repaint) drawAtlas();
     else if (before.overlay !== state.overlay) hover(null);
     thumbnails.select(state);
-    drawSentence();
+    if (before) drawSentenceNext();
+    else drawSentence();
     guide.textContent = words.guide(state, overlay);
     showPinned();
     if (map)
@@ -82,6 +84,16 @@ export function createDrawing(
   }
 
   const read = (text) => reading.replaceChildren(...glossed(text));
+
+  // The map of another head does not wait for the lines between its words.
+  function drawSentenceNext() {
+    if (!due)
+      painted().then(() => {
+        due = false;
+        drawSentence();
+      });
+    due = true;
+  }
 
   function drawSentence() {
     const { state, trace } = scene;

@@ -151,10 +151,14 @@ function mergeWords(values, width, rows, columns, attention) {
     const present = group.filter((row) => !Number.isNaN(values[row * width]));
     if (!present.length) return;
     columns.forEach((keys, j) => {
-      const cells = present.flatMap((row) => keys.map((key) => values[row * width + key]));
-      out[i * columns.length + j] = attention
-        ? cells.reduce((a, b) => a + b, 0) / present.length
-        : Math.max(...cells);
+      let sum = 0,
+        most = -Infinity;
+      for (const row of present)
+        for (const key of keys) {
+          sum += values[row * width + key];
+          most = Math.max(most, values[row * width + key]);
+        }
+      out[i * columns.length + j] = attention ? sum / present.length : most;
     });
   });
   return out;

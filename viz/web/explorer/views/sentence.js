@@ -34,6 +34,7 @@ export function createSentence(hooks) {
     spelled = "", // the words that stand there
     room = "", // that they were laid out in, and what they took of it
     spacing = null, // as it is drawn: {gap, padding, size}
+    dimmed = false, // whether some lines stand back
     middles = { keys: [], queries: [] };
 
   const value = (row, column) => map.values[row * map.columns.length + column];
@@ -62,11 +63,14 @@ export function createSentence(hooks) {
     caption.textContent = one ? reading(at) : guide;
     const shade = (box, values, chosen) =>
       [...box.children].forEach((node, i) => {
-        node.style.setProperty("--p", values ? values[i].toFixed(3) : 0);
+        const share = values ? values[i].toFixed(3) : "0";
+        if (node.style.getPropertyValue("--p") !== share) node.style.setProperty("--p", share);
         node.classList.toggle("chosen", i === chosen);
       });
     shade(keys, at.row !== null ? ofRow(at.row) : null, at.column);
     shade(queries, at.column !== null && at.row === null ? ofColumn(at.column) : null, at.row);
+    if (!one && !dimmed) return;
+    dimmed = one;
     for (const path of lines.children) {
       const { row, column } = path.dataset;
       const mine =
@@ -171,6 +175,7 @@ export function createSentence(hooks) {
       }),
     );
     lines.replaceChildren(...paths);
+    dimmed = false;
   }
 
   // The keyboard walks along the words of a line, and from line to line.
