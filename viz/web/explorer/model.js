@@ -147,18 +147,15 @@ function hide(map, rows, columns, renormalise) {
 // count for nothing.
 function mergeWords(values, width, rows, columns, attention) {
   const out = new Float64Array(rows.length * columns.length).fill(NaN);
+  const add = attention ? (a, b) => a + b : Math.max;
   rows.forEach((group, i) => {
     const present = group.filter((row) => !Number.isNaN(values[row * width]));
     if (!present.length) return;
     columns.forEach((keys, j) => {
-      let sum = 0,
-        most = -Infinity;
+      let total = attention ? 0 : -Infinity;
       for (const row of present)
-        for (const key of keys) {
-          sum += values[row * width + key];
-          most = Math.max(most, values[row * width + key]);
-        }
-      out[i * columns.length + j] = attention ? sum / present.length : most;
+        for (const key of keys) total = add(total, values[row * width + key]);
+      out[i * columns.length + j] = attention ? total / present.length : total;
     });
   });
   return out;
