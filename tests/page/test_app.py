@@ -156,3 +156,17 @@ def test_of_a_long_text_the_translation_is_seen_and_so_is_what_is_pinned(app_url
     box.locator("button.chip").first.dispatch_event("click")  # as another view would pin it
     expect(box.locator(".pinned")).to_have_attribute("data-step", "0")
     assert box.evaluate(SEEN)["pinned"]
+
+
+def test_no_line_of_the_translation_begins_with_a_full_stop(app_url, open_page):
+    page = open_page(app_url)
+    page.wait_for_selector("#translation-text")
+    page.fill("#source-text textarea", "Die Ärztin gab dem Jungen einen Apfel, weil er hungrig war.")
+    page.press("#source-text textarea", "Enter")
+    expect(page.locator("#translation-text")).to_contain_text("apple")
+    assert page.locator("#translation-text button").last.inner_text() == "."
+    for width in range(900, 1400, 5):
+        page.set_viewport_size({"width": width, "height": 800})
+        tops = page.evaluate("""() => [...document.querySelectorAll('#translation-text button')].slice(-2)
+          .map((node) => node.getBoundingClientRect().bottom)""")
+        assert tops[0] == tops[1], width

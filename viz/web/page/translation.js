@@ -9,6 +9,7 @@ import { connect, tell } from "../core/rpc.js";
 import { aboutModel, doubted } from "./about.js";
 
 const PATIENCE = 30000; // milliseconds after which a translation is asked for once more
+const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // begins no line
 
 export default function translation(root, api) {
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
@@ -90,16 +91,13 @@ export default function translation(root, api) {
       node.classList.toggle("given", token.given);
       return node;
     };
-    const text = inText(value.written, value.target).flatMap((word) => [
-      word.gap,
-      el(
-        "span",
-        { class: "word" },
-        word.pieces.length
-          ? word.pieces.map((piece, i) => button(word.tokens[i], piece))
-          : button(word.tokens[0], word.text),
-      ),
-    ]);
+    const text = [];
+    for (const { gap, text: word, pieces, tokens } of inText(value.written, value.target)) {
+      const parts = pieces.length ? pieces : [word];
+      const chips = parts.map((piece, i) => button(tokens[i], piece));
+      if (!gap && CLOSES.test(word) && text.length) text.at(-1).append(...chips);
+      else text.push(gap, el("span", { class: "word" }, chips));
+    }
     // Marks such as the one that ends a sentence are written, too, but are no part of the text.
     const marks = value.target.flatMap((token, step) =>
       token.symbol ? [button(step, shown(token))] : [],
