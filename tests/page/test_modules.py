@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from urllib.parse import urlsplit
 
 import gradio as gr
 import pytest
@@ -50,6 +51,21 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
     found, expected = fetched(page), MODULES - INLINE - {"page/languages.js"}  # of a model of many languages
     assert set(found.values()) == {1} and found.keys() == expected
     assert all(VERSIONED.search(name) for name in page.evaluate(NAMES) if "/atlas/" in name and name.endswith(".js"))
+
+
+def test_the_first_view_asks_for_the_style_sheets_of_gradio_at_once(app_url, open_page) -> None:
+    page = open_page(app_url)
+    page.wait_for_selector(".atlas-explorer .thumbnail")
+
+    def sheets() -> Counter:
+        addresses = (urlsplit(name).path for name in page.evaluate(NAMES))
+        return Counter(re.sub("-[^-]*$", "", path.rsplit("/", 1)[1]) for path in addresses if path.endswith(".css"))
+
+    ours = {"base.css", "explorer.css"}
+    assert sheets() == dict.fromkeys({*ours, "index", "together", "theme.css"}, 1)
+    open_tab(page, "Verify")  # what comes with a tab comes with its sheets
+    page.wait_for_selector(".atlas-panel[data-mounted]")
+    assert max(sheets().values()) == 1
 
 
 def test_a_page_without_the_middleware_has_the_same_modules_from_where_files_are(open_page) -> None:

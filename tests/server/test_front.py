@@ -22,7 +22,7 @@ from model.translators import Translators
 from viz import assets, words
 from viz.ui.component import url
 from viz.ui.gradio6 import files, frame
-from viz.ui.gradio6.preloads import front_end
+from viz.ui.gradio6.preloads import front_end, together
 from viz.ui.language import label
 from viz.words import say
 
@@ -152,3 +152,31 @@ def test_the_page_is_the_same_packed_or_not(tiny_url) -> None:
         later = set(front_end(("slider",))) - set(front_end(("html", "textbox")))
         assert later and not any(name.encode() in text for name in later)  # a tab's that is opened by and by
         assert int(packed.headers["Content-Length"]) < len(text) / 2
+
+
+def test_style_sheets_that_scripts_would_load_one_by_one_come_as_one(tiny_url) -> None:
+    with get(tiny_url) as answer:
+        page = answer.read().decode()
+    disabled = re.findall(r'<link rel="stylesheet" disabled href="\./assets/([^"]*)">', page)
+    (address,) = re.findall(r'<link rel="stylesheet" href="\./(assets/together-[^"]*)">', page)
+    assert len(disabled) > 12 and any(name.startswith("HTML-") for name in disabled)
+    with get(tiny_url + address, **{"Accept-Encoding": "gzip"}) as packed, get(tiny_url + address) as plain:
+        text = gzip.decompress(packed.read())
+        assert text == plain.read() == together(disabled) and "immutable" in plain.headers["Cache-Control"]
+    whole = text.decode()
+    assert all((files.FRONT_END / "assets" / name).read_text(encoding="utf-8") in whole for name in disabled)
+    assert page.index(f"./{address}") > page.index('rel="stylesheet" crossorigin')  # where scripts would put them
+    with get(tiny_url + re.sub("[0-9a-f]{16}", 16 * "0", address)) as other:  # of a page that another version made
+        assert other.read() == text
+
+
+def test_a_page_is_told_of_no_part_that_only_an_endpoint_reads(tiny_url) -> None:
+    with get(tiny_url) as answer:
+        sent = json.loads(re.search(r"window\.gradio_config = (.*?);</script>", answer.read().decode())[1])
+    with get(tiny_url + "config") as answer:
+        whole = json.load(answer)
+    kinds = [{part["type"] for part in config["components"]} for config in (sent, whole)]
+    assert "api" not in kinds[0] and "api" in kinds[1]  # which programs ask for
+    assert {"html", "textbox", "tabs"} <= kinds[0]
+    named = [{one["api_name"] for one in config["dependencies"]} for config in (sent, whole)]
+    assert "translate" in named[0] & named[1]  # the page on the API names them

@@ -82,8 +82,10 @@ class Later(BlocksConfig):
         return {"id": block._id, **({"children": children} if isinstance(block, BlockContext) else {})}
 
     def _without(self, config: dict, homes: dict[int, Opening]) -> dict:
-        """The whole is what programs ask for; a page is sent those of its parts that are listed for it."""
+        """The whole is what programs ask for; a page is sent those of its parts that are listed for it: none of what
+        only an endpoint reads."""
         inside = {i for opening in self.openings for i in self._inside(opening)}
+        inside |= {i for i, block in self.blocks.items() if block.get_block_name() == "api"}
 
         def pruned(layout: dict) -> dict:
             children = [pruned(child) for child in layout.get("children", ()) if child["id"] not in inside]
