@@ -9,6 +9,7 @@ import signal
 import threading
 
 from model.program import program
+from model.serve.late import late
 
 # Before gradio is imported: nothing about the people who use this page leaves it.
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -22,7 +23,8 @@ try:
     import spaces  # there on Hugging Face Spaces; it must come before torch
 except ImportError:
     spaces = None
-import gradio as gr
+with late("pandas"):  # which Gradio imports and this page never uses: 33 MB, and a sixth of a second
+    import gradio as gr
 
 from model.families import hub
 from model.nets.lean.halves import trust
