@@ -27,7 +27,6 @@ with late("pandas"):  # which Gradio imports and this page never uses: 33 MB, an
     import gradio as gr
 
 from model.families import hub
-from model.nets.lean.halves import trust
 from model.serve.cores import Cores
 from model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
@@ -46,7 +45,8 @@ from viz.ui.server.options import parse
 TITLE = "Attention Atlas"
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 COLLECTED_AFTER = 50_000  # new objects; Python's own 700 are those of a single answer
-LISTENING = 1 if os.name == "nt" else None  # seconds: on Windows a wait without end does not hear Ctrl+C
+IDLE = 600  # seconds in which nobody asks a model, after which it leaves memory
+LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C
 
 
 def build_demo(translators: Translators) -> gr.Blocks:
@@ -110,7 +110,9 @@ def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -
         translator.scratch.mkdir(exist_ok=True)  # before any process forks
     ended = threading.Event()
     demo.queue(max_size=args.queue, default_concurrency_limit=args.concurrency)
-    # The page and the models stay as long as the process: no collection of garbage need walk through them.
+    for translator in translators.all:
+        translator.rest()
+    # The page stays as long as the process: no collection of garbage need walk through it.
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
@@ -119,7 +121,8 @@ def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     while not ended.wait(LISTENING):
-        pass
+        for translator in translators.all:
+            translator.rest(IDLE)
     leave(demo.app, FINISHING_SECONDS)
     closing = threading.Thread(target=demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
@@ -147,7 +150,7 @@ def main(argv: list[str] | None = None) -> None:
         models=[hub.locate(name) for name in args.model],
     )
     for translator in translators.all:
-        trust(translator.model)
+        translator.serve_alone()
     if not any(map(direction.is_large, translators.all)):
         # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
         # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.

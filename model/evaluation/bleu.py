@@ -7,8 +7,6 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from sacrebleu.metrics import BLEU
-
 from model.trace.language import Refusal
 
 LARGEST = 4  # of n, as everywhere (Papineni et al. 2002)
@@ -62,6 +60,8 @@ def lay_out(translation: str, reference: str, *, largest: int = LARGEST) -> Sent
     """
     if not reference.strip():
         raise Refusal("The reference is empty: type a translation to compare with.")
+    from sacrebleu.metrics import BLEU  # as large as all the rest, for one panel
+
     metric = BLEU(effective_order=True, max_ngram_order=largest)
     result = metric.sentence_score(translation, [reference])
     precisions = tuple(

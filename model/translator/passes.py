@@ -40,17 +40,16 @@ from model.trace.edits import Edit, Recipe
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.language import Refusal
 from model.trace.tokens import whole_ids
-from model.translator.texts import Texts
+from model.translator.loaded import Loaded
 
 
-class Passes(Texts):
+class Passes(Loaded):
     """The network, without a line of requests before it."""
 
     def __init__(self, checkpoint: Checkpoint, device: torch.device, limits: BatchLimits) -> None:
-        super().__init__(checkpoint, limits)
-        self.device, self.limits = device, limits
+        super().__init__(checkpoint, device, limits)
+        self.limits = limits
         self.changes: Changes = NO_INTERVENTIONS  # that every pass of edit()'s copies is made with
-        self.model = checkpoint.model.to(device)
 
     def places(self) -> tuple[Place, ...]:
         """Every place of a pass by its name, with its axes: what edit() and run() take. A Refusal for a network that
@@ -89,11 +88,6 @@ class Passes(Texts):
 
     def __exit__(self, *_: object) -> None:
         pass  # an edit ends with the translator that has it: there is nothing to take back
-
-    @property
-    def weight_bytes(self) -> int:
-        """Of all parameters."""
-        return sum(parameter.nbytes for parameter in self.model.parameters())
 
     def inspect(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradio.i18n import I18nData
 
 from model.nets.recurrent import Recurrent
+from model.serve.limits import FLOAT
 from model.trace.directions import Route, language_of
 from model.translator import Translator
 from model.translators import Translators
@@ -102,7 +103,7 @@ def sentences(translators: Translators, route: Route) -> list[str]:
 
 def is_large(translator: Translator) -> bool:
     """Whether a model is of the size of published ones."""
-    return sum(weight.numel() for weight in translator.model.parameters()) >= LARGE
+    return translator.weight_bytes >= FLOAT * LARGE
 
 
 def cost(translator: Translator) -> Words | None:
@@ -111,13 +112,12 @@ def cost(translator: Translator) -> Words | None:
         return None
     weights = list(translator.model.parameters())
     numbers = sum(weight.numel() for weight in weights)
-    memory = sum(weight.numel() * weight.element_size() for weight in weights)
     read = translator.model.step_numbers * weights[0].element_size()
     return say(
         "A large model: {n} million parameters, {memory} GB in memory for all visitors together. For each token "
         "it reads {read} MB of them, so a translation takes its time. Texts have at most {limit} tokens.",
         n=f"{numbers / 1e6:.0f}",
-        memory=f"{memory / 1e9:.1f}",
+        memory=f"{translator.weight_bytes / 1e9:.1f}",
         read=f"{read / 1e6:.0f}",
         limit=translator.max_tokens,
     )
