@@ -55,8 +55,8 @@ derived: $(VENV)/.dev
 	$(BIN)/python -m model.derived $(ARGS)
 
 # The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
-DOCUMENTED := viz model.translator model.translator.passes model.translator.texts model.trace.translation \
-  model.trace.maps model.trace.kinds model.trace.interventions model.trace.storage model.trace.edits.values \
+DOCUMENTED := viz model.translator model.translator.passes model.translator.loaded model.translator.texts \
+  model.trace.translation model.trace.maps model.trace.kinds model.trace.interventions model.trace.storage model.trace.edits.values \
   model.trace.results.result model.trace.results.inseq model.trace.survey.statistics model.analysis.ablation \
   model.analysis.steering model.analysis.why model.analysis.circuits model.analysis.sentences model.decode.runs \
   model.nets.places model.nets.records model.families.hub model.foreign

@@ -1,4 +1,11 @@
-"""A checkpoint's network on a device, which may leave memory while nobody uses it."""
+"""A checkpoint's network on a device, which may leave memory while nobody uses it.
+
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> translator.serve_alone()  # as a server does: nobody else has it
+>>> translator.rest(), translator.translate("Guten Morgen.").translation  # which has it read again
+(True, 'Good morning.')
+"""
 
 from __future__ import annotations
 
