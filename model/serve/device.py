@@ -100,7 +100,6 @@ def keep_freed_memory() -> bool:
 def give_memory_back() -> bool:
     """Have what was freed so far go back to the system at once, between blocks that are in use, too; whether this
     process' allocator (glibc's) can."""
-    gc.collect()
     try:
         return bool(ctypes.CDLL(None).malloc_trim(0))
     except (AttributeError, OSError, TypeError):  # another C library, or another system

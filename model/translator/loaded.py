@@ -48,7 +48,7 @@ class Loaded(Texts):
 
     @property
     def model(self) -> Transformer:
-        """The network, or another of model.nets.networks. A Refusal where it rested and its files are gone."""
+        """A Transformer, or another of model.nets.networks. A Refusal where it rested and its files are gone."""
         kept = self._kept  # which copies of this translator share
         kept.used, network = time.monotonic(), kept.network
         return self._read_again() if network is None else network
