@@ -163,9 +163,14 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
 def test_the_page_comes_where_its_frame_stood(app_url, open_page, width, dark, locale) -> None:
     """The same words in the same colours and places, before a single script of Gradio's has come; lines that break
     included."""
-    page, held = open_page("about:blank", width=width, dark=dark, locale=locale), []
+    page, held, sheets = open_page("about:blank", width=width, dark=dark, locale=locale), [], []
     page.route("**/assets/index-*.js", lambda route: held.append(route))
-    page.goto(f"{app_url}?__theme={'dark' if dark else 'light'}", wait_until="commit")
+    page.route("**/assets/together-*.css", lambda route: sheets.append(route))
+    with page.expect_request("**/assets/together-*.css"):
+        page.goto(f"{app_url}?__theme={'dark' if dark else 'light'}", wait_until="commit")
+    page.wait_for_selector(".atlas-shell .tabs", state="attached")
+    expect(page.locator(".atlas-shell .tabs")).to_be_hidden()  # no word in English, and no light colour, comes first
+    sheets[0].continue_()
     expect(page.locator(".atlas-shell .tabs")).to_be_visible()
     screenshot(page, f"frame-{width}")
     parts = STANDS | WIDE if width > 1200 else STANDS

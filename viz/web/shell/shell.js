@@ -1,6 +1,5 @@
 // The page's frame, until Gradio has built the page: in the visitor's words and colours, and gone once what it stands
-// for is there. It stands in the page behind the frame, as it is, with language -> English -> text, and runs before anything is
-// painted.
+// for is there. It stands in the page behind the frame, as it is, with language -> English -> text, and shows it.
 {
   const words = JSON.parse(document.currentScript.dataset.words);
   const shell = document.querySelector(".atlas-shell");
@@ -17,6 +16,7 @@
     ? shell.querySelectorAll(".asked > .sentence, .written :is(span, b)")
     : [])
     node.textContent = "";
+  shell.dataset.ready = "";
   const parts = [
     "#atlas-title h1",
     "#translate",
