@@ -33,6 +33,7 @@ from bench.speed import LENGTHS, Measurement, take_turns, timed
 from model.decode.trace_builder import Request
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
+from model.serve.device import keep_freed_memory
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS
 from model.train import Trainer
@@ -90,6 +91,7 @@ def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
 def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     """Sentences a second: captions from text to text, greedily, in float32, in length-sorted batches of one size.
     Marian decodes each batch for as many steps as ours needs."""
+    keep_freed_memory()  # as the program that translates files does
     direction, tokenizer = translator.directions[0], translator.tokenizer
     many = texts(args.sentences, parse_direction(direction)[0])
 

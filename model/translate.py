@@ -21,6 +21,7 @@ from pathlib import Path
 from model.files import replace_file
 from model.program import add_checkpoint, command_line, program, whole
 from model.serve import processes
+from model.serve.device import keep_freed_memory
 from model.text.tidy import tidy
 from model.trace import storage
 from model.translator import Translator
@@ -39,6 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.attention:
         lines = list(lines)
         _write_attention(translator, lines, direction, args)
+    keep_freed_memory()
     # Somebody who types wants each answer at once.
     at_once = 1 if not args.text and sys.stdin.isatty() else LINES_AT_ONCE
     done = 0

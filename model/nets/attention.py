@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.nets.linear import Linear, linear
 from model.nets.sweep import AttentionEdit
 from model.trace.language import Refusal
 
@@ -143,8 +144,8 @@ class MultiHeadAttention(nn.Module):
         self.d_model, self.num_heads, self.dropout, self.scaled = d_model, num_heads, dropout, scaled
         self.d_head = d_head or d_model // num_heads
         self.width = num_heads * self.d_head  # of all heads side by side
-        self.projection = nn.Linear(d_model, 3 * self.width, bias=biases)  # rows: queries, keys, values
-        self.output = nn.Linear(self.width, d_model, bias=biases)
+        self.projection = Linear(d_model, 3 * self.width, bias=biases)  # rows: queries, keys, values
+        self.output = Linear(self.width, d_model, bias=biases)
         for part in self.projection.weight.chunk(3):  # each matrix by its own fan-in and fan-out
             nn.init.xavier_uniform_(part)
         nn.init.xavier_uniform_(self.output.weight)
@@ -164,7 +165,7 @@ class MultiHeadAttention(nn.Module):
     def projected(self, x: Tensor, part: slice) -> Tensor:
         """x [.., d_model] times some rows of the one matrix: [.., rows]."""
         bias = self.projection.bias
-        return F.linear(x, self.projection.weight[part], None if bias is None else bias[part])
+        return linear(x, self.projection.weight[part], None if bias is None else bias[part])
 
     def project_queries(self, x: Tensor) -> Tensor:
         """Queries of the decoder's stream x [batch, query, d_model]: cross-attention."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -28,10 +29,17 @@ class LayerCache:
 def _grown(old: Tensor | None, new: Tensor, start: int, end: int) -> Tensor:
     # Capacity doubles, so that a decode of n steps copies O(n) rows in all, not O(n^2).
     batch, heads, _, d_head = new.shape
-    grown = new.new_zeros(batch, heads, max(32, 2 * end), d_head)
+    grown = new.new_zeros(batch, heads, max(16, 2 * end), d_head)
     if old is not None:
         grown[:, :, :start] = old[:, :, :start]
     return grown
+
+
+def _taken(old: Tensor, rows: Tensor, length: int) -> Tensor:
+    _, heads, capacity, d_head = old.shape
+    taken = old.new_empty(len(rows), heads, capacity, d_head)
+    torch.index_select(old.narrow(2, 0, length), 0, rows, out=taken.narrow(2, 0, length))
+    return taken
 
 
 class KeyValueCache:
@@ -53,5 +61,5 @@ class KeyValueCache:
     def reorder(self, rows: Tensor) -> None:
         """Take the batch rows [new_batch] anew."""
         for layer in self.layers:
-            if layer.keys is not None:  # index_select copies a row at a time, keys[rows] an element at a time
-                layer.keys, layer.values = layer.keys.index_select(0, rows), layer.values.index_select(0, rows)
+            if layer.keys is not None:
+                layer.keys, layer.values = (_taken(kept, rows, self.length) for kept in (layer.keys, layer.values))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from model.config import LIMITS, check_fraction, check_truth, check_whole_number
 from model.nets.layer import Dropout
+from model.nets.linear import Linear, linear
 from model.nets.masks import padding_mask
 from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
 from model.nets.sweep import Changes
@@ -79,7 +80,7 @@ class GatedUnit(nn.Module):
 
     def __init__(self, width_in: int, width: int) -> None:
         super().__init__()
-        self.read, self.recall = nn.Linear(width_in, 3 * width), nn.Linear(width, 3 * width)
+        self.read, self.recall = Linear(width_in, 3 * width), Linear(width, 3 * width)
         for matrix in (self.read.weight, self.recall.weight):
             for gate in matrix.chunk(3):
                 nn.init.xavier_uniform_(gate)
@@ -101,11 +102,11 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
         super().__init__()
-        self.of_query = nn.Linear(query_width, width, bias=False)
-        self.of_key = nn.Linear(key_width, width)
-        self.score = nn.Linear(width, 1, bias=False)
-        for linear in (self.of_query, self.of_key, self.score):
-            nn.init.xavier_uniform_(linear.weight)
+        self.of_query = Linear(query_width, width, bias=False)
+        self.of_key = Linear(key_width, width)
+        self.score = Linear(width, 1, bias=False)
+        for module in (self.of_query, self.of_key, self.score):
+            nn.init.xavier_uniform_(module.weight)
         nn.init.zeros_(self.of_key.bias)
 
     def forward(self, query: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
@@ -168,11 +169,11 @@ class Recurrent(nn.Module):
         self.embedding = nn.Embedding.from_pretrained(weight, freeze=False)
         self.dropout = Dropout(config.dropout)
         self.forwards, self.backwards = (GatedUnit(width, config.d_encoder) for _ in range(2))
-        self.bridge = nn.Linear(both, width)
+        self.bridge = Linear(both, width)
         self.attention = AdditiveAttention(width, both, width) if config.attention else None
         seen = both if config.attention else 0
         self.writer = GatedUnit(width + seen, width)
-        self.readout = nn.Linear(width + seen + width, width)
+        self.readout = Linear(width + seen + width, width)
 
     @property
     def num_layers(self) -> dict[AttentionKind, int]:
@@ -257,7 +258,7 @@ class Recurrent(nn.Module):
 
     def project(self, hidden: Tensor) -> Tensor:
         """Logits over the vocabulary: hidden [.., d_model] times the embedding transposed."""
-        return F.linear(hidden, self.embedding.weight)
+        return linear(hidden, self.embedding.weight)
 
     def read(
         self,

@@ -13,6 +13,7 @@ from model.config import ModelConfig, PositionCode
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache
 from model.nets.layer import Dropout, Layer, SourceMemory, norm
+from model.nets.linear import linear
 from model.nets.masks import causal_mask, padding_mask
 from model.nets.places.visit import check_places, has_visits, projected, visit
 from model.nets.positions import RelativePositions, position_modules
@@ -233,7 +234,7 @@ class Transformer(nn.Module):
     def project(self, hidden: Tensor) -> Tensor:
         """Logits over the target's vocabulary: hidden [.., d_model], in some families scaled, times the output matrix
         transposed, plus the bias where there is one."""
-        return F.linear(hidden * self.output_scale, self.output_matrix, self.output_bias)
+        return linear(hidden * self.output_scale, self.output_matrix, self.output_bias)
 
     def forward(
         self,

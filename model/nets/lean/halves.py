@@ -28,19 +28,25 @@ _keeping = Lock()
 
 
 class Half:
-    """A packed copy of some rows of a parameter."""
+    """A packed copy of some rows of a parameter, and the bias itself."""
 
-    def __init__(self, weight: Tensor) -> None:
-        """weight [out, in], each of its numbers one of float16's"""
-        self.packed = torch.ops.quantized.linear_prepack_fp16(weight.contiguous(), None)
-        self.address, self.version, self.probe = weight.data_ptr(), weight._version, _probe(weight)
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        """weight [out, in], each of its numbers one of float16's; bias [out] or None"""
+        self.packed = torch.ops.quantized.linear_prepack_fp16(weight.contiguous(), bias)
+        self.addresses, self.version, self.probe = _addresses(weight, bias), weight._version, _probe(weight)
+        self.multiply = torch.ops.quantized.linear_dynamic_fp16.default  # without a look at what else has that name
 
-    def is_still(self, weight: Tensor, *, trusted: bool) -> bool:
-        return self.address == weight.data_ptr() and (trusted or torch.equal(self.probe, _probe(weight)))
+    def is_still(self, weight: Tensor, bias: Tensor | None, *, trusted: bool) -> bool:
+        same = self.addresses == _addresses(weight, bias)
+        return same and (trusted or torch.equal(self.probe, _probe(weight)))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """x [batch, in] -> [batch, out]"""
-        return torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
+        """x [batch, in] -> x W^T + b, [batch, out]"""
+        return self.multiply(x, self.packed)
+
+
+def _addresses(weight: Tensor, bias: Tensor | None) -> tuple[int, int]:
+    return weight.data_ptr(), 0 if bias is None else bias.data_ptr()
 
 
 def trust(model: nn.Module) -> None:
@@ -50,16 +56,17 @@ def trust(model: nn.Module) -> None:
         _trusted[parameter] = True
 
 
-def half(parameter: Tensor, rows: slice) -> Half | None:
-    """These rows of a parameter, packed now or before; None where float16 does not hold them, or nothing packs."""
-    weight = parameter.detach()[rows]
+def half(parameter: Tensor, rows: slice, bias: Tensor | None = None) -> Half | None:
+    """These rows of a parameter [out, in] and of its bias [out], packed now or before; None where float16 does not hold
+    them, or nothing packs."""
+    weight, bias = parameter.detach()[rows], None if bias is None else bias.detach()[rows]
     if not _can_be_packed(weight):
         return None
     version, of = weight._version, (rows.start, rows.stop)
     with _keeping:
         known, found = _kept.setdefault(parameter, {}).get(of, (None, None))
-    if known != version or (found is not None and not found.is_still(weight, trusted=parameter in _trusted)):
-        found = Half(weight) if torch.equal(weight.half().float(), weight) else None
+    if known != version or (found is not None and not found.is_still(weight, bias, trusted=parameter in _trusted)):
+        found = Half(weight, bias) if torch.equal(weight.half().float(), weight) else None
         with _keeping:
             _kept[parameter][of] = version, found
     return found

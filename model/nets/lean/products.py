@@ -10,6 +10,7 @@ from torch import Tensor
 
 from model import processor
 from model.nets.lean.halves import Half, half
+from model.nets.linear import is_for_onednn, linear
 from model.nets.transformer import Transformer
 
 SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
@@ -27,7 +28,7 @@ class Products:
         """Of these rows of a parameter [out, in] and of its bias [out]."""
         of = weight.data_ptr(), rows.start, rows.stop
         if of not in self._made:
-            pack = partial(half, weight, rows) if self._packs else None
+            pack = partial(half, weight, rows, bias) if self._packs else None
             self._made[of] = Affine(weight[rows], None if bias is None else bias[rows], pack)
         return self._made[of]
 
@@ -35,7 +36,8 @@ class Products:
 class Affine:
     """x W^T + b for rows x [batch, in], in inference mode: no gradient flows back. torch uses several cores badly for
     few rows, and of a single one not on all processors: where it has several, each gets a share of the matrix that lies
-    in one piece of memory. What float16 holds is read as that, where it is faster (model.nets.lean.halves).
+    in one piece of memory. What float16 holds is read as that, where it is faster (model.nets.lean.halves). Where
+    oneDNN is faster it takes more than three rows, of a large matrix more than one.
 
     A row's product is the sum of the matrix's rows, weighted by x: that is what an embedding bag computes, and its
     kernel fetches ahead, which MKL's matrix product does not on processors that are not Intel's. It needs the inputs to
@@ -52,7 +54,7 @@ class Affine:
     [8000, 256] 27 and 26; two rows, [512, 2048] 16 and 14, [58101, 512] 24 and 13; five, 15 and 9, and 16 and 16."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, pack: Callable[[], Half | None] | None = None) -> None:
-        """weight [out, in], bias [out] or None; pack: gives the weight as float16, if that holds it"""
+        """weight [out, in], bias [out] or None; pack: gives the weight as float16, if that holds it, with the bias"""
         self.weight, self.bias, self.pack = weight.t(), bias, pack
         inputs, outputs = self.weight.shape
         numbers = inputs * outputs
@@ -60,9 +62,10 @@ class Affine:
         self.shares = torch.get_num_threads() if numbers >= SMALL and weight.device.type == "cpu" else 1
         self.halved = range(0) if pack is None else _halved()
         self.few = 0  # rows up to which bags are faster
+        self.by_onednn = is_for_onednn(self.weight.t())
         self.whole = weight.device.type == "cpu" and processor.is_intels()  # of a single row
         if _fits_bags(self.weight):
-            self.few = 5 if numbers < HUGE else 3
+            self.few = (3 if numbers < HUGE else 1) if self.by_onednn else (5 if numbers < HUGE else 3)
             apart = self.weight.stride(0) // outputs  # more than 1: some columns of a wider matrix
             self.table = self.weight.detach().as_strided((apart * (inputs - 1) + 1, outputs), (outputs, 1))
             self.bag_shares = next(count for count in range(self.shares, 0, -1) if inputs % count == 0)
@@ -75,7 +78,6 @@ class Affine:
         batch = x.size(0)
         if batch in self.halved and self.half is not None and self.half.version == self.weight._version:
             found = self.half(x)
-            found = found if self.bias is None else found.add_(self.bias)
             return found if onto is None else found.add_(onto)
         if batch == 1 and self.few:
             return self._as_bag(x, onto)
@@ -120,6 +122,8 @@ class Affine:
     @cached_property
     def product(self) -> Callable[[Tensor], Tensor]:
         """x [batch, in] -> [batch, out] by matrix products, made when it is first needed."""
+        if self.by_onednn:
+            return self._by_onednn
         (inputs, outputs), shares = self.weight.shape, self.shares
         by_input = (self.large and self.weight.stride(1) == 1) or outputs % shares != 0
         if shares > 1 and by_input and inputs % shares == 0:
@@ -130,6 +134,9 @@ class Affine:
             self.split_bias = None if self.bias is None else self.bias.view(shares, 1, -1)
             return self._by_output
         return self._whole
+
+    def _by_onednn(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight.t(), self.bias)
 
     def _whole(self, x: Tensor) -> Tensor:
         return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
@@ -154,7 +161,7 @@ def _fits_bags(weight: Tensor) -> bool:
     return (
         weight.device.type == "cpu"
         and weight.dtype == torch.float32
-        and _gains_by_bags()
+        and gains_by_bags()
         and weight.stride(1) == 1
         and weight.stride(0) % weight.shape[1] == 0
     )
@@ -171,7 +178,7 @@ def _halved() -> range:
 
 
 @cache
-def _gains_by_bags() -> bool:
+def gains_by_bags() -> bool:
     return torch.backends.cpu.get_cpu_capability().startswith("AVX") and not processor.is_intels()
 
 

@@ -15,12 +15,12 @@ from itertools import repeat
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.nets.attention import MultiHeadAttention, scaled_dot_product
 from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.layer import Layer, SourceMemory
+from model.nets.lean.attention import attend
 from model.nets.lean.products import Affine, Products
 from model.nets.places.visit import Visit, has_visits, visit
 from model.nets.sweep import Changes, Sweep, attention_edit
@@ -152,7 +152,7 @@ class _LayerStep:
         keys, values = cache.extend(position, keys, values)
         context = None if at is None else self._changed("self", at, queries, keys, values, bias=bias)
         if context is None:  # [batch, heads, 1, d_head]
-            context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, scale=self.scale)
+            context = attend(queries, keys, values, bias, self.scale)
         if self.self_gate is not None:
             context = context * self.self_gate
         if at is not None:
@@ -165,7 +165,7 @@ class _LayerStep:
             queries, keys, values = at("cross.q", queries), at("cross.k", keys), at("cross.v", values)
         context = None if at is None else self._changed("cross", at, queries, keys, values, mask=source.mask)
         if context is None:
-            context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask, scale=self.scale)
+            context = attend(queries, keys, values, source.mask, self.scale)
         if self.cross_gate is not None:
             context = context * self.cross_gate
         if at is not None:

@@ -222,5 +222,6 @@ def test_cache_rows_are_taken_anew():
     cache = KeyValueCache(1)
     layer = cache.layers[0]
     layer.extend(0, torch.arange(2.0).view(2, 1, 1, 1), -torch.arange(2.0).view(2, 1, 1, 1))
+    cache.length = 1
     cache.reorder(torch.tensor([1, 1, 0]))
     assert layer.keys[:, 0, 0, 0].tolist() == [1, 1, 0] and layer.values[:, 0, 0, 0].tolist() == [-1, -1, 0]

@@ -1,0 +1,67 @@
+"""The attention of one query a sentence, in inference mode."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.nets.lean.products import gains_by_bags
+
+MANY, SHORT = 8, 16  # sentences; keys
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float | None) -> Tensor:
+    """What the heads read, [batch, heads, 1, d_head]. queries [batch, heads, 1, d_head]; keys, values [batch, heads,
+    key, d_head]; mask: what is added to the scores, or False where nothing is read, [batch or 1, heads or 1, 1, key] or
+    None; scale None: 1 / sqrt(d_head).
+
+    Of many sentences torch's fused attention takes most of its time to begin with each head of each. A sum of values,
+    weighted by a pattern, is what an embedding bag computes, whose kernel fetches ahead.
+
+    us of 50 sentences of 8 heads of 32, one core of an AMD EPYC, fused and by bags: 8 keys 95 and 50, 17 keys 101 and
+    52, 26 keys 155 and 85; of 8 sentences 16 and 17, 18 and 15, 24 and 18.
+    """
+    table = _rows(values) if len(queries) >= MANY and gains_by_bags() else None
+    if table is None:
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
+    batch, heads, length, d_head = values.shape
+    flat = queries.reshape(-1, 1, d_head), keys.flatten(0, 1).transpose(1, 2)
+    scores = torch.baddbmm(_nothing(), *flat, beta=0, alpha=d_head**-0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores.view(batch, heads, 1, length)
+        scores = scores.masked_fill_(~mask, -math.inf) if mask.dtype is torch.bool else scores.add_(mask)
+    if length < SHORT:  # torch's softmax takes short rows one by one, but columns side by side
+        weights = scores.view(-1, length).t().contiguous().softmax(0).t()
+    else:
+        weights = scores.softmax(-1)
+    read, starts = _bags(batch * heads, length, values.stride(1) // d_head)
+    context = torch.embedding_bag(table, read, starts, False, 0, False, weights.reshape(-1))[0]
+    return context.view(batch, heads, 1, d_head)
+
+
+@cache
+def _nothing() -> Tensor:
+    return torch.zeros(1, 1, 1)
+
+
+def _rows(values: Tensor) -> Tensor | None:
+    """The rows of memory that hold values [batch, heads, key, d_head], each head's one after the other: [row, d_head].
+    None where they lie otherwise, or are not float32 on the CPU."""
+    batch, heads, length, d_head = values.shape
+    of_sentence, of_head, of_key, of_number = values.stride()
+    whole = (of_key, of_number, of_sentence, of_head % d_head) == (d_head, 1, heads * of_head, 0)
+    if not whole or values.dtype is not torch.float32 or values.device.type != "cpu":
+        return None
+    return values.as_strided(((batch * heads - 1) * (of_head // d_head) + length, d_head), (d_head, 1))
+
+
+@lru_cache(maxsize=256)
+def _bags(heads: int, length: int, apart: int) -> tuple[Tensor, Tensor]:
+    """Which rows each head of each sentence sums, int32 [heads * length], and where each one's begin, int32 [heads]."""
+    first = torch.arange(0, heads * apart, apart, dtype=torch.int32)
+    read = first[:, None] + torch.arange(length, dtype=torch.int32)
+    return read.view(-1), torch.arange(0, heads * length, length, dtype=torch.int32)

@@ -1,0 +1,42 @@
+"""The attention of one query a sentence: torch's, whatever lies between the heads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model.nets.lean import attention
+from model.nets.lean.attention import attend
+
+
+@pytest.mark.parametrize("bags", [True, False])
+@pytest.mark.parametrize("batch", [1, 7, 8, 31])
+@pytest.mark.parametrize("length", [1, 3, 15, 16, 40])
+@torch.inference_mode()
+def test_it_is_torchs(batch, length, bags, monkeypatch):
+    monkeypatch.setattr(attention, "gains_by_bags", lambda: bags)
+    heads, d_head = 3, 4
+    queries = torch.randn(batch, 3 * heads * d_head)[:, : heads * d_head].view(batch, heads, 1, d_head)
+    hidden = torch.ones(batch, 1, 1, length, dtype=torch.bool)
+    hidden[: batch // 2, ..., 1:] = False
+    kept = torch.full((batch, heads, length + 9, d_head), float("nan"))  # as a cache holds rows that nobody wrote
+    kept[:, :, :length] = torch.randn(batch, heads, length, d_head)
+    apart = torch.randn(batch, length, heads, d_head).transpose(1, 2)
+    for each in (kept[:, :, :length], apart, apart.contiguous()):
+        for mask in (None, hidden, torch.randn(1, heads, 1, length)):
+            for scale in (None, 1.0):
+                found = attend(queries, each, each.flip(3) if each is apart else each, mask, scale)
+                values = each.flip(3) if each is apart else each
+                expected = F.scaled_dot_product_attention(queries, each, values, attn_mask=mask, scale=scale)
+                torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
+def test_many_sentences_are_summed_by_bags(monkeypatch):
+    monkeypatch.setattr(attention, "gains_by_bags", lambda: True)
+    monkeypatch.setattr(attention.F, "scaled_dot_product_attention", None)
+    attend(torch.randn(8, 2, 1, 4), torch.randn(8, 2, 5, 4), torch.randn(8, 2, 5, 4), None, None)
+    for values in (torch.randn(8, 5, 2, 4).transpose(1, 2), torch.randn(8, 2, 5, 4).double()):
+        with pytest.raises(TypeError):
+            attend(torch.randn(8, 2, 1, 4), torch.randn(8, 2, 5, 4), values, None, None)
