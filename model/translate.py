@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -31,6 +33,7 @@ LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first o
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    keep_freed_memory()
     if args.traces:
         with processes.side_by_side():
             return _write_traces(args)
@@ -40,7 +43,6 @@ def main(argv: list[str] | None = None) -> None:
     if args.attention:
         lines = list(lines)
         _write_attention(translator, lines, direction, args)
-    keep_freed_memory()
     # Somebody who types wants each answer at once.
     at_once = 1 if not args.text and sys.stdin.isatty() else LINES_AT_ONCE
     done = 0
@@ -77,8 +79,14 @@ def _write_traces(args: argparse.Namespace) -> None:
         if not _is_there(path, wanted | {"source_text": tidy(line)})
     ]
     traces = translator.traces((line for _, line in missing), direction, batch_size=args.batch_size)
-    for (path, _), trace in zip(missing, traces):
-        replace_file(path, partial(storage.write_npz, trace))
+    with ThreadPoolExecutor(1) as writer:  # the disk is waited for while others are translated
+        waiting: deque[Future] = deque()
+        for (path, _), trace in zip(missing, traces):
+            waiting.append(writer.submit(replace_file, path, partial(storage.write_npz, trace)))
+            if len(waiting) > args.batch_size:
+                waiting.popleft().result()
+        for written in waiting:
+            written.result()
     processes.together()
     if first:
         print(f"{len(named)} traces in {args.traces}")

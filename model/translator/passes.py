@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -203,7 +204,9 @@ class Passes(Loaded):
             ]
 
         order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))  # the longest first: none is last alone
-        batches = list(batched(order, batch_size))
+        # As many as there have to be, of one size: the last would leave a core waiting for the others.
+        least = len(list(batched(order, batch_size)))
+        batches = list(batched(order, math.ceil(len(order) / least))) if least else []
         found = map_over_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
         results: list[list[int]] = [[] for _ in sources]
         for rows, ids in zip(batches, found):
