@@ -164,8 +164,7 @@ class MultiHeadAttention(nn.Module):
 
     def projected(self, x: Tensor, part: slice) -> Tensor:
         """x [.., d_model] times some rows of the one matrix: [.., rows]."""
-        bias = self.projection.bias
-        return linear(x, self.projection.weight[part], None if bias is None else bias[part])
+        return linear(x, self.projection.weight, self.projection.bias, part)
 
     def project_queries(self, x: Tensor) -> Tensor:
         """Queries of the decoder's stream x [batch, query, d_model]: cross-attention."""

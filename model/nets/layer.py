@@ -3,7 +3,6 @@ section 3.1)."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from model.config import Activation, ModelConfig, Norm
 from model.nets.attention import AtPart, MultiHeadAttention
 from model.nets.cache import LayerCache
-from model.nets.linear import Linear, linear
+from model.nets.linear import Linear
 from model.nets.places.registry import AFTER, SHORT
 from model.nets.places.visit import visit
 from model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
@@ -100,19 +99,16 @@ class FeedForward(nn.Module):
         self.expand = Linear(narrow, wide, bias=config.biases)
         self.gate = Linear(narrow, wide, bias=config.biases) if config.gated else None
         self.contract = Linear(wide, narrow, bias=config.biases)
-        for module in filter(None, (self.expand, self.gate, self.contract)):
-            nn.init.xavier_uniform_(module.weight)
+        for linear in filter(None, (self.expand, self.gate, self.contract)):
+            nn.init.xavier_uniform_(linear.weight)
             if config.biases:
-                nn.init.zeros_(module.bias)
+                nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor, at: AtPart | None = None) -> tuple[Tensor, Tensor]:
         """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward], after the
         gate where there is one. at: what happens before the activation, at the gate, and to what is active."""
-        if at is None and self.activation is torch.relu and not self.expand._forward_hooks:
-            active = linear(x, self.expand.weight, self.expand.bias, relu=True)
-        else:
-            hidden = self.expand(x)
-            active = self.activation(hidden if at is None else at("pre", hidden))
+        hidden = self.expand(x)
+        active = self.activation(hidden if at is None else at("pre", hidden))
         if self.gate is not None:
             gate = self.gate(x)
             active = active * (gate if at is None else at("gate", gate))
@@ -241,12 +237,10 @@ class SourceMemory:
         """What a decoder layer's cross-attention reads, each [batch, heads, source, d_head]: computed once."""
         found = self.projected.get(layer.index)
         if found is None:
-            # What is kept here serves passes with gradients, too, if the memory does.
-            within = torch.is_inference_mode_enabled() and not self.memory.is_inference()
-            with torch.inference_mode(False) if within else nullcontext():
-                keys, values = layer.cross_attention.project_keys_values(self.memory)
-                # In one piece: a step would copy them each time, to multiply by them.
-                found = self.projected[layer.index] = keys.contiguous(), values.contiguous()
+            found = layer.cross_attention.project_keys_values(self.memory)
+            if self.memory.is_inference():  # in one piece: a step would copy them each time, to multiply by them
+                found = found[0].contiguous(), found[1].contiguous()
+            self.projected[layer.index] = found
         return found
 
     def select(self, rows: Tensor) -> SourceMemory:

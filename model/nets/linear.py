@@ -1,39 +1,41 @@
-"""x W^T + b, by the faster of torch's two libraries."""
+"""x W^T + b, of many rows by the faster of what torch has."""
 
 from __future__ import annotations
-
-from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model import processor
+from model.nets.lean.halves import half
 
-WORTH_IT = 1 << 19  # multiplications: of fewer, what oneDNN does before it begins takes longer
+MANY = 64  # rows: a packed copy of a matrix takes as long to make as some ten sentences to read
+PACKED = 1 << 22  # numbers of a matrix; copies of more would take too much memory
+ALL = slice(None)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
-    """x [.., in], weight [out, in], bias [out] or None -> [.., out], as torch.nn.functional.linear; relu: and then
-    torch.relu.
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, rows: slice = ALL) -> Tensor:
+    """x [.., in] times these rows of a parameter, weight [out, in], and of its bias, [out] or None: [.., rows], as
+    torch.nn.functional.linear.
 
-    torch multiplies float32 by MKL, which on processors that are not Intel's leaves AVX-512 alone. oneDNN, which comes
-    with torch too, does not: on two cores of an AMD EPYC 490 GFLOP/s in place of 215, of many rows. torch has that
-    product without gradients alone.
+    torch multiplies float32 by MKL, which on processors that are not Intel's leaves AVX-512 alone. FBGEMM does not,
+    where float16 holds the weights (model.nets.lean.halves): on two cores of an AMD EPYC 470 GFLOP/s in place of 215.
+    oneDNN does as much for any weights, but compiles anew for every number of rows: 0.4 ms and 0.6 MB each.
     """
     if (
-        x.numel() * weight.shape[0] >= WORTH_IT
+        x.shape[:-1].numel() >= MANY
+        and torch.is_inference_mode_enabled()
         and x.dtype is torch.float32
-        and weight.dtype is torch.float32
-        and x.device.type == "cpu"
-        and not torch.is_grad_enabled()
+        and weight.numel() <= PACKED
         and not torch.is_autocast_enabled("cpu")
-        and gains_by_onednn()
+        and not processor.is_intels()
     ):
-        weight = weight if _is_in_one_piece(weight) else weight.t().contiguous().t()
-        return torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, "relu" if relu else "none", [], "")
-    found = F.linear(x, weight, bias)
-    return torch.relu(found) if relu else found
+        packed = half(weight, rows, bias)
+        if packed is not None:
+            return packed(x)
+    if rows != ALL:
+        weight, bias = weight[rows], None if bias is None else bias[rows]
+    return F.linear(x, weight, bias)
 
 
 class Linear(nn.Linear):
@@ -41,25 +43,3 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)
-
-
-def is_for_onednn(weight: Tensor) -> bool:
-    """Whether linear() takes oneDNN for many rows and reads this matrix [out, in] as it lies in memory."""
-    on_cpu = weight.dtype is torch.float32 and weight.device.type == "cpu"
-    return on_cpu and _is_in_one_piece(weight) and gains_by_onednn()
-
-
-def _is_in_one_piece(weight: Tensor) -> bool:
-    """Or oneDNN takes a thousand times as long: some rows of a parameter that lies by columns are not."""
-    return weight.is_contiguous() or weight.t().is_contiguous()
-
-
-@cache
-def gains_by_onednn() -> bool:
-    """Whether this processor multiplies faster by it, and this torch has the product."""
-    return (
-        torch.backends.cpu.get_cpu_capability() == "AVX512"
-        and not processor.is_intels()
-        and torch.backends.mkldnn.is_available()
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache, partial
 
@@ -10,7 +11,6 @@ from torch import Tensor
 
 from model import processor
 from model.nets.lean.halves import Half, half
-from model.nets.linear import is_for_onednn, linear
 from model.nets.transformer import Transformer
 
 SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
@@ -36,8 +36,7 @@ class Products:
 class Affine:
     """x W^T + b for rows x [batch, in], in inference mode: no gradient flows back. torch uses several cores badly for
     few rows, and of a single one not on all processors: where it has several, each gets a share of the matrix that lies
-    in one piece of memory. What float16 holds is read as that, where it is faster (model.nets.lean.halves). Where
-    oneDNN is faster it takes more than three rows, of a large matrix more than one.
+    in one piece of memory. What float16 holds is read as that, where it is faster (model.nets.lean.halves).
 
     A row's product is the sum of the matrix's rows, weighted by x: that is what an embedding bag computes, and its
     kernel fetches ahead, which MKL's matrix product does not on processors that are not Intel's. It needs the inputs to
@@ -62,10 +61,9 @@ class Affine:
         self.shares = torch.get_num_threads() if numbers >= SMALL and weight.device.type == "cpu" else 1
         self.halved = range(0) if pack is None else _halved()
         self.few = 0  # rows up to which bags are faster
-        self.by_onednn = is_for_onednn(self.weight.t())
         self.whole = weight.device.type == "cpu" and processor.is_intels()  # of a single row
         if _fits_bags(self.weight):
-            self.few = (3 if numbers < HUGE else 1) if self.by_onednn else (5 if numbers < HUGE else 3)
+            self.few = 5 if numbers < HUGE else 3
             apart = self.weight.stride(0) // outputs  # more than 1: some columns of a wider matrix
             self.table = self.weight.detach().as_strided((apart * (inputs - 1) + 1, outputs), (outputs, 1))
             self.bag_shares = next(count for count in range(self.shares, 0, -1) if inputs % count == 0)
@@ -122,8 +120,6 @@ class Affine:
     @cached_property
     def product(self) -> Callable[[Tensor], Tensor]:
         """x [batch, in] -> [batch, out] by matrix products, made when it is first needed."""
-        if self.by_onednn:
-            return self._by_onednn
         (inputs, outputs), shares = self.weight.shape, self.shares
         by_input = (self.large and self.weight.stride(1) == 1) or outputs % shares != 0
         if shares > 1 and by_input and inputs % shares == 0:
@@ -134,9 +130,6 @@ class Affine:
             self.split_bias = None if self.bias is None else self.bias.view(shares, 1, -1)
             return self._by_output
         return self._whole
-
-    def _by_onednn(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight.t(), self.bias)
 
     def _whole(self, x: Tensor) -> Tensor:
         return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
@@ -174,7 +167,7 @@ def _halved() -> range:
     ms of a step of the shipped model on an AMD EPYC, as float32 and as float16: on two cores 2 rows 1.70 and 1.21, 8
     rows 3.13 and 1.82, 32 rows 7.03 and 4.73, 128 rows 18.3 and 15.3; on one core 1 row 2.37 and 1.15, 8 rows 4.52 and
     2.31, 32 rows 8.73 and 6.53, 128 rows 25.9 and 22.6."""
-    return range(1 if torch.get_num_threads() == 1 else 2, 9 if processor.is_intels() else 129)
+    return range(1 if torch.get_num_threads() == 1 else 2, 9 if processor.is_intels() else sys.maxsize)
 
 
 @cache

@@ -1,79 +1,89 @@
-"""Products by oneDNN: those of torch.nn.functional.linear, however a matrix lies in memory."""
+"""Products by packed matrices: those of torch.nn.functional.linear, of whatever rows."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from model.checkpoint import _for_decoding
 from model.nets import linear as products
-from model.nets.linear import Linear, linear
+from model.nets.lean import halves
+from model.nets.linear import ALL, MANY, Linear, linear
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this PyTorch has no product by oneDNN"
-)
 OUT, IN = 48, 36
+needs_packing = pytest.mark.skipif(not halves._packs(), reason="this processor's PyTorch packs no float16")
 
 
 @pytest.fixture(autouse=True)
-def on_a_processor_that_gains(monkeypatch):
-    monkeypatch.setattr(products, "gains_by_onednn", lambda: True)
-    monkeypatch.setattr(products, "WORTH_IT", 0)
+def packed(monkeypatch) -> list[bool]:
+    """Of each matrix that was looked at, whether it was packed, on a processor that gains by it."""
+    asked = []
 
+    def half(*args: object) -> halves.Half | None:
+        found = halves.half(*args)
+        asked.append(found is not None)
+        return found
 
-@pytest.fixture()
-def by_onednn(monkeypatch) -> list[bool]:
-    """True for each of its products."""
-    asked, is_in_one_piece = [], products._is_in_one_piece
-    monkeypatch.setattr(products, "_is_in_one_piece", lambda weight: asked.append(True) or is_in_one_piece(weight))
+    monkeypatch.setattr(products.processor, "is_intels", lambda: False)
+    monkeypatch.setattr(products, "half", half)
     return asked
 
 
-@pytest.mark.parametrize("shape", [(5, IN), (2, 7, IN), (1, 1, IN), (0, IN)])
-@pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("lies", ["by rows", "by columns", "rows of another", "columns of another", "apart"])
-@torch.inference_mode()
-def test_it_is_the_product(shape, biased, lies, by_onednn):
-    whole = torch.randn(2 * OUT, IN)
-    weight = {
-        "by rows": whole[:OUT].clone(),
-        "by columns": _for_decoding(whole[:OUT]),
-        "rows of another": whole[OUT:],
-        "columns of another": _for_decoding(whole)[OUT:],
-        "apart": whole[::2],
-    }[lies]
-    x, bias = torch.randn(shape), torch.randn(OUT) if biased else None
-    exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
-    for found, expected in ((linear(x, weight, bias), exact), (linear(x, weight, bias, relu=True), exact.relu())):
-        assert found.is_contiguous() and found.dtype == torch.float32
-        torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=0)
-    across = torch.randn(IN, 9).t()
-    torch.testing.assert_close(linear(across, weight, bias), F.linear(across, weight, bias), atol=1e-5, rtol=0)
-    assert by_onednn == [True] * 3
+def module() -> Linear:
+    """As a shipped checkpoint is loaded."""
+    made = Linear(IN, OUT)
+    made.weight = nn.Parameter(_for_decoding(made.weight.detach().half()))
+    return made
 
 
-def test_what_it_has_no_product_for_is_torchs(by_onednn):
-    module, x = Linear(IN, OUT), torch.randn(3, IN)
-    expected = F.linear(x, module.weight, module.bias)
-    assert torch.equal(module(x), expected) and torch.equal(
-        linear(x, module.weight, module.bias, relu=True), expected.relu()
-    )
-    linear(x, module.weight, relu=True).sum().backward()
-    assert module.weight.grad is not None
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        assert module(x).dtype == torch.bfloat16
-    assert not by_onednn
-    with torch.no_grad():
-        assert torch.equal(linear(x.double(), module.weight.double()), F.linear(x.double(), module.weight.double()))
-        torch.testing.assert_close(module(x), expected, atol=1e-5, rtol=0)
-    assert by_onednn == [True]
-
-
-def test_it_follows_its_weight():
-    module, x = Linear(IN, OUT), torch.randn(3, IN)
+@needs_packing
+@pytest.mark.parametrize("shape", [(MANY, IN), (2, MANY, IN), (MANY, 3, IN)])
+@pytest.mark.parametrize("rows", [ALL, slice(5, None), slice(16)])
+def test_it_is_the_product(shape, rows, packed):
+    made, x = module(), torch.randn(shape)
+    weight, bias = made.weight.detach()[rows], made.bias.detach()[rows]
     with torch.inference_mode():
-        before = module(x)
-        module.weight.data.mul_(2.0)
-        module.bias.data.mul_(2.0)
-        torch.testing.assert_close(module(x), 2 * before)
+        for given in (x, x.transpose(0, -1).contiguous().transpose(0, -1)):
+            for added in (made.bias, None):
+                found = linear(given, made.weight, added, rows)
+                exact = F.linear(given.double(), weight.double(), None if added is None else bias.double())
+                assert found.shape == (*shape[:-1], len(weight))
+                torch.testing.assert_close(found.double(), exact, atol=1e-5, rtol=0)
+    assert packed == [True] * 4
+
+
+@needs_packing
+def test_it_follows_its_parameters(packed):
+    made, x = module(), torch.randn(MANY, IN)
+    with torch.inference_mode():
+        before = made(x)
+        made.weight.data.mul_(2.0)
+        made.bias.data.mul_(2.0)
+        torch.testing.assert_close(made(x), 2 * before)
+    assert packed == [True] * 2
+
+
+def test_what_no_packed_matrix_has_a_product_for_is_torchs(packed, monkeypatch):
+    made, x = module(), torch.randn(MANY, IN)
+    expected = F.linear(x, made.weight, made.bias)
+    assert torch.equal(made(x), expected)
+    torch.testing.assert_close(linear(x, made.weight, made.bias, slice(7)), expected[:, :7])
+    made(x).sum().backward()
+    assert made.weight.grad is not None
+    with torch.no_grad():
+        assert torch.equal(made(x), expected)
+    with torch.inference_mode():
+        torch.testing.assert_close(made(x[:-1]), expected[:-1])  # of few rows
+        assert made.double()(x.double()).dtype == torch.float64
+        made.float()
+        with torch.autocast("cpu", torch.bfloat16):
+            assert made(x).dtype == torch.bfloat16
+        for name, value in (("PACKED", OUT * IN - 1), ("MANY", MANY + 1)):
+            with monkeypatch.context() as changed:
+                changed.setattr(products, name, value)
+                made(x)
+        monkeypatch.setattr(products.processor, "is_intels", lambda: True)
+        made(x)
+    assert not packed

@@ -9,15 +9,11 @@ import torch
 import torch.nn.functional as F
 
 from model.checkpoint import _for_decoding
-from model.nets import linear
 from model.nets.lean import products
 from model.nets.lean.products import Affine, _bags
 from model.nets.lean.step import DecoderStep, _norm
 from tests.conftest import build_tiny_model
 
-needs_onednn = pytest.mark.skipif(
-    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this PyTorch has no product by oneDNN"
-)
 WAYS = {"_whole", "_by_input", "_by_output"}
 
 
@@ -29,18 +25,8 @@ def threads(request) -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(
-    ("bags", "intel", "onednn"),
-    [
-        (True, False, False),
-        (False, True, False),
-        (False, False, False),
-        pytest.param(True, False, True, marks=needs_onednn),
-    ],
-)
-def test_every_share_of_a_product_gives_the_product(threads, bags, intel, onednn, monkeypatch):
-    monkeypatch.setattr(linear, "gains_by_onednn", lambda: onednn)
-    monkeypatch.setattr(linear, "WORTH_IT", 0)
+@pytest.mark.parametrize(("bags", "intel"), [(True, False), (False, True), (False, False)])
+def test_every_share_of_a_product_gives_the_product(threads, bags, intel, monkeypatch):
     monkeypatch.setattr(products, "SMALL", 100)
     monkeypatch.setattr(products, "LARGE", 2000)
     monkeypatch.setattr(products, "gains_by_bags", lambda: bags)
@@ -63,8 +49,8 @@ def test_every_share_of_a_product_gives_the_product(threads, bags, intel, onednn
                     torch.testing.assert_close(product(x, onto), plain + onto, atol=1e-4, rtol=0)
                     across = torch.randn(inputs, rows).t()
                     torch.testing.assert_close(product(across), F.linear(across, weight, bias), atol=1e-4, rtol=0)
-    assert taken == ({"_whole"} if threads == 1 else WAYS) | ({"_by_onednn"} if onednn else set())
-    assert few == {0} | ({5} if bags else set()) | ({3} if onednn else set())
+    assert taken == ({"_whole"} if threads == 1 else WAYS)
+    assert few == ({0, 5} if bags else {0})
 
 
 def test_bags_hold_each_input_once_a_row():
@@ -88,7 +74,6 @@ def _laid(weight: torch.Tensor) -> torch.Tensor:
 def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
     """It was read by a single core: half of what a step of OPUS-MT reads."""
     monkeypatch.setattr(products, "SMALL", 1)
-    monkeypatch.setattr(linear, "gains_by_onednn", lambda: False)
     for laid in (torch.randn(1163, 48), _for_decoding(torch.randn(1163, 48))):
         assert Affine(laid, None).product.__name__ == ("_whole" if threads == 1 else "_by_input")
     monkeypatch.setattr(products, "gains_by_bags", lambda: True)
@@ -101,7 +86,6 @@ def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
 )
 def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes, bags, monkeypatch):
     monkeypatch.setattr(products, "gains_by_bags", lambda: bags)
-    monkeypatch.setattr(linear, "gains_by_onednn", lambda: False)
     monkeypatch.setattr(products, "SMALL", 1)
     monkeypatch.setattr(products, "LARGE", 4000)
     model = build_tiny_model(tokenizer, d_model=36, **changes)
