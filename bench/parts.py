@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
@@ -49,9 +50,13 @@ from viz.ui.lab.panel import Panel
 Row = dict[str, object]
 ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = 64
-# Torch counts the products of its kernels for attention on a GPU only; of shapes, and of what else they are given.
+# Torch counts the products of its kernels for attention on a GPU only, and none of packed matrices; of shapes, and of
+# what else they are given.
 ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-UNCOUNTED = {ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3])}
+UNCOUNTED = {
+    ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
+    torch.ops.quantized.linear_dynamic_fp16: lambda x, packed, *, out_shape, **_: 2 * math.prod(out_shape) * x[-1],
+}
 # Run in a process of its own: after each line, the processor time of its thread and the resident memory.
 START = """
 import time

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
+from torch import nn
 
 from model import checkpoint
 from model.analysis.why.case import Case
@@ -26,6 +27,7 @@ from model.analysis.why.passes.ablations import all_heads
 from model.analysis.why.split import parts
 from model.config import ModelConfig
 from model.decode.greedy import greedy
+from model.nets.linear import linear
 from model.nets.transformer import Transformer
 from model.program import CHECKPOINT, add_json, command_line, given, program, whole
 from model.trace.interventions import Edge, Interventions
@@ -218,10 +220,15 @@ def operations(config: ModelConfig) -> tuple[float, float]:
 
 
 def matrix_speed(width: int) -> float:
-    """Floating-point operations a second of a product of the shapes that a batch has, the best of several."""
-    left, right = torch.randn(512, width), torch.randn(width, 4 * width)
-    best = min(timed(lambda: left @ right, 1)[0] for _ in range(20))
-    return 2 * 512 * width * 4 * width / best
+    """Floating-point operations a second of a product of the shapes that a batch has, the best of several: of whatever
+    numbers, or of those that float16 holds, if that is faster (model.nets.linear)."""
+    rows, right = torch.randn(512, width), torch.randn(width, 4 * width)
+    packed = nn.Parameter(right.half().float().t())
+    with torch.inference_mode():
+        best = min(
+            timed(work, 1)[0] for _ in range(20) for work in (lambda: rows @ right, lambda: linear(rows, packed))
+        )
+    return 2 * len(rows) * right.numel() / best
 
 
 def timed(run: Callable[[], object], runs: int) -> tuple[float, object]:
