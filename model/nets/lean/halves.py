@@ -2,7 +2,8 @@
 
 A step of decoding takes as long as its weights take to be read. Shipped checkpoints are float16 on disk, so each of
 their numbers is one in memory, too. FBGEMM, which comes with PyTorch for x86 processors, multiplies such a matrix,
-packed, by rows of float32 and sums in float32: only the order of the sums differs.
+packed, by rows of float32 and sums in float32: only the order of the sums differs. A pass over many rows multiplies
+by the same copies: it takes as long as its sums, of which FBGEMM does more at once (model.nets.linear).
 
 A packed matrix is a copy, and has to notice that the model's own was changed. Whatever is done through PyTorch counts
 up the tensor's version. What is written past it (`weight.data`, an array of NumPy's that shares the memory) is seen by

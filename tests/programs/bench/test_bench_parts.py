@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 import torch
+from torch import nn
 
 from bench import parts
+from model.nets.lean import halves
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
 
@@ -24,6 +27,14 @@ def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
     assert set(named[5:]) == set(parts.METHODS) and len(named) == len(set(named))
     of = {name: row["bound_milliseconds"] for name, row in zip(named, rows)}
     assert of["integrated_gradients"] > 20 * of["gradient_x_input"] > 0
+
+
+@pytest.mark.skipif(not halves._packs(), reason="this processor's PyTorch packs no float16")
+@pytest.mark.parametrize("rows", [1, 100])
+def test_products_of_packed_matrices_are_counted(rows):
+    """Or a method that multiplies by them takes less time than its bound."""
+    packed = halves.half(nn.Parameter(torch.randn(16, 48).half().float().t()), slice(None))
+    assert parts.counted(lambda: packed(torch.randn(rows, 3, 16))) == 2 * rows * 3 * 16 * 48
 
 
 def test_a_panel_is_timed_to_its_first_part_and_to_its_last(tiny_checkpoint, capsys, monkeypatch):
