@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import logging
 import re
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import gradio as gr
@@ -86,6 +89,14 @@ def queue(serve, monkeypatch) -> wakeful_queue.WakefulQueue:
     return demo._queue
 
 
+def wait_until(so: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if so():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it is never so")
+
+
 def test_an_idle_queue_looks_for_nothing_and_a_busy_one_serves_all(queue, monkeypatch) -> None:
     looks, known = [], queue.get_events
     monkeypatch.setattr(queue, "get_events", lambda: looks.append(1) or known())
@@ -105,6 +116,26 @@ def test_an_idle_queue_looks_for_nothing_and_a_busy_one_serves_all(queue, monkey
     assert len(looks) <= 3 * 20 + 3, "about one look at an arrival, and one at an end"
 
 
+def test_what_is_asked_to_end_ends_alone(queue) -> None:
+    """Though the one after it has begun: the request to end may come late."""
+    (function,), (session, caller) = queue.blocks.fns, ("left", Caller(queue.blocks.port))
+
+    def ask() -> str:
+        body = {"data": [1.5, None], "fn_index": function, "session_hash": session}
+        return json.loads(caller.post("/gradio_api/queue/join", body)[1])["event_id"]
+
+    first, second = ask(), ask()
+    wait_until(lambda: sum(map(bool, queue.active_jobs)) == 2)
+    end = {"event_id": first, "session_hash": session, "fn_index": function}
+    assert caller.post("/gradio_api/cancel", end) == (200, b'{"success":true}')
+    caller.connection.request("GET", f"/gradio_api/queue/data?session_hash={session}")
+    told = (json.loads(line[5:]) for line in caller.connection.getresponse() if line.startswith(b"data:"))
+    told = list(itertools.takewhile(lambda one: one["msg"] not in ("close_stream", "heartbeat"), told))
+    ended = {one["event_id"]: one["output"] for one in told if one["msg"] == "process_completed"}
+    assert list(ended) == [first, second]
+    assert ended[first] == {} and ended[second]["data"][0]["status"] == "ok"
+
+
 def test_no_table_is_made_of_what_was_asked(queue, monkeypatch) -> None:
     made = []
     monkeypatch.setattr(queue, "_get_df", made.append)
@@ -114,11 +145,7 @@ def test_no_table_is_made_of_what_was_asked(queue, monkeypatch) -> None:
 
 def test_a_queue_that_is_closed_ends(queue) -> None:
     queue.close()
-    for _ in range(100):
-        if not [t for t in asyncio.all_tasks(queue.loop) if t.get_coro().__qualname__.endswith("start_processing")]:
-            return
-        time.sleep(0.05)
-    raise AssertionError("it goes on")
+    wait_until(lambda: not any("start_processing" in repr(task.get_coro()) for task in asyncio.all_tasks(queue.loop)))
 
 
 @pytest.mark.parametrize("edit", edited_scripts.EDITS, ids=lambda edit: edit.script)

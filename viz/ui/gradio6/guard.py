@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 from viz.ui.gradio6.part import Part, unsaid
-from viz.ui.gradio6.wakeful_queue import has_answers
+from viz.ui.gradio6.wakeful_queue import ended_alone, has_answers
 from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 from viz.ui.server.endpoints import Endpoint
@@ -125,9 +125,11 @@ class Guard:
         if body is None:
             await answer(send_guarded, 413, {"detail": f"The request is larger than {MAX_BODY:,} bytes."})
             return
-        if path in ENDS and _names_nothing(body):
-            await answer(send_guarded, 200, {"success": True})
-            return
+        if path in ENDS and isinstance(call := _read_json(body), dict):
+            if call.get("event_id", "") is None:
+                await answer(send_guarded, 200, {"success": True})
+                return
+            body = json.dumps(ended_alone(scope["app"], call)).encode()
         if called and called[2] in ENDPOINTS:
             body = _checked(ENDPOINTS[called[2]], called[1], body)
             if isinstance(body, str):
@@ -153,11 +155,6 @@ async def _read(receive: Receive) -> bytes | None:
             return None
         if not message.get("more_body", False):
             return bytes(body)
-
-
-def _names_nothing(body: bytes) -> bool:
-    call = _read_json(body)
-    return isinstance(call, dict) and call.get("event_id", "") is None
 
 
 def _checked(endpoint: Endpoint, way: str, body: bytes) -> bytes | str:

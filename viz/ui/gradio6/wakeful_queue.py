@@ -1,7 +1,9 @@
 """Gradio's queue, woken when an event arrives or is done, instead of looking for one a thousand times a second.
 
 Gradio's own takes 2 to 4 % of a core from an app that nobody uses. What is replaced are the two loops that look, and a
-table that nobody reads; what is done with an event is Gradio's.
+table that nobody reads; what is done with an event is Gradio's. Beside that, an event is ended alone: Gradio's /cancel
+ends all of the same function that the session has under way, so also the question that was asked after the one that is
+to end, if that is sooner there.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ import asyncio
 import hashlib
 import inspect
 import time
+import zlib
 from collections.abc import Iterator
 
 import gradio as gr
 from gradio.queueing import Event, EventQueue, Queue
 from gradio.utils import run_coro_in_background, set_task_name
 
-from viz.ui.gradio6.part import Part, lacking
+from viz.ui.gradio6.part import Part, lacking, unsaid
 
 # What the replaced loops say in the version that they were read in: another one may do more.
 READ = {"start_processing": "d65be5a5cbed97d7", "start_progress_updates": "7cbbec1cf932324c"}
@@ -80,7 +83,7 @@ class WakefulQueue(Queue):
             if (analytics := self.event_analytics.get(event._id)) is not None:
                 analytics["status"] = "processing"
         task = run_coro_in_background(self.process_events, events, batch, started, function)
-        set_task_name(task, events[0].session_hash, function._id, events[0]._id, batch)
+        set_task_name(task, events[0].session_hash, _number(events[0]._id), events[0]._id, batch)
         self._asyncio_tasks.add(task)
         task.add_done_callback(self._asyncio_tasks.discard)
         if self.live_updates:
@@ -94,6 +97,19 @@ def wake_on_arrival(queue: Queue) -> None:
     """Before the server starts."""
     if PART.usable and type(queue) is Queue:
         queue.__class__ = WakefulQueue
+
+
+def ended_alone(app: gr.routes.App, call: dict) -> dict:
+    """A call of /cancel that ends the event that it names, and no other."""
+    name = call.get("event_id")
+    if not isinstance(name, str) or not isinstance(app.get_blocks()._queue, WakefulQueue):
+        return call
+    return {**call, "fn_index": _number(name)}
+
+
+def _number(event: str) -> int:
+    """In the place of its function's: /cancel finds a task by its session and this."""
+    return zlib.crc32(event.encode())
 
 
 def waiting(app: gr.routes.App) -> tuple[int, int | None]:
@@ -120,6 +136,7 @@ def _missing() -> Iterator[str]:
         "compute_analytics_summary",
         "close",
     )
+    yield from unsaid("routes.py", 'cancel_tasks({f"{body.session_hash}_{body.fn_index}"})')
     for name, digest in READ.items():
         if hasattr(Queue, name) and read(name) != digest:
             yield f"Queue.{name} as it was read"
@@ -130,4 +147,8 @@ def read(name: str) -> str:
     return hashlib.sha256(inspect.getsource(getattr(Queue, name)).encode()).hexdigest()[:16]
 
 
-PART = Part("the queue that is woken", _missing, "an idle app looks for events a thousand times a second")
+PART = Part(
+    "the queue that is woken",
+    _missing,
+    "an idle app looks for events a thousand times a second, and what ends a question may end the next one, too",
+)
