@@ -38,6 +38,7 @@ def main(argv: list[str] | None = None) -> None:
         with processes.side_by_side():
             return _write_traces(args)
     translator = Translator.load(args.checkpoint, args.device)
+    translator.serve_alone()
     direction = translator.check_direction(args.direction)
     lines: Iterable[str] = args.text or _lines(sys.stdin.buffer)
     if args.attention:
@@ -65,6 +66,7 @@ def _write_traces(args: argparse.Namespace) -> None:
     if args.beam > 1 or args.attention or args.json:
         raise ValueError("--traces are of greedy decoding, and go without --beam, --attention and --json")
     translator = Translator.load(args.checkpoint, args.device)
+    translator.serve_alone()
     direction = translator.check_direction(args.direction)
     first = processes.rank() == 0
     # Of a stream that all processes share, one reads.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from model.nets.layer import SourceMemory
-from model.nets.lean.products import Products
+from model.nets.lean.kept import Kept, kept
 from model.nets.lean.step import DecoderStep, LayerRows
 from model.nets.places.hooks import are_hooked
 from model.nets.places.visit import projected
@@ -42,7 +42,7 @@ class StepDecoder:
         self.model, self.source, self.interventions, self.record = model, source, interventions, record
         model.check(interventions, batch=len(prefix))
         self.cache = model.new_cache()
-        self.products: Products | None = None
+        self.kept: Kept | None = None
         self.step = self._lean_step()
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
@@ -106,6 +106,6 @@ class StepDecoder:
         )
         if not lean:
             return None
-        if self.products is None:
-            self.products = Products(self.model)
-        return DecoderStep(self.model, self.interventions, self.products)
+        if self.kept is None:
+            self.kept = kept(self.model)
+        return self.kept.step(self.model, self.interventions)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from model.config import Activation, ModelConfig, Norm
 from model.nets.attention import AtPart, MultiHeadAttention
 from model.nets.cache import LayerCache
+from model.nets.lean.attention import for_steps, of_sentences
 from model.nets.linear import Linear
 from model.nets.places.registry import AFTER, SHORT
 from model.nets.places.visit import visit
@@ -238,8 +239,8 @@ class SourceMemory:
         found = self.projected.get(layer.index)
         if found is None:
             found = layer.cross_attention.project_keys_values(self.memory)
-            if self.memory.is_inference():  # in one piece: a step would copy them each time, to multiply by them
-                found = found[0].contiguous(), found[1].contiguous()
+            if self.memory.is_inference():
+                found = for_steps(*found)
             self.projected[layer.index] = found
         return found
 
@@ -248,8 +249,5 @@ class SourceMemory:
         return SourceMemory(
             self.memory.index_select(0, rows),
             None if self.mask is None else self.mask.index_select(0, rows),
-            projected={
-                layer: (keys.index_select(0, rows), values.index_select(0, rows))
-                for layer, (keys, values) in self.projected.items()
-            },
+            projected={layer: of_sentences(keys, values, rows) for layer, (keys, values) in self.projected.items()},
         )

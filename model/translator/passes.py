@@ -26,6 +26,7 @@ from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
 from model.decode.recipes import difference, with_vectors
 from model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
+from model.nets.lean.halves import looking_once
 from model.nets.masks import pad
 from model.nets.networks import check_transformer
 from model.nets.places.registry import Place, places
@@ -207,7 +208,8 @@ class Passes(Loaded):
         # As many as there have to be, of one size: the last would leave a core waiting for the others.
         least = len(list(batched(order, batch_size)))
         batches = list(batched(order, math.ceil(len(order) / least))) if least else []
-        found = map_over_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
+        each = looking_once(decoded)
+        found = map_over_cores(each, batches) if self.device.type == "cpu" else map(each, batches)
         results: list[list[int]] = [[] for _ in sources]
         for rows, ids in zip(batches, found):
             for i, target in zip(rows, ids):

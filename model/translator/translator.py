@@ -21,6 +21,7 @@ from model.decode.held import Held
 from model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
 from model.decode.runs import batched
 from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.lean.halves import looking_once
 from model.nets.places.visit import check_positions
 from model.nets.sweep import Changes, joined
 from model.nets.transformer import Transformer
@@ -152,7 +153,7 @@ class Translator(Passes):
             by_length = sorted(range(len(part)), key=lambda i: -len(part[i]))  # what is padded takes time, too
             rows = list(batched(by_length, min(batch_size, math.ceil(len(part) / at_once))))
             asked = [[part[i] for i in batch] for batch in rows]
-            found = map_over_cores(partial(self.trace_batch, direction=direction), asked)
+            found = map_over_cores(looking_once(partial(self.trace_batch, direction=direction)), asked)
             traces = dict(zip(chain(*rows), chain(*found)))
             yield from (traces[i] for i in range(len(part)))
 

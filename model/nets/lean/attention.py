@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.nets.lean.products import gains_by_bags
+from model import processor
 
 MANY, SHORT = 8, 16  # sentences; keys
 
@@ -20,7 +20,8 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, s
     None; scale None: 1 / sqrt(d_head).
 
     Of many sentences torch's fused attention takes most of its time to begin with each head of each. A sum of values,
-    weighted by a pattern, is what an embedding bag computes, whose kernel fetches ahead.
+    weighted by a pattern, is what an embedding bag computes, whose kernel fetches ahead; and so are all scores of a
+    query, as a sum of the keys' numbers, where those lie number by number (for_steps).
 
     us of 50 sentences of 8 heads of 32, one core of an AMD EPYC, fused and by bags: 8 keys 95 and 50, 17 keys 101 and
     52, 26 keys 155 and 85; of 8 sentences 16 and 17, 18 and 15, 24 and 18.
@@ -29,8 +30,12 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, s
     if table is None:
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
     batch, heads, length, d_head = values.shape
-    flat = queries.reshape(-1, 1, d_head), keys.flatten(0, 1).transpose(1, 2)
-    scores = torch.baddbmm(_nothing(), *flat, beta=0, alpha=d_head**-0.5 if scale is None else scale)
+    scale, by_number = d_head**-0.5 if scale is None else scale, _rows(keys.mT)
+    if by_number is None:
+        scores = torch.baddbmm(_nothing(), queries.reshape(-1, 1, d_head), keys.flatten(0, 1).mT, beta=0, alpha=scale)
+    else:
+        read, starts = _bags(batch * heads, d_head, keys.stride(1) // length)
+        scores = torch.embedding_bag(by_number, read, starts, False, 0, False, queries.mul(scale).reshape(-1))[0]
     if mask is not None:
         scores = scores.view(batch, heads, 1, length)
         scores = scores.masked_fill_(~mask, -math.inf) if mask.dtype is torch.bool else scores.add_(mask)
@@ -41,6 +46,27 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, s
     read, starts = _bags(batch * heads, length, values.stride(1) // d_head)
     context = torch.embedding_bag(table, read, starts, False, 0, False, weights.reshape(-1))[0]
     return context.view(batch, heads, 1, d_head)
+
+
+def for_steps(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """The same, each [batch, heads, key, d_head], as attend() reads them fastest; to be worked out once for many steps,
+    each of which would copy them."""
+    if len(keys) < MANY or not gains_by_bags():
+        return keys.contiguous(), values.contiguous()
+    return keys.mT.contiguous().mT, values.contiguous()
+
+
+def of_sentences(keys: Tensor, values: Tensor, sentences: Tensor) -> tuple[Tensor, Tensor]:
+    """Those of some sentences, int64 [new batch], as attend() reads so many fastest."""
+    by_number = keys.stride(-1) != 1 and len(sentences) >= MANY
+    kept = keys.mT.index_select(0, sentences).mT if by_number else keys.index_select(0, sentences)
+    return kept, values.index_select(0, sentences)
+
+
+@cache
+def gains_by_bags() -> bool:
+    """Whether sums of rows are read faster by an embedding bag's kernel than by torch's products."""
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX") and not processor.is_intels()
 
 
 @cache
@@ -61,7 +87,8 @@ def _rows(values: Tensor) -> Tensor | None:
 
 @lru_cache(maxsize=256)
 def _bags(heads: int, length: int, apart: int) -> tuple[Tensor, Tensor]:
-    """Which rows each head of each sentence sums, int32 [heads * length], and where each one's begin, int32 [heads]."""
+    """Which rows each head of each sentence sums, int32 [heads * length], and where each one's begin, int32 [heads].
+    apart: rows from a head's first to the next one's."""
     first = torch.arange(0, heads * apart, apart, dtype=torch.int32)
     read = first[:, None] + torch.arange(length, dtype=torch.int32)
     return read.view(-1), torch.arange(0, heads * length, length, dtype=torch.int32)

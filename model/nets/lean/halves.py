@@ -7,25 +7,30 @@ by the same copies: it takes as long as its sums, of which FBGEMM does more at o
 
 A packed matrix is a copy, and has to notice that the model's own was changed. Whatever is done through PyTorch counts
 up the tensor's version. What is written past it (`weight.data`, an array of NumPy's that shares the memory) is seen by
-a product with a random row, taken anew for each text: it reads the matrix once, as a step does, and a change that it
-does not show is as small as a rounding error in what the model computes. Whoever alone holds a model, as a server does,
-can do without: trust().
+a product with a random row, taken anew for each text, or once for many that are asked for together (looking_once):
+it reads the matrix once, as a step does, and a change that it does not show is as small as a rounding error in what the
+model computes. Whoever alone holds a model, as a server does, can do without: trust().
 """
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache, lru_cache, wraps
 from threading import Lock
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+Result = TypeVar("Result")
 SHARES = 2  # in which a matrix is probed: always as many, so that the sums are the same on any number of cores
 
 _kept = WeakTensorKeyDictionary()  # by parameter: by rows, the version looked at and its Half, if it has one
 _trusted = WeakTensorKeyDictionary()  # parameters that nobody writes to past PyTorch
 _keeping = Lock()
+_looked: ContextVar[set[Half] | None] = ContextVar("packed copies that were compared", default=None)
 
 
 class Half:
@@ -35,7 +40,8 @@ class Half:
         """weight [out, in], each of its numbers one of float16's; bias [out] or None"""
         self.packed = torch.ops.quantized.linear_prepack_fp16(weight.contiguous(), bias)
         self.addresses, self.version, self.probe = _addresses(weight, bias), weight._version, _probe(weight)
-        self.multiply = torch.ops.quantized.linear_dynamic_fp16.default  # without a look at what else has that name
+        product = torch.ops.quantized.linear_dynamic_fp16.default
+        self.multiply = getattr(product, "_op", product)  # what is called looks at arguments for what only exports have
 
     def is_still(self, weight: Tensor, bias: Tensor | None, *, trusted: bool) -> bool:
         same = self.addresses == _addresses(weight, bias)
@@ -57,6 +63,21 @@ def trust(model: nn.Module) -> None:
         _trusted[parameter] = True
 
 
+def looking_once(work: Callable[..., Result]) -> Callable[..., Result]:
+    """work() as a piece of a whole: of all calls, in whatever threads, one compares a packed copy with its matrix."""
+    looked: set[Half] = set()
+
+    @wraps(work)
+    def looking(*given: object, **named: object) -> Result:
+        before = _looked.set(looked)
+        try:
+            return work(*given, **named)
+        finally:
+            _looked.reset(before)
+
+    return looking
+
+
 def half(parameter: Tensor, rows: slice, bias: Tensor | None = None) -> Half | None:
     """These rows of a parameter [out, in] and of its bias [out], packed now or before; None where float16 does not hold
     them, or nothing packs."""
@@ -66,10 +87,14 @@ def half(parameter: Tensor, rows: slice, bias: Tensor | None = None) -> Half | N
     version, of = weight._version, (rows.start, rows.stop)
     with _keeping:
         known, found = _kept.setdefault(parameter, {}).get(of, (None, None))
-    if known != version or (found is not None and not found.is_still(weight, bias, trusted=parameter in _trusted)):
+    looked = _looked.get()
+    trusted = parameter in _trusted or (looked is not None and found in looked)
+    if known != version or (found is not None and not found.is_still(weight, bias, trusted=trusted)):
         found = Half(weight, bias) if torch.equal(weight.half().float(), weight) else None
         with _keeping:
             _kept[parameter][of] = version, found
+    if looked is not None and found is not None:
+        looked.add(found)
     return found
 
 

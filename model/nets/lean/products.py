@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import torch
 from torch import Tensor
 
 from model import processor
+from model.nets.lean.attention import gains_by_bags
 from model.nets.lean.halves import Half, half
 from model.nets.transformer import Transformer
 
@@ -18,8 +19,7 @@ PACKED = 64_000_000  # numbers that a step reads; copies of more would take too 
 
 
 class Products:
-    """What a model's steps multiply by while one text is decoded: each matrix is looked at once, however often a step
-    is built anew."""
+    """What a model's steps multiply by: each matrix is looked at once, however often a step is built anew."""
 
     def __init__(self, model: Transformer) -> None:
         self._packs, self._made = model.step_numbers <= PACKED, {}
@@ -31,6 +31,11 @@ class Products:
             pack = partial(half, weight, rows, bias) if self._packs else None
             self._made[of] = Affine(weight[rows], None if bias is None else bias[rows], pack)
         return self._made[of]
+
+    def look_again(self) -> None:
+        """At whether packed copies still are what the model's own matrices say, when they are next needed."""
+        for one in self._made.values():
+            one.__dict__.pop("half", None)
 
 
 class Affine:
@@ -74,8 +79,8 @@ class Affine:
         """onto: what is added besides, [batch, out]"""
         # A tensor's len() is Python, and this is called some fifty times a step.
         batch = x.size(0)
-        if batch in self.halved and self.half is not None and self.half.version == self.weight._version:
-            found = self.half(x)
+        if batch in self.halved and (half := self.half) is not None and half.version == self.weight._version:
+            found = half(x)
             return found if onto is None else found.add_(onto)
         if batch == 1 and self.few:
             return self._as_bag(x, onto)
@@ -168,11 +173,6 @@ def _halved() -> range:
     rows 3.13 and 1.82, 32 rows 7.03 and 4.73, 128 rows 18.3 and 15.3; on one core 1 row 2.37 and 1.15, 8 rows 4.52 and
     2.31, 32 rows 8.73 and 6.53, 128 rows 25.9 and 22.6."""
     return range(1 if torch.get_num_threads() == 1 else 2, 9 if processor.is_intels() else sys.maxsize)
-
-
-@cache
-def gains_by_bags() -> bool:
-    return torch.backends.cpu.get_cpu_capability().startswith("AVX") and not processor.is_intels()
 
 
 @lru_cache(maxsize=1024)

@@ -124,6 +124,7 @@ class _LayerStep:
         self.cross_queries = products(cross.projection.weight, cross.projection.bias, slice(cross.width))
         self.cross_output = linear(cross.output)
         self.activation = layer.feed_forward.activation
+        self.activated = torch.relu_ if self.activation is torch.relu else self.activation  # of what nobody else has
         self.expand, self.contract = linear(layer.feed_forward.expand), linear(layer.feed_forward.contract)
         self.gate = None if layer.feed_forward.gate is None else linear(layer.feed_forward.gate)
 
@@ -174,9 +175,10 @@ class _LayerStep:
 
         entered = self._enter(x, around_feed_forward)
         hidden = self.expand(entered)
-        if at is not None:
-            hidden = at("ffn.pre", hidden[:, None])[:, 0]
-        active = self.activation(hidden)
+        if at is None:
+            active = self.activated(hidden)
+        else:
+            active = self.activation(at("ffn.pre", hidden[:, None])[:, 0])
         if self.gate is not None:
             gate = self.gate(entered)
             active = active * (gate if at is None else at("ffn.gate", gate[:, None])[:, 0])

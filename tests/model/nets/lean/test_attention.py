@@ -32,6 +32,32 @@ def test_it_is_torchs(batch, length, bags, monkeypatch):
                 torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("bags", [True, False])
+@pytest.mark.parametrize(("batch", "length"), [(1, 5), (7, 5), (8, 1), (8, 5), (31, 16), (31, 40)])
+@torch.inference_mode()
+def test_what_lies_as_steps_read_it_is_the_same(batch, length, bags, monkeypatch):
+    monkeypatch.setattr(attention, "gains_by_bags", lambda: bags)
+    heads, d_head = 3, 4
+    keys, values = torch.randn(2, batch, length, heads, d_head).transpose(2, 3)
+    queries, mask = torch.randn(batch, heads, 1, d_head), torch.rand(batch, 1, 1, length) < 0.5
+    mask[..., 0] = True
+    found = attention.for_steps(keys, values)
+    assert torch.equal(found[0], keys) and torch.equal(found[1], values)
+    assert length == 1 or (found[0].stride(2) == 1) is (bags and batch >= attention.MANY)
+    for sentences in (torch.arange(batch), torch.arange(0, batch, 2), torch.tensor([0])):
+        some = attention.of_sentences(*found, sentences)
+        assert torch.equal(some[0], keys[sentences]) and torch.equal(some[1], values[sentences])
+        for scale in (None, 1.0):
+            expected = F.scaled_dot_product_attention(
+                queries[sentences], keys[sentences], values[sentences], attn_mask=mask[sentences], scale=scale
+            )
+            read = attend(queries[sentences], *some, mask[sentences], scale)
+            torch.testing.assert_close(read, expected, atol=1e-5, rtol=0)
+    if length > 1:
+        few = attention.of_sentences(*found, torch.arange(min(batch, attention.MANY - 1)))
+        assert few[0].is_contiguous() and few[1].is_contiguous()  # as torch's own kernel reads them
+
+
 @torch.inference_mode()
 def test_many_sentences_are_summed_by_bags(monkeypatch):
     monkeypatch.setattr(attention, "gains_by_bags", lambda: True)

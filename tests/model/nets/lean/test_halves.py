@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -80,6 +81,25 @@ def test_of_a_trusted_model_only_what_pytorch_counts_is_seen(halved_model):
     assert changed is not before and torch.equal(changed(torch.eye(weight.shape[1])), weight.t())
     weight.data = weight.data.clone(memory_format=torch.preserve_format)
     assert half(weight, ALL) is not changed
+
+
+@needs_packing
+def test_pieces_of_a_whole_look_once(monkeypatch):
+    weight, probes, known = parameter(8, 6), [], halves._probe
+    monkeypatch.setattr(halves, "_probe", lambda weight: probes.append(1) or known(weight))
+    first = half(weight, ALL)
+
+    def in_pieces() -> list[halves.Half]:
+        piece = halves.looking_once(lambda: half(weight, ALL))
+        with ThreadPoolExecutor(2) as threads:
+            return [piece(), *(threads.submit(piece).result() for _ in range(3)), piece()]
+
+    probes.clear()
+    assert in_pieces() == [first] * 5 and len(probes) == 1
+    half(weight, ALL)
+    assert len(probes) == 2  # one that is no piece looks by itself
+    CHANGES["an element of its data"](weight)
+    assert first not in in_pieces()
 
 
 @needs_packing
