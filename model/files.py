@@ -101,5 +101,6 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)
-    finally:
+    except BaseException:
         partial.unlink(missing_ok=True)
+        raise

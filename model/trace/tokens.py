@@ -61,14 +61,14 @@ def facts(tokens: Iterable[str]) -> dict:
     """What is known of tokens, JSON-ready: kinds, one letter each (t, s, b, p), and their words' numbers or null."""
     tokens = tuple(tokens)
     return {
-        "kinds": "".join(getattr(token, "kind", TokenKind.TEXT).value[0] for token in tokens),
+        "kinds": "".join([getattr(token, "kind", TokenKind.TEXT)[0] for token in tokens]),
         "words": [getattr(token, "word", None) for token in tokens],
     }
 
 
 def with_facts(pieces: Sequence[str], found: object) -> tuple[Token, ...]:
     """The tokens of facts(). ValueError for what cannot be facts of these pieces."""
-    kinds = {kind.value[0]: kind for kind in TokenKind}
+    kinds = {kind[0]: kind for kind in TokenKind}
     try:
         return tuple(
             Token(piece, kinds[letter], None if word is None else int(word))

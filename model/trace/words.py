@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from model.trace.scores import Groups
 from model.trace.tokens import Token, is_byte, is_symbol
@@ -72,9 +73,9 @@ def _without_final_punctuation(tokens: Sequence[str], group: list[int]) -> list[
 def is_punctuation(token: str) -> bool:
     """Whether a piece is punctuation alone, with or without the space before it."""
     text = token.removeprefix(SPACE)
-    return (
-        bool(text)
-        and not is_symbol(token)
-        and not is_byte(token)
-        and all(unicodedata.category(c)[0] == "P" for c in text)
-    )
+    return _are_marks(text) and not is_symbol(token) and not is_byte(token)
+
+
+@lru_cache(maxsize=1 << 14)
+def _are_marks(text: str) -> bool:
+    return bool(text) and all(unicodedata.category(c)[0] == "P" for c in text)
