@@ -111,13 +111,16 @@ def give_memory_back() -> bool:
 def uncollected() -> Iterator[None]:
     """Collect no garbage meanwhile: for what makes many objects that stay, such as the pieces of a vocabulary. They
     set off a walk through everything that importing torch has left, which took as long as opening a shipped
-    checkpoint."""
+    checkpoint, and so would whatever is made next: in the end all that there is counts as old."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():  # a program's own, which would be melted with it
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

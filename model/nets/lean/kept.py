@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import repeat
 from operator import is_
 from weakref import WeakKeyDictionary
 
@@ -48,21 +49,29 @@ class Parts:
     is written into a parameter makes it no other."""
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
-        self._owners = [(vars(module), sorted(vars(module).keys() - EVERY)) for module in modules]
-        self._found = self._now()
+        # Side by side, not in pairs: objects by the hundred set off a walk through all that importing torch has left.
+        self._owners: list[dict] = []
+        self._names: list[str] = []
+        self._registers: list[dict] = []
+        for module in modules:
+            own = vars(module)
+            self._add(own, own.keys() - EVERY)
+            for register in (own["_modules"], own["_parameters"]):
+                self._registers.append(register)
+                self._add(register, register)
+        self._found, self._counts = self._now()
         self._parameters = [part for part in self._found if isinstance(part, nn.Parameter)]
         self._places = [parameter.data_ptr() for parameter in self._parameters]
 
     def are_the_same(self) -> bool:
-        now = self._now()
-        if len(now) != len(self._found) or not all(map(is_, now, self._found)):
+        found, counts = self._now()
+        if counts != self._counts or not all(map(is_, found, self._found)):
             return False
         return [parameter.data_ptr() for parameter in self._parameters] == self._places
 
-    def _now(self) -> list[object]:
-        found: list[object] = []
-        for owner, names in self._owners:
-            found += map(owner.get, names)
-            found += owner["_modules"].values()
-            found += owner["_parameters"].values()
-        return found
+    def _add(self, owner: dict, names: Collection[str]) -> None:
+        self._owners += repeat(owner, len(names))
+        self._names += names
+
+    def _now(self) -> tuple[list[object], list[int]]:
+        return list(map(dict.get, self._owners, self._names)), list(map(len, self._registers))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 
 import pytest
+
+from model.serve.device import uncollected
 
 # Eight threads make and drop 64 MB each, with small blocks that stay in between: what they leave resident, in MB, of
 # a child that is told to give memory back, then of its parent, which is not.
@@ -58,3 +61,24 @@ def test_freed_memory_goes_back_to_the_system():
         pytest.skip(done.stdout.splitlines()[0])  # another system's, or another C library's
     told, plain = map(float, done.stdout.split())
     assert told < 40 < plain
+
+
+def test_what_is_made_uncollected_counts_as_old():
+    assert gc.isenabled() and gc.get_freeze_count() == 0
+    with uncollected():
+        assert not gc.isenabled()
+        made = [[] for _ in range(10_000)]
+    assert gc.isenabled()
+    _, young, old = gc.get_count()
+    assert (young, old) == (0, 0), "no walk is due"
+    assert any(one is made for one in gc.get_objects(generation=2))
+
+
+def test_what_a_program_froze_stays_frozen():
+    gc.freeze()
+    try:
+        with uncollected():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

@@ -30,6 +30,12 @@ def _other_norm(model: Transformer) -> None:
     sublayer.norm = nn.LayerNorm(model.config.d_model, eps=0.1)
 
 
+def _gated(model: Transformer) -> None:
+    feed_forward = model.decoder.layers[0].feed_forward
+    assert feed_forward.gate is None
+    feed_forward.gate = nn.Linear(feed_forward.expand.in_features, feed_forward.expand.out_features)
+
+
 def _other_address(model: Transformer) -> None:
     weight = model.decoder.layers[0].feed_forward.expand.weight
     weight.data = weight.data * 2.0
@@ -46,6 +52,7 @@ CHANGED: dict[str, Callable[[Transformer], object]] = {
     "a module": _other_norm,
     "an activation": lambda model: setattr(model.decoder.layers[1].feed_forward, "activation", torch.tanh),
     "a factor": lambda model: setattr(model, "scale", 2.0 * model.scale),
+    "a module where there was none": _gated,
     "whole layers": lambda model: setattr(model.decoder, "layers", model.decoder.layers[:1]),
     "the type of all numbers": lambda model: model.double(),
 }
