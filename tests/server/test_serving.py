@@ -196,6 +196,8 @@ def test_what_has_no_number_yet_is_ended_without_an_error_in_the_console(served,
     assert status == 200
     status, _ = Caller(served.port).post(f"/gradio_api/{name}", {"session_hash": "a", "fn_index": 1, "event_id": [1]})
     assert status == 422, "what Gradio itself says of such a number"
+    half = {"session_hash": "a", "fn_index": 1, "event_id": "\ud800"}
+    assert Caller(served.port).post(f"/gradio_api/{name}", half)[0] in (200, 422), "an event that nobody asked for"
 
 
 NONSENSE = (

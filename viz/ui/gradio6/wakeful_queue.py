@@ -109,7 +109,7 @@ def ended_alone(app: gr.routes.App, call: dict) -> dict:
 
 def _number(event: str) -> int:
     """In the place of its function's: /cancel finds a task by its session and this."""
-    return zlib.crc32(event.encode())
+    return zlib.crc32(event.encode(errors="replace"))
 
 
 def waiting(app: gr.routes.App) -> tuple[int, int | None]:
