@@ -115,10 +115,11 @@ def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
         found |= {"version": COMPUTED, "computed": computed}
     arrays |= {name: getattr(trace, name) for name in _ARRAYS}
     arrays = {"fields": np.array(json.dumps(found, ensure_ascii=False)), **arrays}
-    with zipfile.ZipFile(file, "w") as archive:
+    # Packing the numbers, too, saves a fifth for ten times as long; packing the fields as far as can be, 0.5 % for a
+    # third of the time that the whole file takes.
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")  # packing the numbers, too, saves a fifth for ten times as long
-            entry.compress_type = zipfile.ZIP_DEFLATED if name == "fields" else zipfile.ZIP_STORED
+            entry = f"{name}.npy" if name == "fields" else zipfile.ZipInfo(f"{name}.npy")  # the latter is stored
             with archive.open(entry, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, array, allow_pickle=False)
 
