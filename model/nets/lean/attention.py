@@ -52,9 +52,8 @@ def for_steps(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """The same, each [batch, heads, key, d_head], as attend() reads them fastest; to be worked out once for many steps,
     each of which would copy them. Of many sentences keys lie number by number, which takes a thirtieth off 1,000
     captions."""
-    if len(keys) < MANY or not gains_by_bags():
-        return keys.contiguous(), values.contiguous()
-    return keys.mT.contiguous().mT, values.contiguous()
+    by_number = len(keys) >= MANY and gains_by_bags() and _have_bags(keys)
+    return keys.mT.contiguous().mT if by_number else keys.contiguous(), values.contiguous()
 
 
 def of_sentences(keys: Tensor, values: Tensor, sentences: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,6 +69,11 @@ def gains_by_bags() -> bool:
     return torch.backends.cpu.get_cpu_capability().startswith("AVX") and not processor.is_intels()
 
 
+def _have_bags(x: Tensor) -> bool:
+    """Whether there is an embedding bag for these that reads faster."""
+    return x.dtype is torch.float32 and x.device.type == "cpu"
+
+
 @cache
 def _nothing() -> Tensor:
     return torch.zeros(1, 1, 1)
@@ -81,7 +85,7 @@ def _rows(values: Tensor) -> Tensor | None:
     batch, heads, length, d_head = values.shape
     of_sentence, of_head, of_key, of_number = values.stride()
     whole = (of_key, of_number, of_sentence, of_head % d_head) == (d_head, 1, heads * of_head, 0)
-    if not whole or values.dtype is not torch.float32 or values.device.type != "cpu":
+    if not whole or not _have_bags(values):
         return None
     return values.as_strided(((batch * heads - 1) * (of_head // d_head) + length, d_head), (d_head, 1))
 

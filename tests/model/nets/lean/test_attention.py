@@ -58,6 +58,13 @@ def test_what_lies_as_steps_read_it_is_the_same(batch, length, bags, monkeypatch
         assert few[0].is_contiguous() and few[1].is_contiguous()  # as torch's own kernel reads them
 
 
+@pytest.mark.parametrize("other", [{"device": "meta"}, {"dtype": torch.float64}, {"dtype": torch.bfloat16}], ids=str)
+def test_what_no_bag_reads_lies_as_torchs_own_kernels_read_it(other, monkeypatch):
+    monkeypatch.setattr(attention, "gains_by_bags", lambda: True)
+    found = attention.for_steps(*torch.empty(2, 8, 5, 3, 4, **other).transpose(2, 3))
+    assert all(each.is_contiguous() for each in found)
+
+
 @torch.inference_mode()
 def test_many_sentences_are_summed_by_bags(monkeypatch):
     monkeypatch.setattr(attention, "gains_by_bags", lambda: True)
