@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,7 +14,6 @@ from model.nets.lean import halves
 from model.nets.lean.halves import half
 from model.nets.lean.products import Products
 from model.nets.lean.step import DecoderStep
-from tests.conftest import build_tiny_model
 
 ALL = slice(None)
 needs_packing = pytest.mark.skipif(not halves._packs(), reason="this processor's PyTorch packs no float16")
@@ -32,14 +31,6 @@ def _swap(array) -> None:
 
 def parameter(*shape: int) -> nn.Parameter:
     return nn.Parameter(_for_decoding(torch.randn(*shape).half()))
-
-
-@pytest.fixture()
-def halved_model(tokenizer, monkeypatch) -> Iterator[nn.Module]:
-    """As a shipped checkpoint is loaded."""
-    model = build_tiny_model(tokenizer)
-    model.load_state_dict({name: _for_decoding(t.half()) for name, t in model.state_dict().items()}, assign=True)
-    yield model
 
 
 @needs_packing

@@ -16,9 +16,7 @@ from model.nets.transformer import Transformer
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from tests.conftest import build_tiny_model
-from tests.model.nets.lean.test_halves import CHANGES, halved_model, needs_packing
-
-__all__ = ["halved_model"]
+from tests.model.nets.lean.test_halves import CHANGES, needs_packing
 
 
 def _doubled(weight: nn.Parameter) -> nn.Parameter:
