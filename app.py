@@ -14,6 +14,8 @@ from model.serve.late import late
 # Before gradio is imported: nothing about the people who use this page leaves it.
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+if "SPACE_ID" in os.environ:  # behind Hugging Face's proxy, whose address varies
+    os.environ.setdefault("FORWARDED_ALLOW_IPS", "*")
 # Before torch is: how often its threads look for work before they sleep. Its own 300,000 times keep a core for
 # milliseconds that another program has to wait for: with one such program on two cores, a step of T5-base's size takes
 # 170 to 1,400 ms; looking so often, 70. Alone it takes 20 ms either way.

@@ -84,7 +84,7 @@ class Caller:
         """The endpoint's answer; a full queue is an answer with status "error" and error "busy", too."""
         status, body = self.post(f"/gradio_api/call/{endpoint}", {"data": data})
         if status == 503:
-            return {"status": "error", "error": "busy", "message": json.loads(body)["detail"]}
+            return json.loads(body)
         if status != 200:
             raise ValueError(f"HTTP {status}: {body[:200]!r}")
         status, body = self.get(f"/gradio_api/call/{endpoint}/{json.loads(body)['event_id']}")

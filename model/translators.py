@@ -84,7 +84,9 @@ class Translators(Mapping[str, Translator]):
         )
         if found is None:
             raise Refusal(
-                "Unknown direction {direction}: there are {all}.", direction=repr(label), all=", ".join(self._by_label)
+                "Unknown direction {direction}: there are {all}.",
+                direction=f"{label!r:.80}",
+                all=", ".join(self._by_label),
             )
         return found
 

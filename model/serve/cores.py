@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import torch
 
+from model.serve.cancellation import raise_if_cancelled
+
 Item, Result = TypeVar("Item"), TypeVar("Result")
 _one_at_a_time = threading.Lock()  # the number of torch's threads belongs to the whole process
 
@@ -24,7 +26,7 @@ def map_over_cores(work: Callable[[Item], Result], items: Sequence[Item]) -> lis
     threads = torch.get_num_threads()
     workers = min(threads, len(items))
     if workers < 2 or not _one_at_a_time.acquire(blocking=False):
-        return [work(item) for item in items]
+        return _one_by_one(work, items)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="map-over-cores")
     try:
         torch.set_num_threads(threads // workers)  # new threads begin with it
@@ -43,7 +45,7 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[
     """
     cores = _shared.get()
     if cores is None or len(items) < 2:
-        return [work(item) for item in items]
+        return _one_by_one(work, items)
     found: dict[int, Result] = {}
     waiting, lock = list(enumerate(items)), threading.Lock()
     inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
@@ -55,6 +57,7 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[
                     number, item = waiting.pop(0) if waiting else (-1, None)
                 if number < 0:
                     return
+                raise_if_cancelled()
                 found[number] = work(item)
         except BaseException:
             waiting.clear()
@@ -66,12 +69,20 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[
 
     with cores.helper() as helps:
         if not helps:
-            return [work(item) for item in items]
+            return _one_by_one(work, items)
         with ThreadPoolExecutor(1, thread_name_prefix="side-by-side") as pool:
             other = pool.submit(helping)
             take_turns(lambda: True)
             other.result()
     return [found[number] for number in range(len(items))]
+
+
+def _one_by_one(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    results = []
+    for item in items:
+        raise_if_cancelled()
+        results.append(work(item))
+    return results
 
 
 def in_passing(work: Callable[..., Result], *arguments: object) -> Result:

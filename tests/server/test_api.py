@@ -324,7 +324,7 @@ def test_raw_http_as_with_curl(tiny_url, tiny_translator):
     assert answer["status"] == "error" and "half of a surrogate pair at character 14" in answer["message"]
 
 
-def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
+def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_translator, monkeypatch):
     begun, held = threading.Event(), threading.Event()
     whole = tiny_translator.trace
 
@@ -334,13 +334,12 @@ def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
 
     demo = app.build_demo(Translators([tiny_translator]))
     url = serve(demo)
-    monkeypatch.setattr(demo._queue, "max_size", 2)
+    monkeypatch.setattr(demo._queue, "max_size", 8)
     monkeypatch.setattr(tiny_translator, "trace", trace)
 
-    def post() -> tuple[int, dict, dict]:
-        request = urllib.request.Request(
-            f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(), {"Content-Type": "application/json"}
-        )
+    def post(address: str) -> tuple[int, dict, dict]:
+        headers = {"Content-Type": "application/json", "X-Forwarded-For": address}
+        request = urllib.request.Request(f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(), headers)
         try:
             with urllib.request.urlopen(request, timeout=10) as response:
                 return response.status, json.load(response), dict(response.headers)
@@ -348,14 +347,18 @@ def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
             return error.code, json.load(error), dict(error.headers)
 
     try:
-        post()
+        post("192.0.2.1")
         assert begun.wait(60)  # in a handler it no longer counts as waiting
-        found = [post() for _ in range(4)]
+        first = [post("192.0.2.1") for _ in range(4)]
+        second = [post("192.0.2.2") for _ in range(4)]
+        others = [post(f"192.0.2.{number}") for number in (3, 3, 4, 4, 5)]
     finally:
         held.set()
-    assert [status for status, _, _ in found] == [200, 200, 503, 503]
-    _, body, headers = found[-1]
-    assert "Queue is full" in body["detail"] and headers["retry-after"] == "2"
+    assert [status for status, _, _ in (*first, *second)] == 2 * [200, 200, 503, 503]
+    assert [status for status, _, _ in others] == [200, 200, 200, 200, 503]
+    for number, (_, body, headers) in ((2, first[-1]), (8, others[-1])):
+        assert body["error"] == "busy" and f"{number} requests are waiting" in body["message"]
+        assert headers["retry-after"] == "2"
 
 
 @pytest.mark.parametrize("way", ["call/v2", "call", "run"])
@@ -365,9 +368,9 @@ def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
         (
             {"txet": "Hund"},
             ["Hund", "", 1, {}, 1],
-            ("There is no field 'txet'", "takes 4 values (text, direction, beam, "),
+            ("There is no field 'txet'", "translate takes 4 values, found 5: "),
         ),
-        ({"direction": "de-en"}, [], ("The field 'text' is missing", "takes 4 values (text, direction, beam, ")),
+        ({"direction": "de-en"}, [], 2 * ("The field 'text' is missing: the fields of translate are text, ",)),
     ],
 )
 def test_a_call_with_fields_that_there_are_not_is_answered_in_json(tiny_url, way, fields, values, words):

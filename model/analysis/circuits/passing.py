@@ -12,6 +12,7 @@ from model.analysis.circuits.graph import Graph
 from model.nets.attention import MultiHeadAttention, scaled_dot_product
 from model.nets.masks import causal_mask, padding_mask
 from model.nets.transformer import Transformer
+from model.serve.cancellation import raise_if_cancelled
 from model.trace.kinds import Side
 
 
@@ -45,6 +46,7 @@ class Passing:
     def run(self, source: Tensor, target: Tensor, rows: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """The decoder's output [batch, target, d_model] behind its last norm, for ids [batch, source] and [batch,
         target]. rows: in place of the scaled token embeddings of both sides."""
+        raise_if_cancelled()
         model = self.model
         source_rows, target_rows = rows or (model.token_rows(source), model.token_rows(target, decoder=True))
         keys, causal = padding_mask(source, model.config.pad_id), causal_mask(target.shape[1], device=target.device)

@@ -60,10 +60,10 @@ AT_THE_START = {
     ("model/serve/limits.py", "__post_init__"),
     ("model/serve/limits.py", "longest"),
     ("viz/ui/header.py", "_opening"),
-    ("viz/ui/gradio6/guard.py", "check_port"),
     ("viz/ui/gradio6/part.py", "check"),
 }
-TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
+TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers", "endpoints")}
+TO_PROGRAMS |= {"viz/ui/gradio6/guard.py"}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
     ("viz/maps/reduce.py", "__post_init__"),

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import json
-import re
 import socket
+import threading
 from collections.abc import Iterator
 from urllib.parse import parse_qs
 
+from anyio import to_thread
+
+from model.serve.cancellation import cancelled_by
+from model.serve.limits import Busy
 from viz.ui.gradio6.part import Part, unsaid
-from viz.ui.gradio6.wakeful_queue import ended_alone, has_answers
+from viz.ui.gradio6.wakeful_queue import ended_alone, function_of, has_answers, line_limits, waiting_from
 from viz.ui.server.answers import refusal
-from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
-from viz.ui.server.endpoints import Endpoint
+from viz.ui.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
+from viz.ui.server.bodies import Bodies, ClientGone, Unread
+from viz.ui.server.line import Line
 from viz.ui.server.named import ENDPOINTS
+from viz.ui.server.routes import BY_FIELD, CALLS, JOIN, ONE_REQUEST, PAGE, STREAM, TOOLS, WRITES, is_offered
+from viz.ui.session import TRANSLATES
 
-MAX_BODY = 8_000_000  # bytes of one request: a million characters, each written as an escape of six bytes, and some
+# Bytes of one request. An endpoint may be sent interventions with many vectors; the page sends texts and numbers.
+MAX_CALL, MAX_PAGE, MAX_OTHER = 8_000_000, 2_000_000, 16_000
+MAX_VALUES = 100_000  # of a question of the page
+LARGE = 64_000  # bytes of JSON that are read in a thread, so that other requests go on
+WIDTH = {"page": 48, **{options["concurrency_id"]: options["concurrency_limit"] for options in (TRANSLATES,)}}
 
-# Routes of Gradio that this app has no use for: uploads, recordings, fetching other hosts' files, developers' tools.
-UNUSED = (
-    "upload",
-    "upload_progress",
-    "proxy=",
-    "stream/",
-    "process_recording",
-    "dev/",
-    "custom_component/",
-    "vibe-",
-    "undo-vibe-edit",
-    "run-history/",
-    "profiling/",
-    "token",
-)
-WHOLE = ("/gradio_api/deep_link", "/monitoring", "/custom_component/", "/login")  # not routed below /gradio_api/
-REFUSED = (*(f"/gradio_api/{name}" for name in UNUSED), *WHOLE)
-
-# Where Gradio answers calls by name. The page's own handlers have names there, too, though they are private.
-CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)")
-BY_FIELD = "call/v2"  # where a body is the fields by name; elsewhere their values stand in "data", in order
 # Gradio's page asks to end an event before it has heard its number, if a visitor is quick; Gradio itself answers with
 # an error, which stands in the console. Nothing can be ended by no number.
 ENDS = ("/gradio_api/cancel", "/gradio_api/reset")
-ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/")  # and answers
-STREAM = "/gradio_api/queue/data"  # of answers, for a session
-PAGE = "predict"  # what the page posts to for handlers outside the queue, which it names in the body
 
 # Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
 # must be allowed. What is left still says: load from here alone, and send nothing anywhere else.
@@ -75,6 +64,9 @@ HEADERS = tuple(
     )
 )
 RETRY = ((b"retry-after", b"2"),)
+CLOSE = (b"connection", b"close")
+MALFORMED = "The request is not JSON of the form that README.md describes."
+BUSY = "Too many requests are waiting. Please try again in a moment."
 
 
 def check_port(host: str, port: int) -> None:
@@ -93,49 +85,137 @@ def check_port(host: str, port: int) -> None:
 
 
 class Guard:
-    """ASGI middleware: refuses what is listed above, bounds bodies, and adds the headers."""
+    """ASGI middleware: refuses what is not offered, bounds bodies and the line before the model, adds the headers."""
 
     def __init__(self, app: App) -> None:
-        self.app = app
+        self.app, self.bodies = app, Bodies()
+        self._line: Line | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-
-        async def send_guarded(message: dict) -> None:
-            if message["type"] == "http.response.start":
-                busy = RETRY if message["status"] == 503 else ()
-                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *busy]}
-            await send(message)
-
-        path = below(scope)
-        called = CALLS.match(path)
-        if path.startswith(REFUSED) or (called and called[2] not in (PAGE, *ENDPOINTS)):
-            await answer(send_guarded, 404, {"detail": "This app does not offer this."})
-            return
-        if path == STREAM and not has_answers(scope["app"], session_of(scope)):
+        send = with_headers(send)
+        path, method = below(scope), scope["method"]
+        if not is_offered(method, path):
+            await answer(send, 404, refusal("invalid", "This app does not offer this."))
+        elif path == STREAM and not has_answers(scope["app"], session_of(scope)):
             # Gradio says so within a stream that it answers with 200: no page would notice.
-            await answer(send_guarded, 404, {"detail": "Session not found."})
+            await answer(send, 404, refusal("invalid", "There is no such session."))
+        elif method not in WRITES:
+            await self.app(scope, receive, send)
+        else:
+            try:
+                async with self.bodies.read(receive, _most(path), _announced(scope)) as body:
+                    await self._post(path, scope, body, receive, send)
+            except Unread as error:
+                kind = "busy" if error.status == 503 else "invalid"
+                await answer(send, error.status, refusal(kind, error.message), headers=(*UNKEPT, CLOSE))
+            except ClientGone:
+                pass
+
+    async def _post(self, path: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        call = CALLS.fullmatch(path)
+        if path.startswith(TOOLS):
+            await self.app(scope, _replay(body, receive), send)
             return
-        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
-            await self.app(scope, receive, send_guarded)
+        try:
+            content = await _read_json(body)
+            function = function_of(scope["app"], content.get("fn_index"))
+            if path in ENDS:
+                if content.get("event_id", "") is None:
+                    await answer(send, 200, {"success": True})
+                    return
+                content = ended_alone(scope["app"], content)
+            elif call is not None and call[2] in ENDPOINTS:
+                content = ENDPOINTS[call[2]].checked(content, by_field=call[1] == BY_FIELD)
+            elif function is not None and function.api_name in ENDPOINTS:
+                content = {**content, "data": ENDPOINTS[function.api_name].checked(content)["data"]}
+            elif len(body) > MAX_PAGE or body.count(b",") > MAX_VALUES:
+                raise ValueError(f"The page's questions have at most {MAX_PAGE:,} bytes and {MAX_VALUES:,} values.")
+        except ValueError as error:
+            await answer(send, 422, refusal("invalid", str(error)))
             return
-        body = await _read(receive)
-        if body is None:
-            await answer(send_guarded, 413, {"detail": f"The request is larger than {MAX_BODY:,} bytes."})
+        body = await _write_json(content, len(body))
+        relay = without_echo(send)
+        if path in ENDS:
+            await self.app(scope, _replay(body, receive), relay)
             return
-        if path in ENDS and isinstance(call := _read_json(body), dict):
-            if call.get("event_id", "") is None:
-                await answer(send_guarded, 200, {"success": True})
-                return
-            body = json.dumps(ended_alone(scope["app"], call)).encode()
-        if called and called[2] in ENDPOINTS:
-            body = _checked(ENDPOINTS[called[2]], called[1], body)
-            if isinstance(body, str):
-                await answer(send_guarded, 422, refusal("invalid", body))
-                return
-        await self.app(scope, _replay(body, receive), send_guarded)
+        at_once = call is not None and call[1] in ONE_REQUEST
+        if at_once and call[2] == PAGE and (function is None or function.queue):
+            await answer(send, 404, refusal("invalid", "This app does not offer this."))
+            return
+        if call is not None and call[2] in ENDPOINTS:
+            lane = ENDPOINTS[call[2]].options.get("concurrency_id", "page")
+        else:
+            lane = "page" if at_once or function is None else function.concurrency_id
+        try:
+            if at_once:
+                await self._while_wanted(lane, scope, body, receive, relay)
+            else:
+                self._line_of(scope).check(lane, _address(scope))
+                await self.app(scope, _replay(body, receive), relay)
+        except Busy as error:
+            await answer(send, 503, refusal("busy", str(error)))
+
+    def _line_of(self, scope: Scope) -> Line:
+        if self._line is None:
+            app = scope["app"]
+            most, at_once = line_limits(app)
+            self._line = Line({**WIDTH, "model": at_once}, most, lambda *which: waiting_from(app, *which))
+        return self._line
+
+    async def _while_wanted(self, lane: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Answer a call in its turn. If the caller leaves, it leaves the line or, once it runs, stops at the end of the
+        part that is running."""
+        gone, runs = threading.Event(), False
+
+        async def run() -> None:
+            nonlocal runs
+            async with self._line_of(scope).turn(lane, _address(scope)):
+                runs = True
+                with cancelled_by(gone):
+                    await self.app(scope, _replay(body, lambda: disconnected), send)
+
+        disconnected = asyncio.ensure_future(_disconnect(receive))
+        work = asyncio.ensure_future(run())
+        await asyncio.wait((work, disconnected), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            gone.set()
+            if not runs:
+                work.cancel()
+        disconnected.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+
+
+def with_headers(send: Send) -> Send:
+    """Add the headers that every answer carries."""
+
+    async def send_guarded(message: dict) -> None:
+        if message["type"] == "http.response.start":
+            busy = RETRY if message["status"] == 503 else ()
+            message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *busy]}
+        await send(message)
+
+    return send_guarded
+
+
+def without_echo(send: Send) -> Send:
+    """Replace Gradio's answers of 422 and 503 by ours: the former quote the whole request."""
+    replaced = 0
+
+    async def send_own(message: dict) -> None:
+        nonlocal replaced
+        if message["type"] == "http.response.start" and message["status"] in (422, 503):
+            replaced = message["status"]
+        elif not replaced:
+            await send(message)
+        elif not message.get("more_body", False):
+            kind, words = ("busy", BUSY) if replaced == 503 else ("invalid", MALFORMED)
+            await answer(send, replaced, refusal(kind, words))
+
+    return send_own
 
 
 def session_of(scope: Scope) -> str:
@@ -143,40 +223,43 @@ def session_of(scope: Scope) -> str:
     return parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [""])[0]
 
 
-async def _read(receive: Receive) -> bytes | None:
-    """The whole body, or None if it is too large: what is left of it is then read no further."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return bytes(body)
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY:
-            return None
-        if not message.get("more_body", False):
-            return bytes(body)
+def _address(scope: Scope) -> str:
+    """Of the client; behind a proxy that FORWARDED_ALLOW_IPS names, uvicorn has put the forwarded one there."""
+    return (scope.get("client") or ("",))[0]
 
 
-def _checked(endpoint: Endpoint, way: str, body: bytes) -> bytes | str:
-    """A call as Gradio knows it; or why it is none, in words: to a name that it does not know, or a value too many,
-    Gradio answers with an error of its own. What is no call at all is left to it."""
-    call = _read_json(body)
-    if not isinstance(call, dict):
-        return body
-    if way == BY_FIELD:
-        return endpoint.refused(call) or body
-    if not isinstance(call.get("data"), list):
-        return body
-    values = endpoint.completed(call["data"])
-    return values if isinstance(values, str) else json.dumps({**call, "data": values}).encode()
+def _most(path: str) -> int:
+    """Bytes that the body of a request to this path may have."""
+    if path == JOIN or CALLS.fullmatch(path):
+        return MAX_CALL
+    return MAX_PAGE if path.startswith(TOOLS) else MAX_OTHER
 
 
-def _read_json(body: bytes) -> object:
-    """What a body says; None if it is no JSON."""
+def _announced(scope: Scope) -> int:
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(length) if length.isdigit() else 0
+
+
+async def _read_json(body: bytes) -> dict:
+    """The fields of a request. ValueError, which quotes none of it, for what is no JSON object."""
     try:
-        return json.loads(body)
+        content = await to_thread.run_sync(json.loads, body) if len(body) > LARGE else json.loads(body)
     except (ValueError, RecursionError):
-        return None
+        raise ValueError(MALFORMED) from None
+    if not isinstance(content, dict):
+        raise ValueError(MALFORMED)
+    return content
+
+
+async def _write_json(content: dict, size: int) -> bytes:
+    text = await to_thread.run_sync(json.dumps, content) if size > LARGE else json.dumps(content)
+    return text.encode()
+
+
+async def _disconnect(receive: Receive) -> dict:
+    while (message := await receive())["type"] != "http.disconnect":
+        pass
+    return message
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -194,10 +277,8 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 def _missing() -> Iterator[str]:
     calls = ('"/call/{api_name}"', '"/call/v2/{api_name}"', '"/run/{api_name}"', '"/api/{api_name}"', '"/cancel"')
-    yield from unsaid("routes.py", *(f'"{path.rstrip("/")}' for path in WHOLE))
-    yield from unsaid("routes.py", '"/queue/data"')
+    yield from unsaid("routes.py", *calls, '"/queue/data"')
     yield from unsaid("queueing.py", "self.pending_messages_per_session:")
-    yield from unsaid("routes.py", *calls, *(f'"/{name.rstrip("/=")}' for name in UNUSED))
 
 
-PART = Part("the guard at the door", _missing, "routes of Gradio's that were renamed are open: read its routes.py")
+PART = Part("the guard at the door", _missing, "routes of Gradio's that were renamed are refused: read its routes.py")

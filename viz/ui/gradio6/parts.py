@@ -18,7 +18,7 @@ from viz.ui.gradio6 import (
     wakeful_queue,
 )
 from viz.ui.gradio6.part import check
-from viz.ui.server import health, leaving
+from viz.ui.server import connections, health, leaving
 
 MODULES = (
     lazy_tabs,
@@ -50,4 +50,5 @@ def after_launch(demo: gr.Blocks) -> None:
     """For a page that is served."""
     visitors.use_visitors(demo)
     tool_answers.answer_tools_in_json(demo)
+    connections.close_silent_connections(demo.server)
     demo.app.state.complete = True

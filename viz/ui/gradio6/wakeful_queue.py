@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+import sys
 import time
 import zlib
 from collections.abc import Iterator
 
 import gradio as gr
+from gradio.blocks import BlockFunction
 from gradio.queueing import Event, EventQueue, Queue
 from gradio.utils import run_coro_in_background, set_task_name
 
@@ -116,6 +118,25 @@ def waiting(app: gr.routes.App) -> tuple[int, int | None]:
     """How many events stand in line, and how many may (None: any number)."""
     queue = app.get_blocks()._queue
     return len(queue), queue.max_size
+
+
+def waiting_from(app: gr.routes.App, lane: str, address: str) -> tuple[int, int]:
+    """How many events stand in line, and how many of those have this concurrency_id and come from this address."""
+    queue = app.get_blocks()._queue
+    line = queue.event_queue_per_concurrency_id.get(lane)
+    events = line.queue if line else ()
+    return len(queue), sum(event.request.client and event.request.client.host == address for event in events)
+
+
+def line_limits(app: gr.routes.App) -> tuple[int, int]:
+    """How many requests may wait, and how many of those that share no batch run at once."""
+    queue = app.get_blocks()._queue
+    return queue.max_size or sys.maxsize, queue.default_concurrency_limit or 1
+
+
+def function_of(app: gr.routes.App, number: object) -> BlockFunction | None:
+    """The function that a request names by its number."""
+    return app.get_blocks().fns.get(number) if isinstance(number, int) else None
 
 
 def has_answers(app: gr.routes.App, session: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 from collections.abc import Callable
 from enum import Enum
 from typing import TypeVar
 
+from model.serve.cancellation import Cancelled
 from model.serve.limits import Busy
 from model.trace import interventions_file, is_whole
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
@@ -29,6 +31,8 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
             return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
         except Busy as error:
             return refusal("busy", str(error))
+        except Cancelled:
+            return refusal("busy", "The caller left before the answer was complete.")
         except ValueError as error:
             return refusal("invalid", str(error))
         except Exception as error:  # the outermost edge: nothing of ours is above it
@@ -57,7 +61,7 @@ def string(name: str, value: object) -> str:
 def whole(name: str, value: object) -> int:
     """The value of a field. ValueError if it is no whole number."""
     if not is_whole(value):
-        raise ValueError(f"{name} must be a whole number, found {value!r}.")
+        raise ValueError(f"{name} must be a whole number, found {value!r:.80}.")
     return value
 
 
@@ -69,11 +73,12 @@ def token_ids(name: str, value: object) -> list[int]:
 
 
 def interventions(value: object) -> Interventions:
-    """The value of the last field of every endpoint, in the form of a trace's file; None or empty: the plain model.
+    """The value of the last field of every endpoint, in the form of a trace's file or its JSON text; None or empty: the
+    plain model.
     ValueError, in words, for what is not, or cannot be run from there."""
     if not value:
         return NO_INTERVENTIONS
-    return interventions_file.requested(value)
+    return interventions_file.requested(json.loads(value) if isinstance(value, str) else value)
 
 
 def one_of(name: str, value: object, kinds: type[One]) -> One:
@@ -81,4 +86,4 @@ def one_of(name: str, value: object, kinds: type[One]) -> One:
     try:
         return kinds(value)
     except ValueError as error:
-        raise ValueError(f"Unknown {name} {value!r}: there are {', '.join(one.value for one in kinds)}.") from error
+        raise ValueError(f"Unknown {name} {value!r:.80}: there are {', '.join(one.value for one in kinds)}.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.ui.server.answers import answering, interventions, string
 
+MAX_FIELD = 100_000  # characters of JSON of a field that is neither a text nor the interventions
 ONE_BY_ONE = {"concurrency_id": "model"}  # work on the model, as many calls at once as `--concurrency` says
 
 
@@ -92,24 +94,41 @@ class Endpoint:
         call.__doc__ = CHANGES_ABOUT.join(self.find.__doc__.split(BEFORE_RETURNS, 1))
         return call
 
-    def refused(self, given: Mapping[str, object]) -> str | None:
-        """Why a call with these fields cannot be answered, in words; None: it can."""
-        known = f"the fields of {self.name} are {', '.join(self.fields)}"
-        for name in given:
-            if name not in self.fields:
-                return f"There is no field {name!r}: {known}."
-        for name, one in self.fields.items():
-            if one.default is one.empty and name not in given:
-                return f"The field {name!r} is missing: {known}."
-        return None
+    def checked(self, call: dict, *, by_field: bool = False) -> dict:
+        """A call as Gradio is to get it: only its fields, with the defaults of those it leaves out (such as fields that
+        came later), and the interventions as JSON text, which Gradio passes on without a look at each number.
 
-    def completed(self, values: list) -> list | str:
-        """The values of a plain call, which Gradio counts, with the defaults of those that it leaves out, such as
-        fields that came later; or why there is no such call, in words."""
-        left_out = list(self.fields.values())[len(values) :]
-        if len(values) > len(self.fields) or any(one.default is one.empty for one in left_out):
-            return f"{self.name} takes {len(self.fields)} values ({', '.join(self.fields)}), found {len(values)}."
-        return [*values, *(one.default for one in left_out)]
+        by_field: the call holds the fields by name; else "data" lists their values in order. ValueError, in words, for
+        a call that the endpoint cannot answer.
+        """
+        known = f"the fields of {self.name} are {', '.join(self.fields)}"
+        values = call if by_field else call.get("data")
+        if by_field:
+            for name in values:
+                if name not in self.fields:
+                    raise ValueError(f"There is no field {name!r:.80}: {known}.")
+        elif not isinstance(values, list):
+            raise ValueError(f'"data" must be a list of values, in order: {known}.')
+        elif len(values) > len(self.fields):
+            raise ValueError(f"{self.name} takes {len(self.fields)} values, found {len(values)}: {known}.")
+        else:
+            values = dict(zip(self.fields, values))
+        complete = {}
+        for name, field_ in self.fields.items():
+            value = values.get(name, field_.default)
+            if value is field_.empty:
+                raise ValueError(f"The field {name!r} is missing: {known}.")
+            if name == CHANGES.name:
+                value = json.dumps(value) if value else None
+            elif not isinstance(value, str) and len(written := json.dumps(value)) > MAX_FIELD:
+                raise ValueError(
+                    f"The field {name!r} is longer than {MAX_FIELD:,} characters of JSON: {len(written):,}."
+                )
+            complete[name] = value
+        if by_field:
+            return complete
+        kept = {name: call[name] for name in ("session_hash",) if isinstance(call.get(name), str)}
+        return {"data": list(complete.values()), **kept}
 
 
 ENDPOINTS: dict[str, Endpoint] = {}

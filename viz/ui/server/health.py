@@ -7,13 +7,13 @@ import time
 
 from fastapi import FastAPI
 
-from viz.ui.gradio6.guard import CALLS
 from viz.ui.gradio6.preloads import name_of
 from viz.ui.gradio6.wakeful_queue import waiting
 from viz.ui.rpc import PROCESS
 from viz.ui.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.leaving import complete, leaving
 from viz.ui.server.named import ENDPOINTS
+from viz.ui.server.routes import CALLS
 
 try:
     import prometheus_client

@@ -6,9 +6,10 @@ import time
 
 from starlette.applications import Starlette
 
-from viz.ui.gradio6.guard import ASKS
+from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 
+ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/")  # and answers
 QUIET = 0.3  # seconds without an answer under way: a program asks first, and fetches the answer with its next request
 SAID = "The server is about to end, and takes no more questions. Please try again in a moment."
 
@@ -26,7 +27,7 @@ class Leaving:
             return
         state = scope["app"].state
         if scope["method"] == "POST" and leaving(scope["app"]):
-            await answer(send, 503, {"detail": SAID})
+            await answer(send, 503, refusal("busy", SAID))
             return
         state.under_way = getattr(state, "under_way", 0) + 1
         try:

@@ -1,0 +1,79 @@
+"""The line before the model: bounded, fair to each address, and left by whoever goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from model.serve.limits import Busy
+from viz.ui.server.line import Line
+
+
+def run(coroutine: Coroutine) -> object:
+    """asyncio.run() in a thread of its own: in this one a browser's loop may run."""
+    with ThreadPoolExecutor(1) as apart:
+        return apart.submit(asyncio.run, coroutine).result()
+
+
+async def served(line: Line, address: str, order: list[str]) -> None:
+    async with line.turn("model", address):
+        order.append(address)
+        await asyncio.sleep(0)
+
+
+def test_addresses_take_turns_whatever_the_number_of_their_requests() -> None:
+    async def scenario() -> list[str]:
+        line, order = Line({"model": 1}, waiting=80), []
+        many = [asyncio.create_task(served(line, "many", order)) for _ in range(15)]
+        await asyncio.sleep(0)
+        one = asyncio.create_task(served(line, "one", order))
+        await asyncio.gather(*many, one)
+        return order
+
+    assert run(scenario()).index("one") <= 3
+
+
+def test_the_places_are_bounded_for_one_address_and_for_all() -> None:
+    async def scenario() -> None:
+        line, order = Line({"model": 1}, waiting=8), []
+        async with line.turn("model", "a"):
+            waiting = [asyncio.create_task(served(line, address, order)) for address in "aabbccdd"]
+            await asyncio.sleep(0)
+            with pytest.raises(Busy, match="8"):
+                line.check("model", "e")
+            waiting.pop().cancel()
+            await asyncio.sleep(0)
+            line.check("model", "e")
+            line.check("other lane", "a")
+            with pytest.raises(Busy, match="2"):
+                line.check("model", "a")
+        await asyncio.gather(*waiting)
+        assert len(line) == 0 and order == list("abcdabc")
+
+    run(scenario())
+
+
+def test_a_request_that_leaves_keeps_no_turn() -> None:
+    async def scenario() -> None:
+        line, order = Line({"model": 1}, waiting=4), []
+        async with line.turn("model", "a"):
+            leaving = asyncio.create_task(served(line, "b", order))
+            staying = asyncio.create_task(served(line, "c", order))
+            await asyncio.sleep(0)
+        leaving.cancel()  # its turn has just come
+        await asyncio.gather(leaving, staying, return_exceptions=True)
+        async with asyncio.timeout(1), line.turn("model", "d"):
+            pass
+        assert order == ["c"]
+
+    run(scenario())
+
+
+def test_places_in_another_line_count() -> None:
+    line = Line({"model": 1}, waiting=8, elsewhere=lambda lane, address: (3, 2 if address == "a" else 1))
+    line.check("model", "b")
+    with pytest.raises(Busy):
+        line.check("model", "a")

@@ -1,0 +1,205 @@
+"""What a running app withstands: requests that make it fetch, that hold its memory, and that flood it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.load import Caller, memory, running_app
+from tests import ROOT
+from viz.ui.server.named import ENDPOINTS
+
+TEXT = "Ein kleiner Hund schläft."
+WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")
+
+# In a network of its own, where 100.100.100.200 is this machine: does the app ask there for what a caller names?
+NETWORK = """
+import json, subprocess, sys, threading, urllib.error, urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from bench.load import running_app
+
+ADDRESS = "100.100.100.200"
+for command in ("link set lo up", f"address add {ADDRESS}/32 dev lo"):
+    subprocess.run(["ip", *command.split()], check=True)
+asked = []
+
+class Host(BaseHTTPRequestHandler):
+    def do_GET(self):
+        asked.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<script>fetched</script>")
+
+    def log_message(self, *_): ...
+
+host = HTTPServer((ADDRESS, 0), Host)
+threading.Thread(target=host.serve_forever, daemon=True).start()
+urllib.request.urlopen(f"http://{ADDRESS}:{host.server_port}/first").read()
+checkpoints, *ways = json.loads(sys.argv[1])
+statuses = []
+with running_app(["--checkpoints", checkpoints, "--device", "cpu"]) as (port, _):
+    for way in ways:
+        url = way.format(url=f"http://{ADDRESS}:{host.server_port}/picture.png")
+        try:
+            statuses.append(urllib.request.urlopen(f"http://127.0.0.1:{port}{url}").status)
+        except urllib.error.HTTPError as error:
+            statuses.append(error.code)
+print(json.dumps({"asked": asked, "statuses": statuses}))
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tiny_checkpoint: Path) -> Iterator[tuple[int, int]]:
+    """The port and the process of the app over the tiny model."""
+    with running_app(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]) as (port, pid):
+        Caller(port).call("translate", [TEXT])
+        yield port, pid
+
+
+@pytest.fixture(scope="module")
+def shipped(shipped_checkpoints: Path) -> Iterator[tuple[int, int]]:
+    """The same over the shipped models, whose experiments take seconds."""
+    with running_app(["--checkpoints", str(shipped_checkpoints), "--device", "cpu"]) as (port, pid):
+        Caller(port).call("translate", [TEXT])
+        yield port, pid
+
+
+@pytest.mark.long
+def test_no_request_makes_the_app_fetch_another_address(tiny_checkpoint):
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", NETWORK]
+        + [json.dumps([str(tiny_checkpoint.parent), *WAYS])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {"asked": ["/first"], "statuses": [404] * len(WAYS)}
+
+
+@pytest.mark.long
+def test_bodies_that_are_cut_off_leave_no_memory_behind(served):
+    port, pid = served
+    before = memory(pid)
+    head = "POST /gradio_api/call/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    body = b'{"data": ["' + b"x" * 7_900_000
+
+    def send() -> None:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            try:
+                connection.sendall(head.encode() + b"Content-Length: 8000000\r\n\r\n" + body)
+                time.sleep(0.2)
+            except OSError:
+                pass  # refused while it was being sent
+
+    senders = [threading.Thread(target=send) for _ in range(50)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    time.sleep(8)
+    assert memory(pid) - before <= 50
+    assert Caller(port).call("translate", [TEXT])["status"] == "ok"
+
+
+def test_an_incomplete_body_is_refused_after_a_while(served, monkeypatch):
+    port, _ = served
+    with socket.create_connection(("127.0.0.1", port), timeout=40) as connection:
+        connection.sendall(
+            b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+            b'Content-Type: application/json\r\n\r\n{"data": '
+        )
+        assert connection.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_incomplete_headers_are_given_up_after_a_while(served):
+    port, _ = served
+    with socket.create_connection(("127.0.0.1", port), timeout=40) as connection:
+        connection.sendall(b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: x\r\n")
+        assert connection.recv(1000) == b""
+
+
+@pytest.mark.parametrize("path", ["/gradio_api/run/translate", "/gradio_api/call/translate", "/gradio_api/queue/join"])
+def test_a_large_list_is_refused_and_never_quoted(served, path):
+    port, _ = served
+    values = [1] * 3_000_000
+    for body in (values, {"data": values}, {"data": [values]}, {"data": [TEXT, values]}, {"data": [TEXT, "", values]}):
+        status, answer = Caller(port).post(path, body)
+        assert status in (413, 422) and len(answer) < 1000 and b"1, 1" not in answer
+        assert json.loads(answer)["status"] == "error"
+
+
+def test_a_direction_or_a_number_is_quoted_in_part(served):
+    port, _ = served
+    for values in ([TEXT, "x" * 90_000], [TEXT, "", float("1" * 300)]):
+        answer = Caller(port).call("translate", values)
+        assert answer["status"] == "error" and len(answer["message"]) < 1000
+
+
+def test_private_handlers_are_not_reachable(served):
+    port, _ = served
+    config = json.loads(Caller(port).get("/config")[1])
+    named = config["dependencies"]
+    queued = [one["id"] for one in named if one["backend_fn"] and one["queue"] and one["api_name"] not in ENDPOINTS]
+    assert len(queued) > 5
+    for number in queued[:5]:
+        body = {"data": [], "fn_index": number, "session_hash": "a"}
+        assert Caller(port).post("/gradio_api/run/predict", body)[0] == 404
+        status, answer = Caller(port).post("/gradio_api/run/translate", {**body, "data": [TEXT]})
+        assert status == 200 and json.loads(answer)["data"][0]["status"] == "ok"  # by its name alone
+
+
+@pytest.mark.long
+def test_a_flood_of_calls_leaves_room_for_others(shipped):
+    port, pid = shipped
+    before, ended = memory(pid), threading.Event()
+
+    def flood() -> None:
+        body = json.dumps({"data": [TEXT]})
+        head = f"POST /gradio_api/run/why_smallest HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body.encode())}\r\n\r\n"
+        while not ended.is_set():
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+                connection.sendall((head + body).encode())
+                connection.settimeout(0.2)
+                while not ended.is_set():
+                    try:
+                        if not connection.recv(100_000):
+                            break
+                    except TimeoutError:
+                        continue
+            ended.wait(0.1)
+
+    callers = [threading.Thread(target=flood, daemon=True) for _ in range(120)]
+    for caller in callers:
+        caller.start()
+    most, slowest, began = before, {"healthz": 0.0, "translate": 0.0}, time.monotonic()
+    while time.monotonic() - began < 20:
+        for name in slowest:
+            asked = time.monotonic()
+            if name == "healthz":
+                assert Caller(port).get("/healthz")[0] == 200
+            else:
+                assert Caller(port).call("translate", [f"{TEXT} {asked}"])["status"] == "ok"
+            slowest[name] = max(slowest[name], time.monotonic() - asked)
+        most = max(most, memory(pid))
+        time.sleep(0.3)
+    ended.set()
+    for caller in callers:
+        caller.join(30)
+    print(f"{most - before:.0f} MB more; slowest, s: {slowest}")
+    assert most - before <= 300 and slowest["healthz"] < 1 and slowest["translate"] < 5
+    time.sleep(10)
+    asked = time.monotonic()
+    assert Caller(port).call("translate", ["Wo ist der Bahnhof?"])["status"] == "ok"
+    assert time.monotonic() - asked < 1

@@ -1,0 +1,83 @@
+"""The line of requests that wait for the model: bounded, with a share of the places for each address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from model.serve.limits import Busy
+
+SHARE = 0.25  # of the places in line, for the requests of one address in one lane
+
+
+class Line:
+    """Requests wait here in lanes; a lane runs `at_once` of them. All methods belong to one event loop.
+
+    The addresses that wait in a lane take turns, so that one with many requests delays another's by one of its own.
+    """
+
+    def __init__(
+        self, lanes: dict[str, int], waiting: int, elsewhere: Callable[[str, str], tuple[int, int]] = lambda *_: (0, 0)
+    ) -> None:
+        """lanes: how many requests each runs at once. waiting: how many may wait in all lanes together. elsewhere: of
+        another line that shares these places, how many requests wait there, and how many of those in a lane and of an
+        address."""
+        self._free = Counter(lanes)
+        self.waiting, self._elsewhere = waiting, elsewhere
+        self._lines: dict[str, OrderedDict[str, deque[asyncio.Future]]] = {lane: OrderedDict() for lane in lanes}
+
+    def __len__(self) -> int:
+        """How many requests wait."""
+        return sum(len(turns) for lines in self._lines.values() for turns in lines.values())
+
+    def check(self, lane: str, address: str) -> None:
+        """Raise Busy if another request of this address would find no place in the lane."""
+        total, own = self._elsewhere(lane, address)
+        total += len(self)
+        own += len(self._lines.get(lane, {}).get(address, ()))
+        if total >= self.waiting:
+            raise Busy.behind(total)
+        if own >= max(1, int(SHARE * self.waiting)):
+            raise Busy.behind(own)
+
+    @asynccontextmanager
+    async def turn(self, lane: str, address: str) -> AsyncIterator[None]:
+        """Wait for a turn in a lane and hold it. Raises Busy if there is no place to wait in."""
+        if self._free[lane] > 0:
+            self._free[lane] -= 1
+        else:
+            self.check(lane, address)
+            await self._wait(self._lines[lane], lane, address)
+        try:
+            yield
+        finally:
+            self._pass_on(lane)
+
+    async def _wait(self, lines: OrderedDict[str, deque[asyncio.Future]], lane: str, address: str) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        lines.setdefault(address, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # the turn came in the same moment
+                self._pass_on(lane)
+            elif turn in lines.get(address, ()):
+                lines[address].remove(turn)
+                if not lines[address]:
+                    del lines[address]
+            raise
+
+    def _pass_on(self, lane: str) -> None:
+        """Give a turn to the address that has waited longest for one."""
+        lines = self._lines[lane]
+        while lines:
+            address, turns = lines.popitem(last=False)
+            turn = turns.popleft()
+            if turns:
+                lines[address] = turns  # at the end
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free[lane] += 1

@@ -1,0 +1,62 @@
+"""Which requests the app answers. Everything else is refused, whatever Gradio would do with it."""
+
+from __future__ import annotations
+
+import re
+
+from viz import assets
+from viz.ui.server.named import ENDPOINTS
+
+READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
+
+# Where programs call an endpoint by name: one request (run, api) or two (call).
+CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)/?")
+RESULTS = re.compile(r"/gradio_api/call/(?:v2/)?([^/]+)/([^/]+)")
+ONE_REQUEST = ("run", "api")
+BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" lists their values in order
+PAGE = "predict"  # where the page calls handlers outside Gradio's queue, by their number
+JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
+TOOLS = "/gradio_api/mcp"
+FILE = "/gradio_api/file="
+
+_READ = {
+    "/",
+    "/config",
+    "/theme.css",
+    "/favicon.ico",
+    "/manifest.json",
+    "/robots.txt",
+    "/gradio_api/info",
+    "/gradio_api/openapi.json",
+    "/gradio_api/startup-events",
+    "/gradio_api/theme.css",
+    STREAM,
+}
+_READ_BELOW = ("/assets/", "/static/", "/atlas/", "/pwa_icon", "/gradio_api/heartbeat/")
+_WRITTEN = {JOIN, "/gradio_api/cancel", "/gradio_api/reset"}
+
+
+def is_offered(method: str, path: str) -> bool:
+    """Whether the app answers this method at this path (decoded, below the page's own root)."""
+    if path == TOOLS or path.startswith(f"{TOOLS}/"):
+        return True
+    if method in WRITES:
+        call = CALLS.fullmatch(path)
+        return path in _WRITTEN or (call is not None and (call[2] in ENDPOINTS or _is_page_call(call)))
+    if method not in READS:
+        return False
+    if path.startswith(FILE):
+        return _is_own_file(path.removeprefix(FILE))
+    result = RESULTS.fullmatch(path)
+    if result is not None:
+        return result[1] in ENDPOINTS
+    return (path.rstrip("/") or "/") in _READ or path.startswith(_READ_BELOW)
+
+
+def _is_page_call(call: re.Match) -> bool:
+    return call[1] == "run" and call[2] == PAGE
+
+
+def _is_own_file(name: str) -> bool:
+    """Whether this is a file of the page: Gradio also fetches URLs here and relays what they answer."""
+    return name == str(assets.PLOTLY) or (name.startswith(f"{assets.WEB}/") and ".." not in name.split("/"))
