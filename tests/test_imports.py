@@ -224,19 +224,6 @@ def test_no_import_of_the_model_has_side_effects_on_torch():
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
-def test_no_folder_and_no_module_grows_beyond_what_one_reads():
-    """About a dozen files a folder; a module, of Python or of the page's scripts, is at most 300 lines, app.py 200."""
-    folders = {p.parent for p in PRODUCT if p.parent != ROOT} | {p.parent for p in ROOT.glob("viz/web/**/*.*")}
-    counts = {where(f): sum(p.is_file() and p.name != "__init__.py" for p in f.iterdir()) for f in folders}
-    crowded = {folder: n for folder, n in counts.items() if n > (22 if folder == "model" else 13)}  # the programs
-    long = {
-        where(p): n
-        for p in (*PRODUCT, *ROOT.glob("viz/web/**/*.js"))
-        if (n := len(p.read_text(encoding="utf-8").splitlines())) > (200 if p.name == "app.py" else 300)
-    }
-    assert not crowded and not long
-
-
 def test_the_reader_of_imports_sees_them_all(tmp_path):
     file = tmp_path / "x.py"
     file.write_text("def f():\n    import gradio.themes\n    from torch import nn\nfrom model import trace\n")
