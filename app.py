@@ -37,7 +37,7 @@ from viz import assets, theme
 from viz.ui import direction, header, language, tabs, train
 from viz.ui.component import serve_web_files
 from viz.ui.gradio6 import parts, tool_answers
-from viz.ui.gradio6.discreet_log import keep_text_out_of_tracebacks
+from viz.ui.gradio6.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
 from viz.ui.gradio6.guard import check_port
 from viz.ui.gradio6.lent_gpu import wrap_for_zero_gpu
 from viz.ui.server import named
@@ -108,8 +108,6 @@ def launch(demo: gr.Blocks, **options: object) -> str:
 
 def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -> None:
     """Serve until SIGTERM or Ctrl+C; then finish what is under way, but end within four seconds, whatever is left."""
-    for translator in translators.all:
-        translator.scratch.mkdir(exist_ok=True)  # before any process forks
     ended = threading.Event()
     demo.queue(max_size=args.queue, default_concurrency_limit=args.concurrency)
     for translator in translators.all:
@@ -118,8 +116,9 @@ def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
-    launch(demo, server_name=args.host, server_port=args.port, state_session_capacity=args.max_sessions)
-    print(f"{TITLE} is served on http://{args.host}:{args.port}", flush=True)
+    host = f"[{args.host}]" if ":" in args.host else args.host
+    launch(demo, server_name=host, server_port=args.port, state_session_capacity=args.max_sessions)
+    print(f"{TITLE} is served on http://{host}:{args.port}", flush=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     while not ended.wait(LISTENING):
@@ -138,6 +137,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     check_port(args.host, args.port)
     keep_text_out_of_tracebacks()
+    keep_text_out_of_records()
     return_freed_memory()
     allow_many_files()
     share_cores(args.concurrency)
@@ -160,6 +160,8 @@ def main(argv: list[str] | None = None) -> None:
     demo = build_demo(translators)
     if zero_gpu:
         translators.to("cuda")
+        for translator in translators.all:
+            translator.scratch.mkdir(exist_ok=True)  # shared by the processes that are lent a GPU
         wrap_for_zero_gpu(demo, spaces)
     serve(demo, translators, args)
 

@@ -12,9 +12,12 @@ from urllib.parse import urlparse
 
 import pytest
 
-from bench.load import running_app
+from bench.load import running_app, wait_until_served
+from bench.ports import free_port
+from tests import ROOT
 from viz.ui.server.named import ENDPOINTS
 
+SECRET = "Geheimnisvollerweise"
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest
 
 # Reads calls, [[tool, arguments], ..], and writes what the server lists and answers.
@@ -78,3 +81,24 @@ def test_without_the_extra_there_is_no_such_address(app_url):
     connection = http.client.HTTPConnection(urlparse(app_url).netloc, timeout=20)
     connection.request("GET", "/gradio_api/mcp/")
     assert connection.getresponse().status in (404, 405)
+
+
+def test_a_malformed_call_is_not_quoted_in_the_log(tiny_checkpoint, tmp_path):
+    if not EXTRA.is_file():
+        pytest.skip("requirements-mcp.txt is not installed: `make mcp` does it")
+    port, log = free_port(), tmp_path / "log"
+    options = ["--checkpoints", str(tiny_checkpoint.parent), "--port", str(port)]
+    with log.open("w") as output:
+        process = subprocess.Popen([str(EXTRA), "app.py", *options], cwd=ROOT, stdout=output, stderr=output)
+    try:
+        wait_until_served(port, process)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        kind = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        for method in ("tools/call", "nonsense", "initialize"):
+            call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": [SECRET], "arguments": SECRET}}
+            connection.request("POST", "/gradio_api/mcp/", json.dumps(call), kind)
+            connection.getresponse().read()
+    finally:
+        process.kill()
+        process.wait()
+    assert "message left out" in log.read_text() and SECRET not in log.read_text()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.load import Caller, memory, running_app
+from bench.ports import free_port
 from tests import ROOT
 from viz.ui.server.named import ENDPOINTS
 
@@ -203,3 +206,86 @@ def test_a_flood_of_calls_leaves_room_for_others(shipped):
     asked = time.monotonic()
     assert Caller(port).call("translate", ["Wo ist der Bahnhof?"])["status"] == "ok"
     assert time.monotonic() - asked < 1
+
+
+def request(port: int, method: str, path: str, body: bytes | None = None, **headers: str):
+    """The answer to one request with these headers, whose body has been read: (answer, body)."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    found = connection.getresponse()
+    return found, found.read()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec_Fetch_Site": "cross-site", "Origin": "https://other.example"},
+        {"Sec_Fetch_Site": "same-site", "Origin": "https://other.example"},
+        {"Origin": "https://other.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_pages_of_other_sites_cannot_ask(served, headers):
+    port, _ = served
+    body = json.dumps({"data": [TEXT]}).encode()
+    for path in ("/gradio_api/run/translate", "/gradio_api/queue/join", "/gradio_api/mcp/"):
+        found, said = request(port, "POST", path, body, Content_Type="text/plain", **headers)
+        assert found.status == 403 and json.loads(said)["status"] == "error"
+    assert request(port, "GET", "/config", Host="atlas.example", **headers)[0].status == 403
+
+
+def test_the_page_itself_can_ask_and_a_link_opens_it(served):
+    port, _ = served
+    assert request(port, "GET", "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0].status == 200
+    body = json.dumps({"data": [TEXT]}).encode()
+    kind = {"Content_Type": "application/json"}
+    for headers in (
+        {"Sec_Fetch_Site": "same-origin", "Origin": "https://in.front.of.a.proxy"},
+        {"Origin": f"http://127.0.0.1:{port}"},
+        {},
+    ):
+        assert request(port, "POST", "/gradio_api/run/translate", body, **headers, **kind)[0].status == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/nowhere", "/gradio_api/call/translate/none"])
+def test_every_answer_carries_the_policy(served, path):
+    found, _ = request(served[0], "GET", path)
+    assert found.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'self'" in found.headers["Content-Security-Policy"]
+
+
+def test_a_list_of_ranges_is_answered_with_the_whole_file(served):
+    path = f"/gradio_api/file={ROOT / 'viz/web/core/dom.js'}"
+    found, body = request(served[0], "GET", path, Range="bytes=0-1,0-2")
+    assert found.status == 200 and body == (ROOT / "viz/web/core/dom.js").read_bytes()
+
+
+def test_an_event_that_nobody_asked_for_is_answered_in_words(served):
+    for way in ("call", "call/v2"):
+        found, body = request(served[0], "GET", f"/gradio_api/{way}/translate/{'0' * 32}")
+        assert found.status == 404 and "no such event" in json.loads(body)["message"]
+
+
+def test_the_listing_of_routes_names_the_endpoints_alone(served):
+    found, body = request(served[0], "GET", "/gradio_api/openapi.json")
+    named = {path.split("/")[-1] for path in json.loads(body)["paths"] if "{" not in path}
+    assert found.status == 200 and named == set(ENDPOINTS)
+    assert request(served[0], "GET", "/openapi.json")[0].status == 404
+
+
+@pytest.mark.parametrize("host", ["::1", "::"])
+def test_the_app_is_served_on_an_ipv6_address(tiny_checkpoint, host):
+    port = free_port()
+    options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu", "--host", host, "--port", str(port)]
+    process = subprocess.Popen([sys.executable, "app.py", *options], cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        began, status = time.monotonic(), None
+        while status is None and time.monotonic() - began < 60 and process.poll() is None:
+            try:
+                status = urllib.request.urlopen(f"http://[::1]:{port}/healthz", timeout=20).status
+            except OSError:
+                time.sleep(0.1)
+        assert status == 200
+    finally:
+        process.kill()
+        process.wait()

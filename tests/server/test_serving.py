@@ -289,7 +289,6 @@ def test_sigterm_ends_it_within_five_seconds_even_with_listeners(served):  # the
         connection.request("GET", f"/gradio_api/heartbeat/abc{number}")
         assert connection.getresponse().status == 200
     kept = "attention-atlas-*"  # what visitors measure
-    assert [path.stat().st_mode & 0o777 for path in served.log.parent.glob(kept)] == [0o700]
     started = time.monotonic()
     served.process.send_signal(signal.SIGTERM)
     assert served.process.wait(5) == 0

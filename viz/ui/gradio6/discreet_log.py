@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 from viz.ui.gradio6.part import Part, unsaid
 
@@ -18,6 +20,20 @@ def keep_text_out_of_tracebacks() -> None:
     """From now on, traceback.print_exc() leaves messages out. Gradio prints errors of handlers with it, and some quote
     all that a caller sent."""
     traceback.print_exc = _print_exc
+
+
+def keep_text_out_of_records() -> None:
+    """From now on, log records of the mcp package say where they come from and nothing else: its warnings about a
+    malformed call quote the call."""
+    make = logging.getLogRecordFactory()
+
+    def make_discreet(*args: object, **named: object) -> logging.LogRecord:
+        record = make(*args, **named)
+        if "mcp" in Path(record.pathname).parts:
+            record.msg, record.args, record.exc_info = f"mcp, {record.module}: (message left out)", (), None
+        return record
+
+    logging.setLogRecordFactory(make_discreet)
 
 
 def _print_exc(*_: object, **__: object) -> None:

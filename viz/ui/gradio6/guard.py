@@ -1,4 +1,4 @@
-"""What the web server refuses and which headers its answers carry, whatever Gradio itself would allow."""
+"""What the web server refuses, whatever Gradio itself would allow."""
 
 from __future__ import annotations
 
@@ -16,13 +16,25 @@ from anyio import to_thread
 from model.serve.cancellation import cancelled_by
 from model.serve.limits import Busy
 from viz.ui.gradio6.part import Part, unsaid
-from viz.ui.gradio6.wakeful_queue import ended_alone, function_of, has_answers, line_limits, waiting_from
+from viz.ui.gradio6.wakeful_queue import ended_alone, function_of, has_answers, is_known, line_limits, waiting_from
 from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.bodies import Bodies, ClientGone, Unread
 from viz.ui.server.line import Line
 from viz.ui.server.named import ENDPOINTS
-from viz.ui.server.routes import BY_FIELD, CALLS, JOIN, ONE_REQUEST, PAGE, STREAM, TOOLS, WRITES, is_offered
+from viz.ui.server.routes import (
+    BY_FIELD,
+    CALLS,
+    JOIN,
+    LISTING,
+    ONE_REQUEST,
+    PAGE,
+    RESULTS,
+    STREAM,
+    TOOLS,
+    WRITES,
+    is_offered,
+)
 from viz.ui.session import TRANSLATES
 
 # Bytes of one request. An endpoint may be sent interventions with many vectors; the page sends texts and numbers.
@@ -35,35 +47,6 @@ WIDTH = {"page": 48, **{options["concurrency_id"]: options["concurrency_limit"] 
 # an error, which stands in the console. Nothing can be ended by no number.
 ENDS = ("/gradio_api/cancel", "/gradio_api/reset")
 
-# Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
-# must be allowed. What is left still says: load from here alone, and send nothing anywhere else.
-POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "font-src 'self' data:",
-        "connect-src 'self' data: blob:",
-        "worker-src 'self' blob:",
-        "object-src 'none'",
-        "frame-src 'none'",
-        "base-uri 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'self' https://huggingface.co https://*.hf.space",
-    )
-)  # a Space is shown inside Hugging Face's page
-
-HEADERS = tuple(
-    (name.encode(), value.encode())
-    for name, value in (
-        ("content-security-policy", POLICY),
-        ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
-        ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
-    )
-)
-RETRY = ((b"retry-after", b"2"),)
 CLOSE = (b"connection", b"close")
 MALFORMED = "The request is not JSON of the form that README.md describes."
 BUSY = "Too many requests are waiting. Please try again in a moment."
@@ -72,7 +55,7 @@ BUSY = "Too many requests are waiting. Please try again in a moment."
 def check_port(host: str, port: int) -> None:
     """ValueError in words if the address cannot be served on: before the model is loaded, not after."""
     try:
-        with socket.create_server((host, port), reuse_port=False):
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except OSError as error:
         why = {
@@ -85,7 +68,7 @@ def check_port(host: str, port: int) -> None:
 
 
 class Guard:
-    """ASGI middleware: refuses what is not offered, bounds bodies and the line before the model, adds the headers."""
+    """ASGI middleware: refuses what is not offered, bounds bodies and the line before the model."""
 
     def __init__(self, app: App) -> None:
         self.app, self.bodies = app, Bodies()
@@ -95,13 +78,18 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        send = with_headers(send)
         path, method = below(scope), scope["method"]
         if not is_offered(method, path):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))
+        elif method not in WRITES and (result := RESULTS.fullmatch(path)) and not is_known(scope["app"], result[2]):
+            await answer(
+                send, 404, refusal("invalid", "There is no such event: ask first, then fetch its answer once.")
+            )
         elif path == STREAM and not has_answers(scope["app"], session_of(scope)):
             # Gradio says so within a stream that it answers with 200: no page would notice.
             await answer(send, 404, refusal("invalid", "There is no such session."))
+        elif path == LISTING:
+            await self.app({**scope, "headers": []}, receive, endpoints_alone(send))
         elif method not in WRITES:
             await self.app(scope, receive, send)
         else:
@@ -189,16 +177,22 @@ class Guard:
             await work
 
 
-def with_headers(send: Send) -> Send:
-    """Add the headers that every answer carries."""
+def endpoints_alone(send: Send) -> Send:
+    """Leave the routes that the app refuses out of Gradio's listing."""
+    body = bytearray()
 
-    async def send_guarded(message: dict) -> None:
-        if message["type"] == "http.response.start":
-            busy = RETRY if message["status"] == 503 else ()
-            message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *busy]}
-        await send(message)
+    async def send_own(message: dict) -> None:
+        body.extend(message.get("body", b""))
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            listing = json.loads(body)
+            calls = (
+                (path, CALLS.fullmatch(f"/gradio_api{path.removeprefix('/gradio_api')}")) for path in listing["paths"]
+            )
+            named = {path for path, call in calls if call is not None and call[2] in ENDPOINTS}
+            kept = {path: one for path, one in listing["paths"].items() if path in named or path.endswith("{event_id}")}
+            await answer(send, 200, {**listing, "paths": kept})
 
-    return send_guarded
+    return send_own
 
 
 def without_echo(send: Send) -> Send:

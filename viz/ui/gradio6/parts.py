@@ -18,7 +18,7 @@ from viz.ui.gradio6 import (
     wakeful_queue,
 )
 from viz.ui.gradio6.part import check
-from viz.ui.server import connections, health, leaving
+from viz.ui.server import connections, headers, health, leaving
 
 MODULES = (
     lazy_tabs,
@@ -38,7 +38,8 @@ PARTS = tuple(module.PART for module in MODULES)
 def middleware() -> list[Middleware]:
     """What stands before Gradio, the outermost first."""
     check(PARTS)
-    return [Middleware(one) for one in (health.Health, guard.Guard, leaving.Leaving, files.Files, preloads.Preloads)]
+    layers = (headers.Headers, health.Health, guard.Guard, leaving.Leaving, files.Files, preloads.Preloads)
+    return [Middleware(layer) for layer in layers]
 
 
 def before_launch(demo: gr.Blocks) -> None:

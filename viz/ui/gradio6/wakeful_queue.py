@@ -139,6 +139,14 @@ def function_of(app: gr.routes.App, number: object) -> BlockFunction | None:
     return app.get_blocks().fns.get(number) if isinstance(number, int) else None
 
 
+def is_known(app: gr.routes.App, event: str) -> bool:
+    """Whether an event waits, runs, or has an answer that nobody has fetched."""
+    queue = app.get_blocks()._queue
+    if event in queue.event_ids_to_events or event in queue.pending_messages_per_session:
+        return True
+    return any(event in events for events in queue.pending_event_ids_session.values())
+
+
 def has_answers(app: gr.routes.App, session: str) -> bool:
     """Whether this session has ever asked for anything through the queue, as far as one can tell."""
     return session in getattr(app.get_blocks()._queue, "pending_messages_per_session", (session,))

@@ -120,6 +120,8 @@ class Endpoint:
                 raise ValueError(f"The field {name!r} is missing: {known}.")
             if name == CHANGES.name:
                 value = json.dumps(value) if value else None
+            elif isinstance(value, dict):
+                raise ValueError(f"The field {name!r} cannot be an object: {known}.")
             elif not isinstance(value, str) and len(written := json.dumps(value)) > MAX_FIELD:
                 raise ValueError(
                     f"The field {name!r} is longer than {MAX_FIELD:,} characters of JSON: {len(written):,}."

@@ -17,6 +17,7 @@ BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" list
 PAGE = "predict"  # where the page calls handlers outside Gradio's queue, by their number
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 TOOLS = "/gradio_api/mcp"
+LISTING = "/gradio_api/openapi.json"
 FILE = "/gradio_api/file="
 
 _READ = {
@@ -27,7 +28,7 @@ _READ = {
     "/manifest.json",
     "/robots.txt",
     "/gradio_api/info",
-    "/gradio_api/openapi.json",
+    LISTING,
     "/gradio_api/startup-events",
     "/gradio_api/theme.css",
     STREAM,

@@ -1,0 +1,92 @@
+"""What every answer carries and what no request gets through with, whichever part of the app answers it."""
+
+from __future__ import annotations
+
+import logging
+from urllib.parse import urlsplit
+
+from viz.ui.gradio6.discreet_log import describe
+from viz.ui.server.answers import refusal
+from viz.ui.server.asgi import App, Receive, Scope, Send, answer
+
+log = logging.getLogger(__name__)
+
+# Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
+# must be allowed. What is left still says: load from here alone, and send nothing anywhere else.
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' data: blob:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "frame-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'self' https://huggingface.co https://*.hf.space",
+    )
+)  # a Space is shown inside Hugging Face's page
+
+HEADERS = tuple(
+    (name.encode(), value.encode())
+    for name, value in (
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
+    )
+)
+RETRY = ((b"retry-after", b"2"),)
+# Files are small and sent whole: Starlette answers some lists of ranges with an error of its own.
+UNUSED = (b"range", b"if-range")
+
+
+class Headers:
+    """ASGI middleware, the outermost: adds HEADERS, refuses what other sites send, and turns an error of the program
+    into an answer in words."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def send_guarded(message: dict) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                busy = RETRY if message["status"] == 503 else ()
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *busy]}
+            await send(message)
+
+        if is_from_another_site(scope):
+            await answer(send_guarded, 403, refusal("invalid", "Pages of other sites cannot ask this app."))
+            return
+        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in UNUSED]}
+        try:
+            await self.app(scope, receive, send_guarded)
+        except Exception as error:  # the outermost edge
+            log.error("a request failed:\n%s", describe(error))
+            if not started:
+                words = f"The server could not answer ({type(error).__name__}). Please report this."
+                await answer(send_guarded, 500, refusal("internal", words))
+
+
+def is_from_another_site(scope: Scope) -> bool:
+    """Whether a script of another site's page sends this request. Gradio would let it read the answer. Browsers say so;
+    programs send neither header. A link from another site, or a frame, is no script."""
+    headers = dict(scope["headers"])
+    site = headers.get(b"sec-fetch-site")
+    if site is not None:
+        is_opened = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        return site in (b"cross-site", b"same-site") and not is_opened
+    origin = headers.get(b"origin")
+    return origin is not None and urlsplit(origin.decode("latin-1")).netloc != headers.get(b"host", b"").decode(
+        "latin-1"
+    )
