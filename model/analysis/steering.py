@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.again import translated
-from model.decode.recipes import difference
+from model.decode.recipes import check_differ, check_place, difference, token_means
+from model.nets.networks import check_transformer
 from model.trace.edits import Add
 from model.trace.interventions import Interventions
 from model.trace.translation import TranslationTrace
@@ -27,7 +28,11 @@ def direction(
     """What a place holds of the one sentence less what it holds of the other, each averaged over its tokens: float32
     [width]. At a place of the decoder the model's own translations are read. languages: such as "de-en"; None: the
     checkpoint's first. ValueError for a text or a place that cannot be used; a Refusal for two texts that are one."""
-    return difference(translator.run([towards, away], names=[place], direction=languages), place)
+    check_transformer(translator.model)
+    check_place(place, translator.config)
+    run = translator.run([towards, away], names=[place], direction=languages)
+    check_differ(*run.source_ids)
+    return difference(*token_means(run, place))
 
 
 def steered(translator: Translator, trace: TranslationTrace, place: str, added: Add) -> TranslationTrace:

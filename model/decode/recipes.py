@@ -1,47 +1,64 @@
-"""Directions that are told by two sentences: their vectors, of this model at that place (Turner et al. 2023)."""
+"""Steering vectors of recipes, each the difference between two sentences at a place (Turner et al. 2023)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
+from model.config import ModelConfig
 from model.decode.runs import Run
 from model.nets.blocks import exact
+from model.nets.places import registry
 from model.nets.sweep import Changes, Sweep
 from model.trace.edits import Add, Edit, Numbers, Recipe
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 
 
-def difference(run: Run, place: str) -> np.ndarray:
-    """What a place holds of the first sentence less what it holds of the second, each averaged over its tokens: float32
-    [width]. ValueError for a place that has heads or keys of its own; a Refusal for two texts that are one."""
-    if run.source_ids[0] == run.source_ids[1]:
-        raise Refusal("The two sentences are the same: there is no direction between them.")
+def check_place(place: str, config: ModelConfig) -> None:
+    """ValueError unless each sentence has one row [width] for each of its tokens at this place."""
+    for found in registry.matching([place], config):
+        if found.name != place or found.axes[0] != "batch" or len(found.axes) != 3:
+            raise ValueError(f"{place} has heads or keys of its own: a direction is of [batch, position, width]")
+
+
+def token_means(run: Run, place: str) -> list[np.ndarray]:
+    """The mean of a place over each sentence's tokens, float64 [width]."""
     masks = run.source_mask if place.startswith(Side.ENCODER.value) else run.mask
-    if run[place].ndim != 3:
-        raise ValueError(f"{place} has heads or keys of its own: a direction is of [batch, position, width]")
-    one, other = (exact(rows[mask]).mean(0) for rows, mask in zip(run[place], masks))
-    return (one - other).to(torch.float32).cpu().numpy()
+    return [exact(rows[mask]).mean(0).cpu().numpy() for rows, mask in zip(run[place], masks)]
 
 
-def with_vectors(changes: Changes, vector: Callable[[Recipe, str], np.ndarray]) -> Changes:
-    """The same with what each recipe makes at its place, where nobody has found it yet."""
+def difference(towards: np.ndarray, away: np.ndarray) -> np.ndarray:
+    """The vector between two token_means(), float32 [width]."""
+    return (towards - away).astype(np.float32)
+
+
+def check_differ(towards: Sequence[int], away: Sequence[int]) -> None:
+    """A Refusal if two sentences have the same ids."""
+    if list(towards) == list(away):
+        raise Refusal("The two sentences are the same: there is no direction between them.")
+
+
+def recipes_without_vector(changes: Changes) -> list[tuple[str, Recipe]]:
+    """The recipes whose vectors have yet to be computed, each with its place."""
+    edits = (changes.interventions if isinstance(changes, Sweep) else changes).edits
+    return [(place, edit.value) for place, edit in edits if _lacks_vector(edit)]
+
+
+def with_vectors(changes: Changes, vector: Callable[[str, Recipe], np.ndarray]) -> Changes:
+    """The same changes; each of recipes_without_vector() with its vector."""
     if isinstance(changes, Sweep):
         return replace(changes, interventions=with_vectors(changes.interventions, vector))
-    if not any(_unmade(edit) for _, edit in changes.edits):
-        return changes
 
-    def made(place: str, edit: Edit) -> Edit:
-        if not _unmade(edit):
+    def completed(place: str, edit: Edit) -> Edit:
+        if not _lacks_vector(edit):
             return edit
-        return replace(edit, value=replace(edit.value, vector=Numbers.of(vector(edit.value, place))))
+        return replace(edit, value=replace(edit.value, vector=Numbers.of(vector(place, edit.value))))
 
-    return replace(changes, edits=tuple((place, made(place, edit)) for place, edit in changes.edits))
+    return replace(changes, edits=tuple((place, completed(place, edit)) for place, edit in changes.edits))
 
 
-def _unmade(edit: Edit) -> bool:
+def _lacks_vector(edit: Edit) -> bool:
     return isinstance(edit, Add) and isinstance(edit.value, Recipe) and edit.value.vector is None

@@ -22,6 +22,7 @@ from model.trace.interventions import (
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 
 MOST = 1000  # changes that somebody else may ask for at once
+MOST_RECIPES = 16  # of them that take a pass over two sentences each
 _PLACES = {"head_output": HeadOutput, "sublayer_output": SubLayerOutput, "stream": Stream}
 
 
@@ -58,6 +59,9 @@ def requested(found: object) -> Interventions:
         raise ValueError('what interventions put in place of something are edits: "replace" at a place, with a value')
     if (n := sum(map(len, (made.heads_off, made.cut_edges, made.zeroed_edges, made.edits)))) > MOST:
         raise ValueError(f"interventions are at most {MOST:,} at once, found {n:,}")
+    recipes = [edit for _, edit in made.edits if isinstance(edit, Add) and isinstance(edit.value, Recipe)]
+    if len(recipes) > MOST_RECIPES:
+        raise ValueError(f"directions made of sentences are at most {MOST_RECIPES} at once, found {len(recipes)}")
     return made
 
 

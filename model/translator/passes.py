@@ -24,7 +24,14 @@ from model.checkpoint import Checkpoint
 from model.decode import scoring
 from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
-from model.decode.recipes import difference, with_vectors
+from model.decode.recipes import (
+    check_differ,
+    check_place,
+    difference,
+    recipes_without_vector,
+    token_means,
+    with_vectors,
+)
 from model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
 from model.nets.lean.halves import looking_once
 from model.nets.masks import pad
@@ -75,15 +82,48 @@ class Passes(Loaded):
         return changed
 
     def _with_vectors(self, changes: Changes, direction: str | None = None) -> Changes:
-        """The same with the vectors that recipes make in this model unchanged."""
+        """The same changes, with the vectors that their recipes lack, as this model without its edits makes them.
 
-        def vector(recipe: Recipe, place: str) -> np.ndarray:
-            plain = copy.copy(self)
-            plain.changes = NO_INTERVENTIONS
-            texts, languages = [recipe.towards, recipe.away], recipe.languages or direction
-            return difference(plain.run(texts, names=[place], direction=languages), place)
+        A Refusal where the texts are more than a batch of two texts of the greatest length: interventions that
+        strangers ask for may hold many recipes."""
+        if not (recipes := recipes_without_vector(changes)):
+            return changes
+        check_transformer(self.model)
+        places: dict[str, set[str]] = {}  # to read, by direction
+        ids: dict[str, dict[str, list[int]]] = {}  # by direction and text
+        for place, recipe in recipes:
+            check_place(place, self.config)
+            languages = self.check_direction(recipe.languages or direction)
+            places.setdefault(languages, set()).add(place)
+            known = ids.setdefault(languages, {})
+            for text in (recipe.towards, recipe.away):
+                if text not in known:
+                    known[text] = self.encode(text, languages)
+                    self._check_recipe_texts([len(row) for rows in ids.values() for row in rows.values()])
+            check_differ(known[recipe.towards], known[recipe.away])
+        plain = copy.copy(self)
+        plain.changes = NO_INTERVENTIONS
+        means = {}
+        for languages, known in ids.items():
+            run = plain.run(tuple(known), names=sorted(places[languages]), direction=languages)
+            means[languages] = {place: dict(zip(known, token_means(run, place))) for place in run.names}
+
+        def vector(place: str, recipe: Recipe) -> np.ndarray:
+            found = means[self.check_direction(recipe.languages or direction)][place]
+            return difference(found[recipe.towards], found[recipe.away])
 
         return with_vectors(changes, vector)
+
+    def _check_recipe_texts(self, lengths: Sequence[int]) -> None:
+        """A Refusal unless texts of these lengths are at most as large a batch as one recipe's two may be."""
+        if len(lengths) * max(lengths) > 2 * self.max_tokens:
+            raise Refusal(
+                "The directions are made of {n} sentences of up to {longest} tokens; together the limit is {limit} "
+                "tokens.",
+                n=len(lengths),
+                longest=max(lengths),
+                limit=2 * self.max_tokens,
+            )
 
     def __enter__(self) -> Self:
         return self

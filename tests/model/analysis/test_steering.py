@@ -68,6 +68,43 @@ def test_a_recipe_is_its_direction_wherever_interventions_go(tiny_translator):
             interventions_file.from_plain(asked)
 
 
+def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkeypatch):
+    batches = []
+    plain_run = type(tiny_translator).run
+
+    def run(translator, texts, *rest, **options):
+        batches.append(tuple(texts))
+        return plain_run(translator, texts, *rest, **options)
+
+    monkeypatch.setattr(type(tiny_translator), "run", run)
+    third = "Ein Mann liest."
+    recipes = {
+        "encoder.1.resid_post": Recipe(TOWARDS, AWAY),
+        "encoder.0.resid_post": Recipe(third, AWAY),
+        "decoder.1.resid_post": Recipe(TOWARDS, third),
+    }
+    changes = Interventions(edits={place: Add(recipe) for place, recipe in recipes.items()})
+    edits = tiny_translator.translate(TEXT, interventions=changes).interventions.edits
+    assert [set(batch) for batch in batches] == [{TOWARDS, AWAY, third}]
+    for place, edit in edits:
+        expected = direction(tiny_translator, recipes[place].towards, recipes[place].away, place=place)
+        np.testing.assert_allclose(edit.value.array, expected, atol=1e-5)
+    batches.clear()
+    texts = [f"{number} {'Hunde ' * (tiny_translator.max_tokens // 4)}" for number in range(9)]
+    many = {PLACE: Add(Recipe(texts[0], texts[1]))} | {
+        f"encoder.{layer}.{place}": Add(Recipe(texts[0], texts[2 + 2 * layer + n]))
+        for layer in (0, 1, 2)
+        for n, place in enumerate(("resid_pre", "resid_mid"))
+    }
+    with pytest.raises(Refusal, match="together the limit is"):
+        tiny_translator.translate(TEXT, interventions=Interventions(edits=many))
+    assert not batches
+    asked = {"place": PLACE, "kind": "add", "strength": 1.0, "value": {"towards": TOWARDS, "away": AWAY}}
+    interventions_file.requested({"edits": [asked] * 16})
+    with pytest.raises(ValueError, match="at most 16 at once"):
+        interventions_file.requested({"edits": [asked] * 17})
+
+
 def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_translator):
     trace = tiny_translator.translate(TEXT)
     added = Add(direction(tiny_translator, TOWARDS, AWAY, place=PLACE), 3.0)
