@@ -21,6 +21,7 @@ from model.nets.transformer import Transformer
 from model.serve.limits import BatchLimits
 from model.text.tokenizer import Tokenizer
 from model.trace.maps import AttentionMaps
+from model.trace.scores import ScoreMap
 from model.trace.tokens import told_by_spelling
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -245,3 +246,10 @@ def tiny_url(tiny_translator: Translator) -> Iterator[str]:
 
     with serving([]) as start:
         yield start(app.build_demo(Translators([tiny_translator])))
+
+
+def score_map_of(labels: tuple[str, ...], value: float) -> ScoreMap:
+    """A square map of one value with these labels."""
+    positions = tuple((i,) for i in range(len(labels)))
+    values = np.full((len(labels), len(labels)), value, np.float32)
+    return ScoreMap(values, labels, labels, positions, positions, "", False, "query", "key")

@@ -14,6 +14,7 @@ import numpy as np
 from model.trace.why.parts import Parts
 from model.trace.why.plain import plain
 from model.trace.why.rows import Why
+from viz.export.table import inert
 
 HEAD = ("row", "evidence", "unit")
 
@@ -52,12 +53,12 @@ class Explained:
 
 def to_csv(found: Explained) -> bytes:
     """The rows (RFC 4180): a line each, with its evidence and unit. Every number reads back as the same float64; where
-    there is none, the cell is empty."""
+    there is none, the cell is empty. No label is run as a formula (viz.export.table)."""
     written = io.StringIO(newline="")
     writer = csv.writer(written)
-    writer.writerow([*HEAD, *found.fields["columns"]])
+    writer.writerow([*HEAD, *map(inert, found.fields["columns"])])
     for head, values in zip(found.heads(), found.values, strict=True):
-        writer.writerow([*head, *("" if np.isnan(value) else repr(float(value)) for value in values)])
+        writer.writerow([*map(inert, head), *("" if np.isnan(value) else repr(float(value)) for value in values)])
     return written.getvalue().encode()
 
 

@@ -1,13 +1,20 @@
-"""A map as comma-separated values. (The whole trace as JSON or NPZ is model/trace/storage.py's.)"""
+"""A map as comma-separated values. (The whole trace as JSON or NPZ is model/trace/storage.py's.)
+
+Spreadsheets run a cell that begins with = + - or @ as a formula, and a text that a stranger wrote may hold one. Labels
+that do so get an apostrophe in front, as OWASP advises against CSV injection; from_csv() takes it away.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 
 import numpy as np
 
 from model.trace.scores import ScoreMap
+
+FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")  # how a cell begins that may run, with the apostrophes before it
 
 
 def to_csv(score_map: ScoreMap) -> str:
@@ -15,10 +22,10 @@ def to_csv(score_map: ScoreMap) -> str:
     Every number reads back as the same float32; a blank row has empty cells."""
     written = io.StringIO()
     writer = csv.writer(written, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(["query \\ key", *score_map.columns])
+    writer.writerow(["query \\ key", *map(inert, score_map.columns)])
     for label, row in zip(score_map.rows, score_map.values):
         cells = ("" if np.isnan(value) else np.format_float_positional(value, unique=True, trim="0") for value in row)
-        written.write(f"{_quoted(label)},{','.join(cells)}\r\n")
+        written.write(f"{_quoted(inert(label))},{','.join(cells)}\r\n")
     return written.getvalue()
 
 
@@ -26,7 +33,17 @@ def from_csv(text: str) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
     """Row labels, column labels and float32 values [row, column] of to_csv()'s text; empty cells are NaN."""
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     values = np.array([[float(cell) if cell else np.nan for cell in line[1:]] for line in lines], np.float32)
-    return tuple(line[0] for line in lines), tuple(head[1:]), values.reshape(len(lines), len(head) - 1)
+    rows, columns = (tuple(map(_as_it_was, labels)) for labels in ([line[0] for line in lines], head[1:]))
+    return rows, columns, values.reshape(len(lines), len(head) - 1)
+
+
+def inert(label: str) -> str:
+    """The label as a cell that no spreadsheet runs."""
+    return f"'{label}" if FORMULA.match(label) else label
+
+
+def _as_it_was(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def _quoted(text: str) -> str:

@@ -14,6 +14,7 @@ import pytest
 
 from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from tests.conftest import score_map_of
 from tests.page.browser import load_modules
 from viz.export import table
 from viz.figures.colour import ColourScale, Transform
@@ -137,6 +138,17 @@ def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
         assert np.allclose(values, expected.values, rtol=1e-6, atol=0, equal_nan=True)
         if not view.words and view.special == Special.SHOW:
             assert np.array_equal(values, expected.values)
+
+
+def test_csv_of_the_page_has_no_formula(script_page):
+    labels = ("=1", "+1", "-1", "@a", "\t1", "＝1", "'=1", "'s", "a")
+    text = script_page.evaluate(
+        """(labels) => { const named = labels.map((label) => ({ label }));
+           return atlas.csv({ rows: named, columns: named, values: new Float32Array(labels.length ** 2) }); }""",
+        labels,
+    )
+    assert text == table.to_csv(score_map_of(labels, 0)).replace("0.0", "0")
+    assert table.from_csv(text)[:2] == (labels, labels)
 
 
 def test_lines_choose_the_same_edges(script_page, hand_made_trace):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
 import re
 from itertools import product
@@ -11,7 +13,8 @@ import pytest
 from model.trace import storage
 from model.trace.kinds import TRANSFORMER_KINDS
 from model.trace.translation import TranslationTrace
-from viz.export import standalone, table
+from tests.conftest import score_map_of
+from viz.export import explained, standalone, table
 from viz.maps.reduce import View, score_map
 
 
@@ -80,6 +83,21 @@ def test_csv_reads_back_as_the_same_float32(hand_made_trace):
         rows, columns, values = table.from_csv(table.to_csv(found))
         assert (rows, columns) == (found.rows, found.columns)
         assert np.array_equal(values, found.values, equal_nan=True)
+
+
+FORMULAS = ("=HYPERLINK(1)", "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "＝1", "'=1", "''-", "'s", "a=1", "")
+
+
+def test_no_label_of_a_csv_file_is_a_formula_and_all_read_back():
+    shown = score_map_of(FORMULAS, -0.5)
+    text = table.to_csv(shown)
+    rows, columns, values = table.from_csv(text)
+    assert (rows, columns) == (FORMULAS, FORMULAS) and np.array_equal(values, shown.values)
+    row = {"method": "=1", "evidence": "measured", "unit": "nats", "values": [-0.5] * len(FORMULAS)}
+    answer = explained.to_csv(explained.Explained({"columns": FORMULAS, "rows": [row]})).decode()
+    numbers = {"-0.5"}
+    for cells in csv.reader(io.StringIO(text + answer, newline="")):
+        assert not [cell for cell in set(cells) - numbers if cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝"))]
 
 
 def test_html_is_one_file_that_names_no_other_host(hand_made_trace):

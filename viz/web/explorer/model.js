@@ -280,9 +280,11 @@ export function edges(map, coverage) {
 }
 
 // The map as a table: the key tokens in the first line, the query token in the first column. Nine significant digits
-// are a float32 exactly; a blank row has empty cells. pairs: the two tokens that name each row, where both do.
+// are a float32 exactly; a blank row has empty cells. A label that a spreadsheet would run as a formula gets an apostrophe
+// in front, as in viz/export/table.py. pairs: the two tokens that name each row, where both do.
 export function csv(map, pairs = null) {
-  const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+  const inert = (text) => (/^'*[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text);
+  const quoted = (text) => `"${inert(text).replaceAll('"', '""')}"`;
   const number = (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))));
   const width = map.columns.length;
   const lines = [
