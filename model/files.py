@@ -96,8 +96,10 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` make a file beside `path`, then rename it: a kill at any moment leaves the old file or the new."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
+        partial.touch()
+        mode = partial.stat().st_mode  # as the umask says; safetensors makes files that only their owner may read
         write(partial)
-        partial.chmod(0o644)  # safetensors makes files that only their owner may read
+        partial.chmod(mode)
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)

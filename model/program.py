@@ -157,7 +157,7 @@ def check_own(folder: Path, instead: str = "--out names another file") -> None:
 def check_free(path: Path, replace: bool) -> None:
     """ValueError if something is there already and nobody said --replace."""
     if path.exists() and not replace:
-        raise ValueError(f"{path} is there already: --replace writes over it, --out names another place")
+        raise ValueError(f"{path} is there already: --replace writes over it")
 
 
 def whole(least: int = 1, most: int | None = None) -> Callable[[str], int]:

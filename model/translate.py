@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from model.files import replace_file
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, check_free, command_line, program, whole
 from model.serve import processes
 from model.serve.device import keep_freed_memory
 from model.text.tidy import tidy
@@ -58,7 +58,7 @@ def _write_attention(translator: Translator, lines: list[str], direction: str, a
     if len(lines) != 1:
         raise ValueError(f"--attention takes one text, found {len(lines)}")
     trace = translator.translate(lines[0], direction, beam=args.beam, length_penalty=args.length_penalty)
-    args.attention.write_bytes(storage.to_npz(trace))
+    replace_file(args.attention, lambda partial: storage.write_npz(trace, partial))
 
 
 def _write_traces(args: argparse.Namespace) -> None:
@@ -181,7 +181,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="FOLDER",
         help="write each line's trace with every attention map as NPZ, 000001.npz for the first, and no translations",
     )
-    return parser.parse_args(argv)
+    add("--replace", action="store_true", help="write over the FILE of --attention")
+    args = parser.parse_args(argv)
+    if args.attention is not None:
+        check_free(args.attention, args.replace)
+    return args
 
 
 if __name__ == "__main__":

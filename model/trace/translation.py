@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from model.files import replace_file
 from model.trace.decoding import Decoding, decoding_words
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind, Side
@@ -133,14 +134,15 @@ class TranslationTrace:
 
     def save(self, path: str | Path) -> None:
         """Write it, exact to the last bit: as JSON where the name ends in .json, as NPZ where it ends in .npz
-        (model.trace.storage). ValueError for any other name."""
+        (model.trace.storage). A file of this name is replaced once the new one is whole. ValueError for any other
+        name."""
         from model.trace import storage  # which knows this class
 
         if _is_json(path):
-            Path(path).write_bytes(storage.to_json(self).encode())
+            text = storage.to_json(self).encode()
+            replace_file(Path(path), lambda partial: partial.write_bytes(text))
         elif Path(path).suffix.lower() == ".npz":
-            with Path(path).open("wb") as file:
-                storage.write_npz(self, file)
+            replace_file(Path(path), lambda partial: storage.write_npz(self, partial))
         else:
             raise ValueError(f"a trace is written as NAME.json or NAME.npz, found {str(path)!r:.80}")
 

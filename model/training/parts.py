@@ -21,9 +21,10 @@ def split(checkpoints: Path, out: Path, *, part_bytes: int = PART_BYTES) -> list
         sums.append(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
         for number, start in enumerate(range(0, max(1, len(content)), part_bytes)):
             part = out / f"{name.replace('/', '--')}.{number:03d}"
-            part.write_bytes(content[start : start + part_bytes])
+            piece = content[start : start + part_bytes]
+            replace_file(part, lambda partial, piece=piece: partial.write_bytes(piece))
             written.append(part)
-    (out / SUMS).write_text("".join(sums), encoding="utf-8")
+    replace_file(out / SUMS, lambda partial: partial.write_text("".join(sums), encoding="utf-8"))
     return [*written, out / SUMS]
 
 

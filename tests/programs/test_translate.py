@@ -84,8 +84,12 @@ def test_the_maps_of_what_it_prints_go_to_a_file(run, tiny_translator, tmp_path,
     if beam == "1":
         expected = tiny_translator.translate(SENTENCES[0])
         np.testing.assert_allclose(trace.cross.weights, expected.cross.weights, atol=1e-5)
+    with pytest.raises(ValueError, match=r"maps.npz is there already: --replace"):
+        run("--attention", str(path), "Hund")
+    run("--attention", str(path), "--replace", "Hund")
+    assert storage.from_npz(path.read_bytes()).source_text == "Hund"
     with pytest.raises(ValueError, match="--attention takes one text, found 2"):
-        run("--attention", str(path), "Hund", "Katze")
+        run("--attention", str(tmp_path / "two.npz"), "Hund", "Katze")
 
 
 def test_the_direction_is_chosen(run, tiny_translator):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from model.files import replace_file
 from model.trace.kinds import Kind
 from model.trace.translation import TranslationTrace, a_trace
 from viz.export.standalone import document
@@ -50,7 +51,8 @@ class Explorer:
 
     def save(self, path: Path | str) -> None:
         """Write it as one HTML file that opens without a network. OSError where that cannot be written."""
-        Path(path).write_text(document(self.traces, self._payloads(), heading=True), encoding="utf-8")
+        page = document(self.traces, self._payloads(), heading=True)
+        replace_file(Path(path), lambda partial: partial.write_text(page, encoding="utf-8"))
 
     def _payloads(self) -> list[dict]:
         found: list[Any] = [for_page(payload(trace, exact=True)) for trace in self.traces]

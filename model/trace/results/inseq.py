@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from model.files import replace_file
 from model.trace.results.result import Result
 from model.trace.translation import TranslationTrace
 from model.trace.why.rows import Why
@@ -109,7 +110,7 @@ def to_inseq(path: str | Path, trace: TranslationTrace, answers: Sequence[Why], 
     }
     output = {"sequence_attributions": [_instance(SEQUENCE, sequence)], "step_attributions": None, "info": info}
     text = json.dumps(_instance(OUTPUT, output), ensure_ascii=False, indent=4)
-    Path(path).write_text(text, encoding="utf-8")
+    replace_file(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def from_inseq(path: str | Path) -> list[Attribution]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
+from model.files import replace_file
 from model.trace.tokens import Token
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Result:
             raise ValueError(f"a {type(self).__name__} is written as JSON, found {str(path)!r:.80}")
         found = {"schema": SCHEMA, "version": VERSION, "result": type(self).__name__, **_written_fields(self)}
         text = json.dumps(found, ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text, encoding="utf-8")
+        replace_file(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -141,6 +143,22 @@ def test_fields_of_another_form_are_refused_in_words(hand_made_trace, changed):
     found = json.loads(storage.to_json(hand_made_trace)) | changed
     with pytest.raises(ValueError, match=r"\w"):
         storage.from_json(json.dumps(found))
+
+
+@pytest.mark.parametrize("name", ["trace.npz", "trace.json"])
+def test_a_save_that_fails_keeps_the_file_that_was_there(hand_made_trace, tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    hand_made_trace.save(path)
+    before = path.read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np.lib.format, "write_array", full)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        hand_made_trace.save(path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
 def test_what_is_no_trace_is_named_with_its_file(tmp_path):
