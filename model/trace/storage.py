@@ -15,6 +15,8 @@ is inferred from the spelling.
 Version 3 is NPZ for a text so long that its maps are not kept: in place of "cross.weights" it has "cross.queries",
 "cross.keys" and perhaps "cross.bias", and under "computed" how maps follow from them (model.trace.maps).
 NPZ: the arrays under "cross.weights", "top_ids", ..; everything else as JSON text under "fields". No pickle.
+A file is untrusted: sizes are read from the archive's headers before any memory is taken, entries of other names are
+not read, and each field is checked.
 Importable without torch.
 
 >>> from model.translator import Translator
@@ -27,17 +29,20 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import struct
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
-from model.trace import decoding, interventions_file, is_whole
+from model.trace import decoding, interventions_file, is_number, is_whole
 from model.trace.interventions import Interventions
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import Refusal
@@ -47,12 +52,37 @@ from model.trace.translation import TranslationTrace, tokens_of
 
 SCHEMA, VERSION, COMPUTED, READABLE = "attention-atlas-trace", 2, 3, (1, 2, 3)
 _KINDS = tuple(kind.value for kind in AttentionKind)
+ROOM = 64_000_000  # bytes that the arrays of any file may take in memory
+GROWTH = 8  # times a file's own size that its arrays may take where that is more: compressed weights take 2
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """The form of an array: its axes, and the least and the greatest number. A limit leaves room for rounding."""
+
+    dtype: type[np.generic]
+    ndim: int
+    least: float
+    most: float
+
+    def read(self, name: str, found: object) -> np.ndarray:
+        """ValueError for anything else. found: an array of a file, or lists."""
+        array = np.asarray(found)
+        if array.ndim != self.ndim or array.dtype.kind not in ("iuf" if self.dtype is np.float32 else "iu"):
+            raise ValueError(f"{name} must be numbers of {self.ndim} axes, found {array.dtype} {list(array.shape)}")
+        if not ((array >= self.least) & (array <= self.most)).all():
+            raise ValueError(f"{name} must be from {self.least:g} to {self.most:g}")
+        return np.asarray(array, self.dtype)
+
+
+LARGEST_ID = 2**31 - 1
+_WEIGHTS = _Numbers(np.float32, 4, -math.inf, math.inf)  # AttentionMaps checks what they are
 _ARRAYS = {
-    "top_ids": np.int32,
-    "top_probabilities": np.float32,
-    "chosen_rank": np.int32,
-    "entropy": np.float32,
-    "log_probability": np.float32,
+    "top_ids": _Numbers(np.int32, 2, 0, LARGEST_ID),
+    "top_probabilities": _Numbers(np.float32, 2, 0.0, 1.001),
+    "chosen_rank": _Numbers(np.int32, 1, 1, LARGEST_ID),
+    "entropy": _Numbers(np.float32, 1, -0.001, 64.0),
+    "log_probability": _Numbers(np.float32, 1, -math.inf, 0.001),
 }
 _SENTENCES = ("source_tokens", "decoder_inputs", "target_tokens")
 _NEEDED = {1: ("interventions",), 2: ("kinds", "interventions_data"), 3: ("kinds", "interventions_data", "computed")}
@@ -61,6 +91,22 @@ _OWN_FORM = ("interventions", "decoding", "attention_only")
 _PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS, *_OWN_FORM))
 LEAST = 1e-12  # the numbers from here to 1 need no larger power of ten than these, which float64 holds exactly
 TENS = np.array([float(f"1e{n}") for n in range(23)])
+# What reading a damaged or hostile file raises besides ValueError.
+DAMAGE = (
+    OSError,
+    EOFError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    RuntimeError,  # also of deep nesting, of encryption and of unknown compression
+    SyntaxError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def to_json(trace: TranslationTrace) -> str:
@@ -82,14 +128,13 @@ def to_json(trace: TranslationTrace) -> str:
 
 def from_json(text: str) -> TranslationTrace:
     """The trace of to_json()'s text. ValueError if it is anything else."""
-    try:
+    with _refusing("not JSON"):
         found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"not JSON: {error}") from error
-    _check(found)
-    maps = {kind: found.get(kind) for kind in _KINDS}
-    weights = {kind: one.get("weights") if isinstance(one, dict) else None for kind, one in maps.items()}
-    return _trace(found, {name: found.get(name) for name in _ARRAYS}, weights)
+    with _refusing("not a trace"):
+        _check(found)
+        maps = {kind: found.get(kind) for kind in _KINDS}
+        weights = {kind: one.get("weights") if isinstance(one, dict) else None for kind, one in maps.items()}
+        return _trace(found, {name: found.get(name) for name in _ARRAYS}, weights)
 
 
 def to_npz(trace: TranslationTrace) -> bytes:
@@ -126,42 +171,72 @@ def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
 
 def read_fields(path: Path) -> dict:
     """What stands in a file of write_npz() beside the arrays. ValueError if it is anything else."""
-    with _stored(path) as stored:
-        return json.loads(str(stored["fields"]))
+    with _refusing("not a trace in NPZ format"), path.open("rb") as file:
+        return json.loads(str(_arrays(file, ("fields",))["fields"]))
 
 
 def from_npz(data: bytes) -> TranslationTrace:
     """The trace of to_npz()'s bytes. ValueError if they are anything else."""
-    with _stored(io.BytesIO(data)) as stored:
-        arrays = {name: stored[name] for name in stored.files}
+    parts = ("weights", *_HELD)
+    names = ("fields", *_ARRAYS, *(f"{kind}.{part}" for kind in _KINDS for part in parts))
+    with _refusing("not a trace in NPZ format"):
+        arrays = _arrays(io.BytesIO(data), names)
         found = json.loads(str(arrays["fields"]))
-    _check(found)
-    weights = {kind: arrays.get(f"{kind}.weights") for kind in _KINDS}
-    if found["version"] == COMPUTED:
-        weights |= {kind: _computed(kind, how, arrays) for kind, how in dict(found.get("computed") or {}).items()}
-    return _trace(found, {name: arrays.get(name) for name in _ARRAYS}, weights)
+    with _refusing("not a trace"):
+        _check(found)
+        weights: dict[str, Any] = {kind: arrays.get(f"{kind}.weights") for kind in _KINDS}
+        if found["version"] == COMPUTED:
+            weights |= {kind: _computed(kind, how, arrays) for kind, how in dict(found["computed"]).items()}
+        return _trace(found, {name: arrays.get(name) for name in _ARRAYS}, weights)
 
 
 @contextmanager
-def _stored(file: IO[bytes] | Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """An .npz file, open while it is read. ValueError for what cannot be read."""
+def _refusing(what: str) -> Iterator[None]:
+    """ValueError, in words, for whatever a damaged or hostile file raises."""
     try:
-        if not zipfile.is_zipfile(file):
-            raise zipfile.BadZipFile("it is no ZIP file")
-        if not isinstance(file, Path):
-            file.seek(0)
-        with np.load(file, allow_pickle=False) as stored:
-            yield stored
-    except (OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
-        raise ValueError(f"not a trace in NPZ format: {error}") from error
+        yield
+    except (*DAMAGE, json.JSONDecodeError) as error:
+        raise ValueError(f"{what}: {error!s:.200}") from error
+
+
+def _arrays(file: IO[bytes], names: Iterable[str]) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file that have one of these names. ValueError for what cannot be read, and before anything
+    is, for arrays that would take far more memory than the file."""
+    size = file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        present = {entry.filename: entry for entry in archive.infolist()}
+        entries = {name: present[f"{name}.npy"] for name in names if f"{name}.npy" in present}
+        total = sum(entry.file_size for entry in entries.values())
+        if total > max(ROOM, GROWTH * size):
+            raise ValueError(f"not a trace: its arrays would take {total:,} bytes, the file has {size:,}")
+        found = {}
+        for name, entry in entries.items():
+            _check_entry(archive, name, entry)
+            with archive.open(entry) as part:
+                found[name] = np.lib.format.read_array(part, allow_pickle=False)
+        return found
+
+
+def _check_entry(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> None:
+    """ValueError unless an entry is an array as write_npz() makes it, of the size that the archive says."""
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"not a trace: {name} is compressed in another way")
+    with archive.open(entry) as part:
+        if np.lib.format.read_magic(part) != (1, 0):
+            raise ValueError(f"not a trace: {name} is of another version of NPY")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(part)
+        if (dtype.kind != "U" or shape) if name == "fields" else dtype not in (np.float32, np.int32):
+            raise ValueError(f"not a trace: {name} is of {dtype!s:.80} {list(shape)}")
+        if math.prod(shape) * dtype.itemsize != entry.file_size - part.tell():
+            raise ValueError(f"not a trace: {name} is of {list(shape)}, and has {entry.file_size:,} bytes")
 
 
 def _computed(kind: str, how: dict, arrays: dict) -> ComputedWeights:
     """What computes a kind's maps, of untrusted fields. ValueError for what cannot."""
     queries, keys, bias = (arrays.get(f"{kind}.{name}") for name in _HELD)
     for array in (queries, keys):
-        if array is None or array.ndim != 4 or array.dtype != np.float32 or not np.isfinite(array).all():
-            raise ValueError(f"the {kind} maps need finite queries and keys, float32 with four axes")
+        if array is None or array.ndim != 4 or array.dtype != np.float32 or not array.size:
+            raise ValueError(f"the {kind} maps need queries and keys, float32 with four axes")
     heads = (queries.shape[0], queries.shape[1], queries.shape[3])
     if heads != (keys.shape[0], keys.shape[1], keys.shape[3]):
         raise ValueError(f"the {kind} queries are of {list(queries.shape)}, the keys of {list(keys.shape)}")
@@ -172,14 +247,18 @@ def _computed(kind: str, how: dict, arrays: dict) -> ComputedWeights:
         or bias.shape[1:] != (heads[1], queries.shape[2] + keys.shape[2] - 1)
     ):
         raise ValueError(f"the {kind} bias of {list(bias.shape)} does not fit its queries and keys")
-    cut = how.get("cut", ())
+    if not all(np.isfinite(array).all() for array in (queries, keys, bias) if array is not None):
+        raise ValueError(f"the {kind} queries, keys and bias must be finite")
+    cut, switches = how.get("cut", []), (how.get("causal", False), how.get("scaled", True))
+    if not all(isinstance(switch, bool) for switch in switches):
+        raise ValueError(f"causal and scaled of the {kind} maps are true or false")
     edges = [edge for layer in cut for edge in layer]
     if len(cut) not in (0, heads[0]) or not all(
-        len(edge) == 3 and all(part is None or is_whole(part, 0) for part in edge) for edge in edges
+        len(edge) == 3 and all(is_whole(part, 0) or (part is None and n == 2) for n, part in enumerate(edge))
+        for edge in edges
     ):
         raise ValueError(f"the {kind} edges that are cut must be (query, key, head) by layer")
-    causal, scaled = bool(how.get("causal")), bool(how.get("scaled", True))
-    return ComputedWeights(queries, keys, bias, causal, scaled, _tuples(cut))
+    return ComputedWeights(queries, keys, bias, *switches, _tuples(cut))
 
 
 def _plain(trace: TranslationTrace) -> dict:
@@ -227,19 +306,40 @@ def _check(found: object) -> None:
         raise ValueError(f"not a trace: expected schema {SCHEMA!r}")
     if found.get("version") not in READABLE:
         raise ValueError(
-            f"trace version {found.get('version')!r}: this program reads the versions "
+            f"trace version {found.get('version')!r:.80}: this program reads the versions "
             f"{' and '.join(map(str, READABLE))}"
         )
 
 
+def _is_text(found: object) -> bool:
+    return isinstance(found, str)
+
+
+def _are_texts(found: object) -> bool:
+    return isinstance(found, list) and all(map(_is_text, found))
+
+
+def _are_ids(found: object) -> bool:
+    return isinstance(found, list) and all(is_whole(i, 0, LARGEST_ID) for i in found)
+
+
+# The form of each field of _PLAIN, and its name in words.
+_FORMS: dict[str, tuple[Callable[[object], bool], str]] = {
+    **dict.fromkeys(
+        ("source_text", "direction", "translation", "device", "checkpoint", "digest"), (_is_text, "a text")
+    ),
+    **dict.fromkeys(("source_ids", "decoder_ids", "target_ids"), (_are_ids, "a list of token ids")),
+    **dict.fromkeys(_SENTENCES, (_are_texts, "a list of texts")),
+    "top_tokens": (lambda found: isinstance(found, list) and all(map(_are_texts, found)), "lists of texts"),
+    "finished": (lambda found: isinstance(found, bool), "true or false"),
+    "seconds": (lambda found: is_number(found) and 0 <= found < 1e12, "a number from 0"),
+}
+
+
 def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
-    try:
-        return _of_fields(found, arrays, weights)
-    except (TypeError, AttributeError, KeyError, OverflowError) as error:
-        raise ValueError(f"not a trace: one of its fields is of another form ({error})") from error
-
-
-def _of_fields(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
+    # ValueError for numbers that are not finite, and for lone surrogates, which no file and no page can hold.
+    rest = {name: value for name, value in found.items() if name not in (*_ARRAYS, *_KINDS)}
+    json.dumps(rest, ensure_ascii=False, allow_nan=False).encode()
     kinds = found.get("kinds", ()) if found["version"] > 1 else tuple(kind.value for kind in TRANSFORMER_KINDS)
     if not isinstance(kinds, (list, tuple)) or not all(kind in _KINDS for kind in kinds):
         raise ValueError(f"kinds of attention are {', '.join(_KINDS)}; found {kinds!r:.200}")
@@ -248,25 +348,35 @@ def _of_fields(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
     absent += [name for name in (*_PLAIN, *_NEEDED[found["version"]]) if name not in found]
     if absent:
         raise ValueError(f"the trace lacks {', '.join(absent)}")
+    for name in _PLAIN:
+        has_form, form = _FORMS[name]
+        if not has_form(found[name]):
+            raise ValueError(f"{name} must be {form}, found {found[name]!r:.80}")
+    if not isinstance(found.get("attention_only", False), bool):
+        raise ValueError(f"attention_only must be true or false, found {found['attention_only']!r:.80}")
     plain = {name: _tuples(found[name]) for name in _PLAIN}
     plain |= _told(plain, found.get("token_facts"))
     maps = {
         kind: None
         if kind not in kinds
         else AttentionMaps(
-            weights[kind] if isinstance(weights[kind], ComputedWeights) else np.asarray(weights[kind], np.float32),
+            weights[kind] if isinstance(weights[kind], ComputedWeights) else _WEIGHTS.read(kind, weights[kind]),
             *tokens_of(AttentionKind(kind), plain["source_tokens"], plain["decoder_inputs"]),
         )
         for kind in _KINDS
     }
-    rest = {name: np.asarray(arrays[name], type_) for name, type_ in _ARRAYS.items()}
+    numbers = {name: form.read(name, arrays[name]) for name, form in _ARRAYS.items()}
+    if not {len(row) for row in plain["top_tokens"]} <= {width := numbers["top_ids"].shape[1]} or numbers[
+        "top_probabilities"
+    ].shape != (len(plain["top_tokens"]), width):
+        raise ValueError("top_ids, top_tokens and top_probabilities are not of one shape")
     return TranslationTrace(
         **plain,
         **maps,
-        **rest,
+        **numbers,
         interventions=_interventions(found),
         decoding=decoding.from_plain(found.get("decoding")),
-        attention_only=bool(found.get("attention_only")),
+        attention_only=found.get("attention_only", False),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from operator import index
 
-from model.trace import several
+from model.trace import several, whole
 from model.trace.language import Refusal
 
 
@@ -71,7 +71,7 @@ def with_facts(pieces: Sequence[str], found: object) -> tuple[Token, ...]:
     kinds = {kind[0]: kind for kind in TokenKind}
     try:
         return tuple(
-            Token(piece, kinds[letter], None if word is None else int(word))
+            Token(piece, kinds[letter], None if word is None else whole(word))
             for piece, letter, word in zip(pieces, found["kinds"], found["words"], strict=True)
         )
     except (TypeError, KeyError, ValueError) as error:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
+import tracemalloc
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -166,3 +169,139 @@ def test_what_is_no_trace_is_named_with_its_file(tmp_path):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=f"{name}: not "):
             TranslationTrace.load(tmp_path / name)
+
+
+def entries_of(trace: TranslationTrace) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(storage.to_npz(trace))) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def archive_of(entries: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", compression) as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    return written.getvalue()
+
+
+def npy(array: np.ndarray) -> bytes:
+    written = io.BytesIO()
+    np.lib.format.write_array(written, array, allow_pickle=True)
+    return written.getvalue()
+
+
+def npy_header(text: str) -> bytes:
+    data = text.encode("latin1")
+    return b"\x93NUMPY\x01\x00" + len(data).to_bytes(2, "little") + data
+
+
+def test_memory_is_bounded_by_the_size_of_the_file(hand_made_trace, monkeypatch):
+    monkeypatch.setattr(storage, "ROOM", 1_000_000)
+    entries, zeros = entries_of(hand_made_trace), npy(np.zeros(2_000_000, np.float32))
+    bomb = archive_of(entries | {"evil.npy": zeros, "cross.extra.npy": zeros})
+    assert len(bomb) < 100_000
+    tracemalloc.start()
+    storage.from_npz(bomb)  # entries that nobody needs are not read
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    for name in ("cross.weights", "cross.queries", "entropy"):
+        tracemalloc.reset_peak()
+        bomb = archive_of(entries | {f"{name}.npy": zeros})
+        with pytest.raises(ValueError, match="would take"):
+            storage.from_npz(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }\n"),
+        npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (6, }\n"),
+        npy_header("((((((((\n"),
+        npy_header("(" * 9000),
+        npy_header("{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,), }\n"),
+        npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (6,), }\n") + bytes(48),
+        npy(np.array([{}] * 6)),
+        npy(np.array(["a"] * 6)),
+        npy(np.zeros(6, np.float64)),
+        npy(np.full(6, np.inf, np.float32)),
+        npy(np.full(6, np.nan, np.float32)),
+        npy(np.full(6, -1, np.float32)),
+        npy(np.zeros((6, 1), np.float32)),
+        b"",
+        b"\x93NUMPY\x07\x00",
+    ],
+)
+def test_arrays_that_cannot_be_the_entropy_are_refused_in_words(hand_made_trace, entry):
+    with pytest.raises(ValueError, match=r"\w"):
+        storage.from_npz(archive_of(entries_of(hand_made_trace) | {"entropy.npy": entry}))
+
+
+def test_archives_that_no_trace_is_kept_in_are_refused_in_words(hand_made_trace):
+    entries = entries_of(hand_made_trace)
+    encrypted = bytearray(archive_of(entries))
+    for start in (b"PK\x03\x04\x14\x00", b"PK\x01\x02\x14\x03\x14\x00"):
+        encrypted[encrypted.index(start) + len(start)] |= 1
+    for data in (bytes(encrypted), archive_of(entries, zipfile.ZIP_LZMA), archive_of({})):
+        with pytest.raises(ValueError, match="not a trace"):
+            storage.from_npz(data)
+
+
+HOSTILE = {
+    "source_text": [5, None, "\ud800"],
+    "translation": [["a"]],
+    "device": [5],
+    "checkpoint": [{"a": 1}, "\udfff"],
+    "digest": [None],
+    "direction": [7],
+    "source_ids": [["<b>"] * 8, [-1] * 8, [1.5] * 8, [True] * 8, [10**30] * 8, "12345678"],
+    "source_tokens": [[1] * 8, "abcdefgh"],
+    "top_tokens": [["▁candidate"] * 6, [[]] * 6, [["a"] * 9] * 6],
+    "finished": [1, "yes"],
+    "seconds": [float("nan"), float("inf"), -1, "1", True, 10**400],
+    "attention_only": [1, "x"],
+    "decoding": [{"width": 10**9}, {"given": float("nan")}],
+    "token_facts": [{"source_tokens": {"kinds": "t" * 8, "words": ["<b>"] * 8}}],
+    "interventions_data": [{"in_words": "\ud800"}],
+    "version": ["2", [2], {}],
+}
+
+
+def nested(depth: int) -> list:
+    found: list = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_each_field_is_checked(hand_made_trace, name):
+    entries, text = entries_of(hand_made_trace), storage.to_json(hand_made_trace)
+    fields = json.loads(str(np.load(io.BytesIO(entries["fields.npy"]))))
+    for value in [*HOSTILE[name], nested(400), nested(900)]:
+        written = npy(np.array(json.dumps(fields | {name: value})))
+        with pytest.raises(ValueError, match=r"\w"):
+            storage.from_npz(archive_of(entries | {"fields.npy": written}))
+        with pytest.raises(ValueError, match=r"\w"):
+            storage.from_json(json.dumps(json.loads(text) | {name: value}))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", '{"schema": []}'])
+def test_deep_or_other_fields_are_refused_in_words(hand_made_trace, text):
+    with pytest.raises(ValueError, match="not a trace"):
+        storage.from_npz(archive_of(entries_of(hand_made_trace) | {"fields.npy": npy(np.array(text))}))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [5, {"cross": 5}, {"sideways": {}}, {"cross": {"causal": 1}}, {"cross": {"cut": [[[None, 1, 0]]]}}, nested(400)],
+)
+def test_what_computes_maps_is_checked(hand_made_trace, how):
+    queries, keys = (npy(np.zeros((1, 4, rows, 2), np.float32)) for rows in (6, 8))
+    entries = entries_of(hand_made_trace) | {"cross.queries.npy": queries, "cross.keys.npy": keys}
+    fields = json.loads(str(np.load(io.BytesIO(entries["fields.npy"])))) | {"version": 3}
+    good = npy(np.array(json.dumps(fields | {"computed": {"cross": {}}})))
+    assert storage.from_npz(archive_of(entries | {"fields.npy": good})).cross.computed
+    wrong = npy(np.array(json.dumps(fields | {"computed": how})))
+    with pytest.raises(ValueError, match=r"\w"):
+        storage.from_npz(archive_of(entries | {"fields.npy": wrong}))
