@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import lru_cache
 
 import torch
 
@@ -14,6 +13,7 @@ from model.analysis.lenses.fitted import FILE, Lenses, save, stored
 from model.analysis.lenses.jacobian import TOGETHER, Jacobians
 from model.analysis.sentences import languages, sentences
 from model.decode.runs import Run
+from model.serve.owned_cache import cached_on_owner
 from model.trace.directions import parse_direction
 from model.translator import Translator
 
@@ -53,7 +53,7 @@ def offered(translator: Translator, direction: str) -> float | None:
     return seconds if seconds <= LONGEST else None
 
 
-@lru_cache(maxsize=64)
+@cached_on_owner(maxsize=64)
 def _foretold(translator: Translator, direction: str, when: float) -> float:
     """From a small piece of one part of each kind. when: asked later, a machine may have more to spare."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict
 from difflib import SequenceMatcher
-from functools import lru_cache
 from pathlib import Path
 
 from model.analysis import circuits
@@ -17,6 +16,7 @@ from model.analysis.circuits.study import Study
 from model.analysis.circuits.tested import Curve, Tested
 from model.analysis.why.neighbours import fillings
 from model.files import read_json, write_json
+from model.serve.owned_cache import cached_on_owner
 from model.trace.language import Refusal
 from model.translator import Translator
 from viz.figures.curves import plot_curves
@@ -62,7 +62,7 @@ def pair_of(scene: Scene, text: str) -> Pair:
     return Pair(tuple(trace.source_ids), tuple(ids), tuple(written), question.token_id, question.contrast_id)
 
 
-@lru_cache(maxsize=16)
+@cached_on_owner(maxsize=16)
 def scored(translator: Translator, pair: Pair) -> Circuit:
     """Its edges' scores, kept while the size is chosen."""
     return circuits.find(translator, [pair], Method.EAP_IG if len(graph(translator.config)) < LARGE else Method.EAP)
@@ -152,16 +152,20 @@ def parting(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
     return [*near, blocks.row(blocks.text(words), ask)]
 
 
-@lru_cache(maxsize=64)
+@cached_on_owner(maxsize=64)
 def written(translator: Translator, ids: tuple[int, ...], direction: str) -> list[int]:
     """A greedy translation, kept while the size is chosen."""
     (found,) = translator.generate([list(ids)], direction)
     return found
 
 
-@lru_cache(maxsize=16)
 def result(study: Study) -> tuple[Circuit, Tested]:
     """What a whole study found, kept while its size is chosen."""
+    return _result(study.translator, study)
+
+
+@cached_on_owner(maxsize=16)
+def _result(translator: Translator, study: Study) -> tuple[Circuit, Tested]:
     return study.result()
 
 
