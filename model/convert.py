@@ -11,7 +11,7 @@ from model.families import hub
 from model.families.card import Origin, origin
 from model.families.folder import Folder
 from model.families.pieces.vocabulary import UNNAMED
-from model.files import replace_file
+from model.files import CONFIG, checkpoint_folder, replace_file
 from model.program import check_free, command_line, program
 from model.text.pieces import PieceTokenizer
 from model.trace.directions import parse_direction
@@ -31,7 +31,8 @@ CARD = """---
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    folder = hub.locate(args.model)
+    folder = checkpoint_folder(args.model)
+    folder = folder if (folder / CONFIG).is_file() else hub.locate(args.model)
     found = checkpoint.load(folder)
     if args.prefix:
         found = prefixed(found, args.prefix)
@@ -39,11 +40,14 @@ def main(argv: list[str] | None = None) -> None:
         checkpoint.check_fit(folder, found.model.config, found.tokenizer, tuple(args.directions))
         check_directions(args.directions, found)
         found = replace(found, directions=tuple(args.directions), languages=None)
+    parameters = sum(parameter.numel() for parameter in found.model.parameters())
+    found = replace(found, metrics={"notes": [], **found.metrics, "parameters": parameters})
     about = origin(Folder(folder))
     out = args.out or Path("checkpoints") / about.name.replace("/", "--")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")
     check_free(out / checkpoint.CONFIG, args.replace)
+    written = card(found, about)
     checkpoint.save(
         out,
         found.model,
@@ -54,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
         languages=found.languages,
     )
     checkpoint.write_json(out / checkpoint.METRICS, {**found.metrics, "origin": asdict(about)})
-    replace_file(out / "README.md", lambda path: path.write_text(card(found, about), encoding="utf-8"))
+    replace_file(out / "README.md", lambda path: path.write_text(written, encoding="utf-8"))
     print(
         f"{out}: {found.metrics['parameters']:,} parameters, {len(found.directions)} directions, "
         f"licence {about.licence}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model import checkpoint, convert
+from model import checkpoint, convert, files
 from model.translator import Translator
 from model.translators import Translators
 from tests.model.families import theirs
+from viz.ui.server.endpoints import Served
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +155,26 @@ def test_of_many_languages_those_asked_for(tmp_path):
 def test_a_folder_is_not_written_over_itself(saved):
     with pytest.raises(ValueError, match="name another with --out"):
         convert.main([str(saved), "--out", str(saved)])
+
+
+def test_a_folder_of_ours_is_converted_and_a_shipped_name_is_known(tiny_checkpoint, tmp_path, monkeypatch):
+    folder = tmp_path / "mine"
+    shutil.copytree(tiny_checkpoint, folder)
+    (folder / "metrics.json").unlink()  # as `train` leaves it
+    convert.main([str(folder), "--out", str(tmp_path / "out")])
+    assert checkpoint.load(tmp_path / "out").metrics["parameters"] == sum(
+        parameter.numel() for parameter in checkpoint.load(folder).model.parameters()
+    )
+    located = []
+    monkeypatch.setattr(convert.checkpoint, "load", lambda folder: located.append(folder) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        convert.main(["de-en", "--out", str(tmp_path / "other")])
+    assert located == [files.SHIPPED / "de-en"]
+
+
+def test_a_call_without_a_direction_is_answered_by_the_model_that_the_host_names(saved, tiny_checkpoint):
+    served = Served(Translators.load(tiny_checkpoint.parent, "cpu", models=[saved]))
+    assert served.chosen("")[0].name == "opus-mt-de-en"
 
 
 def test_models_that_the_host_names_come_first(saved, tiny_checkpoint):
