@@ -57,9 +57,18 @@ class Tokenizer(TextTokenizer):
 
     @classmethod
     def train(
-        cls, sentences: Iterable[str], *, vocabulary_size: int, languages: Iterable[str], algorithm: str = "unigram"
+        cls,
+        sentences: Iterable[str],
+        *,
+        vocabulary_size: int,
+        languages: Iterable[str],
+        algorithm: str = "unigram",
+        exact: bool = True,
     ) -> Tokenizer:
-        """Learn pieces from sentences. algorithm: SentencePiece's "unigram" (Kudo 2018) or "bpe"."""
+        """Learn pieces from sentences. algorithm: SentencePiece's "unigram" (Kudo 2018) or "bpe".
+
+        exact: raise ValueError where the sentences do not give as many pieces; else take as many as they give.
+        """
         if algorithm not in ("unigram", "bpe"):
             raise ValueError(f"algorithm must be 'unigram' or 'bpe', found {algorithm!r}")
         written = io.BytesIO()
@@ -69,6 +78,7 @@ class Tokenizer(TextTokenizer):
                 model_writer=written,
                 model_type=algorithm,
                 vocab_size=vocabulary_size,
+                hard_vocab_limit=exact or algorithm == "bpe",  # of "bpe" SentencePiece knows no soft limit
                 character_coverage=0.9999,
                 byte_fallback=True,
                 normalization_rule_name="identity",

@@ -133,8 +133,10 @@ def examples(
     return Mixture([splits.train for splits in found], config, tokenizer, max_length=max_length, held_out=held_out), dev
 
 
-def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str) -> Tokenizer:
+def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str, exact: bool = True) -> Tokenizer:
     """A tokenizer for all languages of the corpora, learnt from their training parts alone."""
     sentences = sorted({side for splits in found for pair in splits.train.pairs for side in pair})
     languages = sorted({language for splits in found for language in splits.train.languages if language})
-    return Tokenizer.train(sentences, vocabulary_size=vocabulary_size, languages=languages, algorithm=algorithm)
+    return Tokenizer.train(
+        sentences, vocabulary_size=vocabulary_size, languages=languages, algorithm=algorithm, exact=exact
+    )

@@ -15,6 +15,7 @@ from model.text.tokenizer import Tokenizer
 from model.training import corpora, options
 from model.training.config import TrainConfig
 
+COOLDOWN_SHARE = 5  # of a short run, the last fifth at most is its cooldown, unless the command line says otherwise
 SETTINGS, STATE = "settings.json", "state.safetensors"
 
 
@@ -39,8 +40,14 @@ def begin(args: argparse.Namespace, found: list[corpora.Splits]) -> None:
     not have or its tokenizer or weights contradict."""
     if (args.run / STATE).exists():
         raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
+    settings = options.given(args, options.TRAIN)
+    if "cooldown_updates" not in settings and "max_updates" in settings:
+        fitting = settings["max_updates"] // COOLDOWN_SHARE
+        if fitting < TrainConfig.cooldown_updates:
+            settings["cooldown_updates"] = fitting
+            print(f"the learning rate falls over the last {fitting} updates (--cooldown-updates names another number)")
     config = TrainConfig(
-        **options.given(args, options.TRAIN),
+        **settings,
         directions=tuple(args.directions or options.DIRECTIONS),
         bf16=args.bf16,
         repeats=tuple(args.repeat),
@@ -80,11 +87,16 @@ def go_on(args: argparse.Namespace) -> None:
 
 
 def _new_tokenizer(args: argparse.Namespace, found: list[corpora.Splits]) -> Tokenizer:
-    return corpora.train_tokenizer(
+    size = args.vocabulary_size or options.VOCABULARY_SIZE
+    tokenizer = corpora.train_tokenizer(
         corpora.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
-        vocabulary_size=args.vocabulary_size or options.VOCABULARY_SIZE,
+        vocabulary_size=size,
         algorithm=args.tokenizer_algorithm,
+        exact=args.vocabulary_size is not None,
     )
+    if len(tokenizer) < size:
+        print(f"the vocabulary has {len(tokenizer):,} pieces, as many as the corpus gives, in place of {size:,}")
+    return tokenizer
 
 
 def _check_family(args: argparse.Namespace, shape: object, whose: str) -> None:

@@ -82,6 +82,15 @@ def test_dev_sentences_that_are_also_trained_on_are_refused(corpus, tmp_path):
         train.main(["--run", str(tmp_path / "run"), *corpus, "--dev-pair", *corpus[-3:], *SMALL])
 
 
+def test_a_short_run_over_a_small_corpus_takes_what_fits_and_says_so(corpus, tmp_path, capsys):
+    sizes = [option for option in SMALL if option not in ("--cooldown-updates", "10")]
+    pairs = corpus[2:]  # without the tokenizer
+    train.main(["--run-dir", str(tmp_path / "run"), *pairs, *sizes, "--max-updates", "5"])
+    said = capsys.readouterr().out
+    assert "falls over the last 1 updates (--cooldown-updates" in said
+    assert "pieces, as many as the corpus gives, in place of 8,000" in said
+
+
 @pytest.fixture(scope="module")
 def short_run(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("short") / "run"
