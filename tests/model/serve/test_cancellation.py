@@ -1,0 +1,32 @@
+"""Work whose caller has gone away ends between its parts."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from model.serve.cancellation import Cancelled, cancelled_by, raise_if_cancelled
+from model.serve.cores import Cores, side_by_side
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_parts_that_have_not_begun_are_left_out(cores):
+    gone, done = threading.Event(), []
+
+    def part(number: int) -> None:
+        done.append(number)
+        if number == 1:
+            gone.set()
+
+    with cancelled_by(gone), Cores(cores).share(), pytest.raises(Cancelled):
+        side_by_side(part, range(20))
+    assert len(done) <= 4
+
+
+def test_nothing_is_cancelled_outside():
+    gone = threading.Event()
+    gone.set()
+    with cancelled_by(gone), pytest.raises(Cancelled):
+        raise_if_cancelled()
+    raise_if_cancelled()
