@@ -41,7 +41,7 @@ def program(main: Callable[[], int | None]) -> None:
         print("stopped", file=sys.stderr)
         code = INTERRUPTED
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        if isinstance(error, ModuleNotFoundError) and error.name.split(".")[0] in OURS:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in OURS:
             raise
         code = f"error: {in_words(error)}"
     if "WORLD_SIZE" in os.environ:
@@ -62,7 +62,7 @@ def _leave(code: int | str | None) -> NoReturn:
 
 def in_words(error: Exception) -> str:
     """What went wrong, for whoever started the program."""
-    if isinstance(error, ModuleNotFoundError):
+    if isinstance(error, ModuleNotFoundError) and error.name:
         name = error.name.split(".")[0]
         extra = f'the extra "{EXTRAS[name]}" brings it, and so does ' if name in EXTRAS else ""
         versions = "" if HOME else " -c constraints.txt"  # a file of a checkout

@@ -77,9 +77,10 @@ def survey(
     if rank == 0:
         run.gather()
     processes.together()
-    with tqdm(total=run.windows * WINDOW, desc=direction, unit=" sentences", disable=rank > 0) as bar:
+    total = min(run.windows * WINDOW, args.limit or run.windows * WINDOW)
+    with tqdm(total=total, desc=direction, unit=" sentences", disable=rank > 0) as bar:
         # Of what all have done each process knows its own part: the bar shows that times their number.
-        run.work(rank, world, watch=lambda done: bar.update(min(done * world, run.windows) * WINDOW - bar.n))
+        run.work(rank, world, watch=lambda done: bar.update(min(done * world * WINDOW, total) - bar.n))
     processes.together()
     return replace(run.result(), linked_by=linked_by) if rank == 0 else None
 

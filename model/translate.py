@@ -184,6 +184,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--replace", action="store_true", help="write over the FILE of --attention")
     args = parser.parse_args(argv)
     if args.attention is not None:
+        if args.attention.suffix != ".npz":
+            raise ValueError(f"--attention writes NPZ: name a file that ends in .npz, found {args.attention.name}")
         check_free(args.attention, args.replace)
     return args
 

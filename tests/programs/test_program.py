@@ -36,6 +36,7 @@ def raises(error: BaseException):
         (OSError("no space left"), "error: no space left"),
         (ModuleNotFoundError("", name="sacremoses"), 'error: sacremoses is not installed: the extra "train" brings it'),
         (ModuleNotFoundError("", name="other.part"), "error: other is not installed: pip install other"),
+        (ModuleNotFoundError("x"), "error: x"),
         (KeyboardInterrupt(), 130),
     ],
 )

@@ -48,6 +48,12 @@ def test_lines_keep_their_order_and_empty_lines_stay_empty(run, tiny_translator,
     assert run(stdin=b"") == []
 
 
+def test_attention_goes_to_an_npz_file_alone(run, tmp_path):
+    with pytest.raises(ValueError, match=r"ends in \.npz, found x\.pdf"):
+        run("--attention", str(tmp_path / "x.pdf"), SENTENCES[0])
+    assert not list(tmp_path.iterdir())
+
+
 def test_only_newlines_end_a_line(run):
     assert len(run(stdin="eins\x85zwei\u2028drei\x0bvier\nzehn".encode())) == 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ MODELS_VARIABLE = "ATTENTION_ATLAS_MODELS"
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line; what it leaves out comes from the environment. Each option's help names its variable."""
     parser = argparse.ArgumentParser(
-        prog="python app.py",
+        prog=f"{Path(sys.argv[0]).name} serve" if Path(sys.argv[0]).name == "attention-atlas" else "python app.py",
         description="Serve Attention Atlas: translate a sentence, look at every attention head.",
         epilog="Each option can be given as the environment variable in brackets. SIGTERM or Ctrl+C ends the server. "
         "The API is described in README.md and on the page under 'Use via API'.",

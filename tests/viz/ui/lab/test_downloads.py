@@ -94,7 +94,7 @@ def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
 
 
 @pytest.mark.parametrize(
-    "sets", [None, [], [{}], "x", [{"kept": [["roof", 0, 0]], "heads": 1, "tried": 1, "verified": True}]]
+    "sets", [None, [], [{}], "x", ["x"], [{"kept": [["roof", 0, 0]], "heads": 1, "tried": 1, "verified": True}]]
 )
 def test_sets_that_are_none_are_not_written(scene, sets) -> None:
     with pytest.raises(ValueError):

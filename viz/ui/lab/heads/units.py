@@ -50,7 +50,7 @@ def _stored(translator: Translator) -> Fitted | None:
 def _count(trace: TranslationTrace, translator: Translator) -> int:
     """Of units in a layer or in the dictionary, whichever has more."""
     found = _stored(translator)
-    return min(MOST, max(translator.config.d_feedforward, len(found.dictionary.bias) if found else 0))
+    return min(MOST, max(getattr(translator.config, "d_feedforward", 1), len(found.dictionary.bias) if found else 0))
 
 
 UNIT = Slider(say("Unit"), 1, MOST, 1, name="unit", of=_count)

@@ -117,7 +117,9 @@ def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]
 def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
     """The sets that the page shows, as a file: to search for them again takes seconds."""
 
-    def read(one: Mapping[str, object]) -> SmallestSet:
+    def read(one: object) -> SmallestSet:
+        if not isinstance(one, Mapping):
+            raise ValueError("a set of heads is an object")
         kept = frozenset(named(scene, {"heads": one.get("kept")}))
         return SmallestSet(kept, whole(one, "heads"), whole(one, "tried"), one.get("verified") is True)
 
