@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
 from model.families.folder import Folder, digest_of, is_finite, name_of, touch
-from model.files import CONFIG, checkpoint_folder, read_json, replace_file, shipped, write_json
+from model.files import CONFIG, check_content, checkpoint_folder, read_json, replace_file, shipped, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
 from model.serve.cores import in_passing
@@ -22,6 +22,7 @@ from model.serve.device import uncollected
 from model.text.interface import TextTokenizer
 from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
+from model.trace import is_whole
 from model.trace.directions import Languages, parse_direction
 from model.trace.survey.survey import Survey, survey_from_json
 
@@ -119,7 +120,7 @@ def load(folder: str | Path) -> Checkpoint:
         summed = beside.submit(digest_of, [folder / WEIGHTS])  # which takes as long as all the rest
         model = in_passing(_filled, network, config, folder / WEIGHTS)
         digest = summed.result()
-    metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
+    metrics = _read_metrics(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
     return Checkpoint(
         folder.name,
@@ -240,6 +241,27 @@ def check_fit(folder: Path, config: ModelConfig, tokenizer: TextTokenizer, direc
             raise ValueError(f"{path}: {error}, as the direction {direction} needs") from error
 
 
+def _read_metrics(path: Path) -> dict:
+    """An object whose fields are of the form that the page and the programs read. ValueError, naming it, otherwise."""
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must be a JSON object, found {values!r:.80}")
+    for name, value in values.items():
+        if name in ("scores", "typed") and not (isinstance(value, list) and all(isinstance(v, dict) for v in value)):
+            raise ValueError(f'{path}: "{name}" must be a list of objects, found {value!r:.80}')
+        if name == "notes" and not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+            raise ValueError(f'{path}: "{name}" must be a list of texts, found {value!r:.80}')
+        if name == "training" and not isinstance(value, str):
+            raise ValueError(f'{path}: "{name}" must be a text, found {value!r:.80}')
+        if name == "parameters" and not is_whole(value, 0):
+            raise ValueError(f'{path}: "{name}" must be a whole number, found {value!r:.80}')
+        if name == "origin" and not (
+            isinstance(value, dict) and all(isinstance(value.get(field), str) for field in ("name", "licence"))
+        ):
+            raise ValueError(f'{path}: "{name}" must have a name and a licence, found {value!r:.80}')
+    return values
+
+
 def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[Example, ...]]:
     """From {direction: [{"text": .., "reference": ..}]}; the reference may be left out."""
     values = read_json(path)
@@ -275,6 +297,7 @@ def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
     """The tensors of a safetensors file, which must be exactly those named, in these shapes, of floating type and
     finite. ValueError otherwise. A file in the layout that a step reads holds matrices transposed, and one of an
     earlier version those that are not wider than high."""
+    check_content(path)
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name).get_shape() for name in file.keys()}

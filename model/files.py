@@ -13,6 +13,7 @@ from typing import TypeVar
 Read = TypeVar("Read")
 log = logging.getLogger(__name__)
 
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 BEFORE = "## Limits"  # of a card: a section's place where it is new
 CONFIG = "config.json"  # what makes a folder a checkpoint
 MAX_CONFIG_BYTES = 1_000_000
@@ -43,7 +44,15 @@ def read_bytes(path: Path, limit: int) -> bytes:
         raise ValueError(f"{path} is missing")
     if path.stat().st_size > limit:
         raise ValueError(f"{path} has {path.stat().st_size:,} bytes, at most {limit:,} were expected")
+    check_content(path)
     return path.read_bytes()
+
+
+def check_content(path: Path) -> None:
+    """ValueError for a Git LFS pointer, which a clone without LFS leaves in the place of a large file."""
+    with path.open("rb") as file:
+        if file.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise ValueError(f"{path} is a Git LFS pointer, not the file itself: git lfs pull fetches that")
 
 
 def read_json(path: Path, *, limit: int = MAX_CONFIG_BYTES) -> object:

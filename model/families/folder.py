@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import pickle
+import pickletools
+import re
+import zipfile
 from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,12 +17,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from model.files import CONFIG, MAX_VOCABULARY_BYTES, read_bytes, read_json
+from model.files import CONFIG, MAX_VOCABULARY_BYTES, check_content, read_bytes, read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 GENERATION, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 MAX_SHARDS = 200
+MAX_OPERATIONS = 500_000  # of a pickle; some 25 a tensor
+LEGACY_PICKLES = 5  # that torch wrote one after the other before 1.6; then come the numbers
 BLOCK = 1 << 22  # numbers that are summed at once
 POPULATE_READ, PAGE = 22, 4096  # of madvise, since Linux 5.14; bytes
 
@@ -36,7 +40,8 @@ class Folder:
 
     def find(self, name: str) -> Path:
         """The file of a plain name. ValueError if it is missing, lies elsewhere, or leads out of the folder. A link may
-        lead into the hub's cache, whose folders of links stand beside the files that they name."""
+        lead into the hub's cache, whose folders of links stand beside the files that they name; one to safetensors
+        may lead anywhere: many people keep their weights on another disk, and such a file holds tensors alone."""
         if not name or Path(name).name != name or "\\" in name or name in (".", ".."):
             raise ValueError(f"{self.path}: a file of a model must be named plainly, found {name!r}")
         path = self.path / name
@@ -45,7 +50,7 @@ class Folder:
         home = self.path.resolve()
         # models--org--name/snapshots/<commit>/file -> ../../blobs/<digest>
         blobs = home.parent.parent / "blobs" if home.parent.name == "snapshots" else home
-        if path.resolve().parent not in (home, blobs):
+        if path.suffix != ".safetensors" and path.resolve().parent not in (home, blobs):
             raise ValueError(f"{path} is a link that leads out of the folder")
         return path
 
@@ -59,8 +64,10 @@ class Folder:
         return found
 
     def bytes(self, name: str, limit: int = MAX_VOCABULARY_BYTES) -> bytes:
-        """A file's content. ValueError naming it if it is missing or too large."""
-        return read_bytes(self.find(name), limit)
+        """A file's content. ValueError naming it if it is missing, empty or too large."""
+        if not (found := read_bytes(self.find(name), limit)):
+            raise ValueError(f"{self.path / name} is empty")
+        return found
 
     @property
     def is_foreign(self) -> bool:
@@ -115,6 +122,7 @@ class Weights:
             raise
 
     def _enter(self, path: Path) -> None:
+        check_content(path)
         source = self._safetensors(path) if path.suffix == ".safetensors" else _unpickled(path)
         for name in source.keys():
             if name in self._of:
@@ -187,14 +195,34 @@ def digest_of(files: list[Path]) -> str:
     return found.hexdigest()[:16]
 
 
+def _check_operations(path: Path, zipped: bool) -> None:
+    """ValueError for a pickle of more operations than any state dict has: 50 MB of them take 4 GB."""
+    with ExitStack() as opened:
+        file = opened.enter_context(open(path, "rb"))
+        if zipped:
+            archive = opened.enter_context(zipfile.ZipFile(file))
+            pickles = [entry for entry in archive.infolist() if entry.filename.endswith("data.pkl")]
+            files = [opened.enter_context(archive.open(entry)) for entry in pickles]
+        else:
+            files = [file] * LEGACY_PICKLES
+        for part in files:
+            for number, _ in enumerate(pickletools.genops(part)):
+                if number > MAX_OPERATIONS:
+                    raise ValueError(f"it has more than {MAX_OPERATIONS:,} operations")
+
+
 def _unpickled(path: Path) -> dict[str, Tensor]:
     """A pickled state dict, which is read without running anything that it names."""
     with open(path, "rb") as file:
         zipped = file.read(2) == b"PK"  # what torch has written since 1.6, and can read tensor by tensor
     try:
+        _check_operations(path, zipped)
         found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+    except Exception as error:  # of hostile bytes, pickletools and torch raise almost anything
+        # torch's own words advise to read the file with weights_only=False, which would run it.
+        names = re.search(r"GLOBAL (\S+)", str(error))
+        said = f"it names {names[1]}" if names else type(error).__name__ if "weights_only" in str(error) else str(error)
+        said = " ".join(said.split())[:200] or type(error).__name__
         raise ValueError(f"{path} is not a pickle of tensors alone: {said}") from error
     if not isinstance(found, dict) or not found:
         raise ValueError(f"{path} must be a dict of tensors, found {type(found).__name__}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from model.config import from_json
 from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
 from model.text.interface import TextTokenizer, check_utf8
-from model.text.splitters import Splitter, splitter_of
+from model.text.splitters import Bytes, Splitter, splitter_of
 from model.trace import is_whole
 from model.trace.tokens import Token, TokenKind
 
@@ -102,6 +102,9 @@ class PieceTokenizer(TextTokenizer):
         smallest = min(len(source.pieces), len(target.pieces))
         if max(self.special_ids) >= smallest:
             raise ValueError(f"a symbol has id {max(self.special_ids)}, the vocabulary only {smallest} pieces")
+        for side in (source, target):
+            if not side.model and not set(side.pieces).issuperset(Bytes.pieces):
+                raise ValueError("an empty model splits a text into bytes, which are not among the pieces")
         self._source, self._target = splitter_of(source.model), splitter_of(target.model)
         self.pieces = self._with_kinds(target.pieces, self._target)
         self._source_pieces = self.pieces if target is source else self._with_kinds(source.pieces, self._source)

@@ -50,6 +50,8 @@ class SentencePieces(Splitter):
         except RuntimeError as error:
             raise ValueError(f"not a SentencePiece model: {error}") from error
         numbers = range(self.processor.GetPieceSize())
+        if not numbers:  # an empty file is read as a model without pieces
+            raise ValueError("not a SentencePiece model: it has no pieces")
         self.bytes = {self.processor.IdToPiece(i) for i in numbers if self.processor.IsByte(i)}
 
     def split(self, text: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sentencepiece
 
-from model.files import replace_file
+from model.files import MAX_VOCABULARY_BYTES, read_bytes, replace_file
 from model.text.interface import TextTokenizer, check_utf8, with_kinds
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
@@ -52,8 +52,8 @@ class Tokenizer(TextTokenizer):
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """Read a tokenizer.model file. OSError if it cannot be read, ValueError if it is not one."""
-        return cls(Path(path).read_bytes())
+        """Read a tokenizer.model file. ValueError if it is missing, too large or not one."""
+        return cls(read_bytes(Path(path), MAX_VOCABULARY_BYTES))
 
     @classmethod
     def train(

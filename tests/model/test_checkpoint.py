@@ -94,6 +94,32 @@ def test_examples_that_are_none_are_refused_in_words(folder, written, words):
     assert words in refused(folder, "examples.json")
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        [1, 2],
+        "scores",
+        {"scores": 5},
+        {"scores": [5]},
+        {"typed": {}},
+        {"notes": [1]},
+        {"training": 3},
+        {"parameters": "many"},
+        {"origin": {"name": "a"}},
+        {"origin": "a"},
+    ],
+)
+def test_metrics_that_the_page_cannot_show_are_refused(folder, written):
+    checkpoint.write_json(folder / checkpoint.METRICS, written)
+    refused(folder, "metrics.json")
+
+
+def test_a_tokenizer_of_any_size_is_not_read(folder):
+    with open(folder / "tokenizer.model", "ab") as file:
+        file.truncate(3_000_000_000)
+    assert "at most 32,000,000" in refused(folder, "tokenizer.model")
+
+
 def test_half_precision_on_disk_is_float32_in_memory(tmp_path, tiny_model, tokenizer):
     checkpoint.save(tmp_path / "half", tiny_model, tokenizer, ("de-en",))
     assert {t.dtype for t in load_file(tmp_path / "half" / "model.safetensors").values()} == {torch.float16}

@@ -79,7 +79,17 @@ def _vocabulary(model: dict, path: str) -> tuple[dict[str, int], dict[str, float
     for piece, i in found.items():
         if not is_whole(i, 0, LIMITS["vocabulary_size"] - 1):
             raise ValueError(f"{path}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
+    check_distinct(found, path)
     return found, scores
+
+
+def check_distinct(ids: dict[str, int], path: object) -> None:
+    """ValueError, naming the file, for an id that two pieces have: one of them could never be read back."""
+    pieces: dict[int, str] = {}
+    for piece, i in ids.items():
+        if i in pieces:
+            raise ValueError(f"{path}: {pieces[i]!r:.60} and {piece!r:.60} have the same id {i}")
+        pieces[i] = piece
 
 
 def _table(found: dict, path: str) -> bytes:

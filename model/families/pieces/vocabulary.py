@@ -9,7 +9,7 @@ from pathlib import Path
 
 from model.config import LIMITS, ModelConfig
 from model.families.folder import Folder
-from model.families.pieces.splitter import FAIRSEQ, FAST
+from model.families.pieces.splitter import FAIRSEQ, FAST, check_distinct
 from model.families.settings import Settings
 from model.files import MAX_VOCABULARY_BYTES
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
@@ -36,6 +36,7 @@ def checked_ids(found: dict, path: Path) -> dict[str, int]:
     for piece, i in found.items():
         if not is_whole(i, 0, LIMITS["vocabulary_size"] - 1):
             raise ValueError(f"{path}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
+    check_distinct(found, path)
     return found
 
 

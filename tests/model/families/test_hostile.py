@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,8 @@ def test_a_pickle_with_code_is_refused_and_not_run(folder, tmp_path):
             folder / PICKLE,
             _use_new_zipfile_serialization=zipped,
         )
-        refused(folder, PICKLE, "not a pickle of tensors alone")
+        said = refused(folder, PICKLE, "not a pickle of tensors alone")
+        assert "weights_only" not in said and "it names getattr" in said
     (folder / PICKLE).write_bytes(pickle.dumps(Malicious(tmp_path / "ran")))
     refused(folder, PICKLE)
     assert not (tmp_path / "ran").exists()
@@ -126,12 +129,21 @@ def test_shards_are_plain_names_of_files_in_the_folder(folder, shard):
     refused(folder, "copy")
 
 
-def test_a_link_leads_nowhere_but_into_the_hubs_cache(saved, folder, tmp_path):
+def test_links_lead_into_the_hubs_cache_and_of_safetensors_anywhere(saved, folder, tmp_path):
     outside = tmp_path / "elsewhere"
     outside.mkdir()
     shutil.move(folder / WEIGHTS, outside / "abc")
     (folder / WEIGHTS).symlink_to(outside / "abc")
-    refused(folder, "leads out of the folder")
+    checkpoint.load(folder)
+    shutil.move(folder / "vocab.json", outside / "vocab.json")
+    (folder / "vocab.json").symlink_to(outside / "vocab.json")
+    refused(folder, "vocab.json", "leads out of the folder")
+    (folder / "vocab.json").unlink()
+    shutil.move(outside / "vocab.json", folder / "vocab.json")
+    (folder / WEIGHTS).unlink()
+    torch.save({"a": torch.ones(2)}, outside / PICKLE)
+    (folder / PICKLE).symlink_to(outside / PICKLE)
+    refused(folder, PICKLE, "leads out of the folder")
     hub = tmp_path / "models--own--opus-mt-de-en"
     (hub / "blobs").mkdir(parents=True)
     snapshot = hub / "snapshots" / ("0" * 40)
@@ -207,6 +219,46 @@ def test_a_vocabulary_that_cannot_be_is_refused(folder, content):
 def test_a_missing_file_is_named(folder, file):
     (folder / file).unlink()
     refused(folder, file)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_pickle_of_endless_operations_is_refused_in_little_memory(folder, zipped):
+    (folder / WEIGHTS).unlink()
+    marks = b"\x80\x02" + b"(" * 1_000_000
+    if zipped:
+        with zipfile.ZipFile(folder / PICKLE, "w") as archive:
+            archive.writestr("archive/data.pkl", marks)
+            archive.writestr("archive/version", "3\n")
+    else:
+        (folder / PICKLE).write_bytes(marks)
+    refused(folder, PICKLE, "not a pickle of tensors alone", "500,000 operations")
+
+
+def test_pickles_of_every_form_of_torch_open(saved, folder):
+    state = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    for zipped in (True, False):
+        torch.save(state, folder / PICKLE, _use_new_zipfile_serialization=zipped)
+        checkpoint.load(folder)
+
+
+@pytest.mark.parametrize("name", ["source.spm", "vocab.json", WEIGHTS])
+def test_a_pointer_of_git_lfs_is_called_by_its_name(folder, name):
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    refused(folder, name, "Git LFS pointer", "git lfs pull")
+
+
+def test_two_pieces_of_one_id_are_refused(folder):
+    path = folder / "vocab.json"
+    ids = json.loads(path.read_text())
+    ids["twin"] = ids["</s>"]
+    path.write_text(json.dumps(ids))
+    refused(folder, "vocab.json", "'</s>' and 'twin' have the same id")
+
+
+def test_an_empty_splitter_is_refused(folder):
+    (folder / "source.spm").write_bytes(b"")
+    refused(folder, "source.spm", "is empty")
 
 
 def test_a_damaged_splitter_is_refused(folder):
