@@ -11,7 +11,7 @@ from model.trace.language import Refusal
 from model.trace.words import word_groups
 from viz.ui.tours import guide
 from viz.ui.tours.asks import ASKS, asked
-from viz.ui.tours.asks.trying import OTHER, SAME, TURNED
+from viz.ui.tours.asks.trying import OTHER, SAME, TURNED, exchanged
 from viz.ui.tours.measures.runs import matters_most
 from viz.ui.tours.scene import StopScene
 from viz.ui.tours.tour import Pair, tours
@@ -67,7 +67,7 @@ def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, na
             values = np.array(task["picture"]["values"])
             assert np.isfinite(values).all() and (values >= 0).all()
             assert int(values.argmax()) in task["right"] or name == "least_sure"
-    assert answered >= 4, name
+    assert answered >= (1 if name == "reordered" else 4), name  # which needs two German nouns with articles
 
 
 def test_readings_are_the_traces(shipped_translators):
@@ -110,16 +110,34 @@ def test_what_is_tried_is_what_the_model_does(shipped_translators):
         plain = [one.lower().strip(".").split() for one in (scene.trace.translation, after)]
         return str(SAME if plain[0] == plain[1] else TURNED if sorted(plain[0]) == sorted(plain[1]) else OTHER)
 
-    assert chosen(asked(scene, "reordered")) == [outcome(translate("man the bites dog The."))]
     assert chosen(asked(scene, "unordered")) == [outcome(translate(interventions=positions_off()))]
     off = asked(scene, "head_off")
     head = AttentionKind(off["view"]["kind"]), int(off["view"]["layer"]) - 1, int(off["view"]["head"]) - 1
     assert chosen(off) == [outcome(translate(interventions=Interventions(heads_off=frozenset({head}))))]
     turned = StopScene(scene.trace, made_by=scene.translator, other="The man bites the dog.")
-    assert chosen(asked(turned, "reordered")) == [str(TURNED)]
+    found = asked(turned, "reordered")
+    assert chosen(found) == [str(TURNED)] and "“The man bites the dog”." in str(found["prompt"])
     about = StopScene(scene.trace, made_by=scene.translator, pair=Pair("", ("Hund",)))
     (word,) = chosen(asked(about, "costs_most"))
     assert matters_most(StopScene(scene.trace, made_by=scene.translator, pair=Pair(word, ("Hund",)))).value > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Der Hund beißt den Mann.", "Den Mann beißt der Hund."),
+        ("Heute kauft die alte Frau ein rotes Auto!", "Heute kauft ein rotes Auto die alte Frau!"),
+        ("Die Katze, die ein Fisch sieht, schläft.", "Ein Fisch, die die Katze sieht, schläft."),
+    ],
+)
+def test_two_nouns_change_places_with_their_articles(text, other):
+    assert exchanged(text) == other
+
+
+@pytest.mark.parametrize("text", ["Der Hund schläft.", "Ich möchte ein Bier.", "Guten Tag!", ""])
+def test_a_sentence_without_two_such_nouns_is_not_asked_about(text):
+    with pytest.raises(ValueError, match="no other order"):
+        exchanged(text)
 
 
 def test_what_cannot_be_asked_says_so(shipped_translators):

@@ -9,6 +9,7 @@ import numpy as np
 from model.analysis.again import check_again, translated
 from model.analysis.why.methods import occlusion
 from model.nets.networks import check_transformer
+from model.trace.directions import parse_direction
 from model.trace.interventions import Interventions, positions_off
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
@@ -19,6 +20,8 @@ from viz.wire.question import chance
 from viz.words import say
 
 SAME, TURNED, OTHER = say("It stays the same"), say("The same words in another order"), say("Other words")
+ARTICLES = {*["der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines"]}
+MARKS = ".,;:!?"
 NEAR = 0.01  # nats: losses nearer than this are both right
 
 
@@ -76,26 +79,41 @@ def unordered(scene: StopScene) -> Task:
 
 
 def reordered(scene: StopScene) -> Task:
-    """What becomes of the translation of the same words in another order: the one that the scene names, else turned
-    round."""
+    """What becomes of the translation of the same words in another order: the one that the scene names, else with two
+    nouns exchanged."""
     trace = scene.trace
-    other = scene.other or turned(trace)
+    if not scene.other and parse_direction(trace.direction)[0] != "de":
+        raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
+    other = scene.other or exchanged(trace.source_text)
     changed = scene.translator.translate(other, trace.direction, interventions=trace.interventions)
-    prompt = say("The words change places: “{other}”. What becomes of the translation?", other=other)
+    prompt = say("The words change places: “{other}”. What becomes of the translation?", other=other.rstrip(MARKS))
     return _outcome(scene, changed, prompt, {**seen(scene), "text": other})
 
 
-def turned(trace: TranslationTrace) -> str:
-    """The words of the source from last to first; the mark that ends it stays there. A Refusal where they have no other
-    order, or are too many."""
-    words = trace.source_text.split()
-    end = ""
-    while words and words[-1] and is_punctuation(words[-1][-1]):
-        words[-1], end = words[-1][:-1], words[-1][-1] + end
-    words = [word for word in words if word]
-    if not 2 <= len(words) <= MOST or len(set(words)) < 2:
+def exchanged(text: str) -> str:
+    """A German sentence with its first two nouns, and what stands between each and its article, in each other's place.
+
+    Nouns are known by their capital letters. A Refusal where there are not two with articles.
+    """
+    words = text.split()
+    spans, start = [], None
+    for at, word in enumerate(words):
+        if word.lower() in ARTICLES:
+            start = at
+        elif start is not None and word[0].isupper():
+            spans.append((start, at + 1))
+            start = None
+    if len(spans) < 2 or len(words) > MOST:
         raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
-    return " ".join(reversed(words)) + end
+    (a, b), (c, d) = spans[:2]
+    first, second = words[a:b], words[c:d]
+    marks = [phrase[-1][len(phrase[-1].rstrip(MARKS)) :] for phrase in (first, second)]
+    for phrase, mark in ((first, marks[0]), (second, marks[1])):
+        phrase[-1] = phrase[-1].removesuffix(mark)
+    if a == 0:
+        first[0], second[0] = first[0].lower(), second[0].capitalize()
+    first[-1], second[-1] = first[-1] + marks[1], second[-1] + marks[0]
+    return " ".join([*words[:a], *second, *words[b:c], *first, *words[d:]])
 
 
 def _again(scene: StopScene, changes: Interventions) -> TranslationTrace:
