@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from model.analysis.dissection import dropped
 from model.checkpoint import Checkpoint
 from model.checks.verify import CHECKS
 from model.config import Activation, PositionCode
@@ -252,11 +253,27 @@ def test_attention_panel_shows_the_selected_head(scene) -> None:
     weights = scene.trace.decoder_self.weights[2, 3, 1]
     assert "Decoder self-attention, layer 3, head 4, query 2: reads " in found[0]["text"]
     rows = found[2]["rows"][1:]
-    assert [row[6]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
+    assert [row[7]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
     assert [row[5] == "masked" for row in rows] == [key > 1 for key in range(len(weights))]
     other = attention.attention(scene, "cross", 1, 2, 2)
     cross = scene.trace.cross.weights[0, 1, 1]
-    assert [row[6]["share"] for row in other[2]["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
+    assert [row[7]["share"] for row in other[2]["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
+
+
+def test_dropout_of_one_query_is_off_by_default_and_where_on_reaches_the_output(scene) -> None:
+    at = {"kind": "decoder_self", "layer": 1, "head": 1, "query": 3}
+    record = scene.output.attention(AttentionKind.DECODER_SELF, 0)
+    weights, values = (x[0, 0].double().numpy() for x in (record.weights[:, :, 2], record.values))
+    (plain,) = panels.contents(panels.named("attention"), scene, *at.values(), None)
+    assert "after dropout" not in plain[2]["columns"] and plain[2]["foot"][-2]["text"] == "1.00"
+    np.testing.assert_allclose(plain[2]["foot"][-1]["values"], weights @ values, rtol=1e-3, atol=1e-5)
+    used = dropped(weights, 0.5)
+    table = attention.attention(scene, *at.values(), 50)[2]
+    column = table["columns"].index("after dropout")
+    assert [float(row[column]["text"]) for row in table["rows"][1:]] == pytest.approx(list(used), rel=1e-2)
+    for share, value, row in zip(used, values, table["rows"][1:]):
+        np.testing.assert_allclose(row[column + 1]["values"], share * value, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(table["foot"][-1]["values"], used @ values, rtol=1e-3, atol=1e-5)
 
 
 def test_menus_stay_inside_the_trace(scene) -> None:

@@ -17,13 +17,14 @@ from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
 from viz.wire import blocks
 from viz.words import say
 
-DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 10)
+DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 0)
 
 
 def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropout: int = DROPOUT.start) -> list[dict]:
     """The stages of one row. Six parameters: one for each control."""
     found, title, keys = dissected(scene, kind, layer, head, query)
-    left = dropped(found.weights, dropout / 100)
+    used = dropped(found.weights, dropout / 100)  # what the values are multiplied by
+    contributions = (used * found.heard)[:, None] * found.values
     width = len(found.query)
     key_limit, product_limit, value_limit = (float(np.abs(x).max()) for x in (found.keys, found.products, found.values))
     rows = [
@@ -35,22 +36,22 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
             *([] if found.bias is None else [blocks.number(float(found.bias[i]))]),
             blocks.number(float(found.scaled[i])),
             blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
-            blocks.bar(float(found.weights[i])),
-            blocks.bar(min(1.0, float(left[i])), blocks.compact(float(left[i]))),
-            blocks.strip(found.contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
             blocks.bar(float(found.unscaled_weights[i])),
+            blocks.bar(float(found.weights[i])),
+            *([blocks.bar(min(1.0, float(used[i])), blocks.compact(float(used[i])))] if dropout else []),
+            blocks.strip(contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
         ]
         for i, key in enumerate(keys)
     ]
     biased = found.bias is not None
-    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * (8 + biased)]
+    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * (7 + biased + bool(dropout))]
     foot = [
         say("sum"),
         *[""] * (5 + biased),
-        blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
-        blocks.bar(min(1.0, float(left.sum())), blocks.compact(float(left.sum()))),
-        blocks.strip(found.output, limit=value_limit, name=say("output")),
         blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum()))),
+        blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
+        *([blocks.bar(min(1.0, float(used.sum())), blocks.compact(float(used.sum())))] if dropout else []),
+        blocks.strip(contributions.sum(0), limit=value_limit, name=say("output")),
     ]
     right, wrong = entropy_bits(found.weights), entropy_bits(found.unscaled_weights)
     return [
@@ -68,10 +69,10 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
                     else (f"÷ √{width}",)
                 ),
                 say("masked"),
-                "softmax",
-                say("after dropout"),
-                say("weight × v"),
                 say("softmax without the bias") if biased else say("softmax without ÷"),
+                "softmax",
+                *((say("after dropout"),) if dropout else ()),
+                say("weight × v"),
             ),
             [query_row, *rows],
             foot=foot,
@@ -99,15 +100,21 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
                     factor=blocks.compact(width**0.5),
                 ),
             ),
-            (
-                say("Dropout"),
-                f"{dropout}%",
-                say(
-                    "one draw, as in training only: what is left is {factor} times as large, and on average the row "
-                    "sums to 1 again. This model was trained with {rate}; what it says here has none",
-                    factor=blocks.compact(100 / (100 - dropout)),
-                    rate=f"{scene.translator.config.attention_dropout:.0%}",
-                ),
+            *(
+                (
+                    (
+                        say("Dropout"),
+                        f"{dropout}%",
+                        say(
+                            "one draw, as in training only: what is left is {factor} times as large, and on average "
+                            "the row sums to 1 again. This model was trained with {rate}; its translation has none",
+                            factor=blocks.compact(100 / (100 - dropout)),
+                            rate=f"{scene.translator.config.attention_dropout:.0%}",
+                        ),
+                    ),
+                )
+                if dropout
+                else ()
             ),
             (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")),
         ),
@@ -153,8 +160,8 @@ PANEL = Panel(
     "attention",
     say("One query"),
     say(
-        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, dropout "
-        "(in training), and take that share of each value. Follow the row with the largest weight."
+        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
+        "take that share of each value. Follow the row with the largest weight."
     ),
     say("Paper, equation {n}", n="1"),
     attention,
