@@ -34,7 +34,9 @@ SWITCHES: Mapping[str, dict] = {  # what the page shows as one switch -> the set
     "norm_first": {"norm_first": False},
     "biases": {"biases": False},
     "separate": {"separate": True},
+    "own_output": {"own_output": True},
     "start": {"start": "torch"},
+    "start_own_output": {"start": "torch", "own_output": True},
     "heads_1": {"heads": 1},
     "heads_2": {"heads": 2},
     "heads_8": {"heads": 8},
@@ -97,18 +99,19 @@ def apart(one: Interval, other: Interval) -> bool:
 def main(argv: list[str] | None = None) -> None:
     parser = command_line("model.training.toy.measure", __doc__)
     parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
+    parser.add_argument("--switch", choices=SWITCHES, nargs="+", help="measure only these, update the file")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
     args = parser.parse_args(argv)
-    check_free(args.out, args.replace)
+    check_free(args.out, args.replace or args.switch is not None)
     torch.set_num_threads(1)
-    found: dict[str, dict[str, list[float]]] = {}
-    for switch in SWITCHES:
+    found: dict[str, dict[str, list[float]]] = read_json(args.out) if args.switch else {}
+    for switch in args.switch or SWITCHES:
         rows = [losses(switch, seed) for seed in SEEDS]
         found[switch] = {
             str(update): [round(min(column), 5), round(max(column), 5)] for update, column in zip(UPDATES, zip(*rows))
         }
         print(switch, json.dumps(found[switch]), file=sys.stderr)
-    write_json(args.out, found)
+    write_json(args.out, {switch: found[switch] for switch in SWITCHES if switch in found})
 
 
 if __name__ == "__main__":

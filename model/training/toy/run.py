@@ -190,7 +190,10 @@ class ToyRun:
 
 
 def _as_torch_starts(model: nn.Module) -> None:
-    """Draw every Linear and Embedding anew, as torch itself does when it makes one."""
+    """Draw every Linear and Embedding anew, as torch itself does when it makes one. An output matrix of its own is that
+    of a Linear."""
     for module in model.modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):
             module.reset_parameters()
+    if getattr(model, "output", None) is not None:
+        nn.init.kaiming_uniform_(model.output.weight, a=math.sqrt(5))  # as in nn.Linear.reset_parameters

@@ -33,6 +33,7 @@ SWITCHES = (
     "biases",
     "warmup",
     "separate",
+    "own_output",
     "count_padding",
 )
 RATES = ("dropout", "attention_dropout", "feedforward_dropout", "label_smoothing")
@@ -80,6 +81,7 @@ class ToySettings:
     residual: bool = True
     biases: bool = True
     separate: bool = False  # a vocabulary and an embedding for each side
+    own_output: bool = False  # the output projection has a matrix of its own, not the target embedding
     dropout: float = 0.0
     attention_dropout: float = 0.0
     feedforward_dropout: float = 0.0
@@ -135,6 +137,7 @@ class ToySettings:
             scale_embedding=self.scale_embedding,
             biases=self.biases,
             shared_embeddings=not self.separate,
+            tied_output=not self.own_output,
             target_vocabulary_size=target if self.separate else None,
         )
 

@@ -72,6 +72,14 @@ const SWITCHES = [
     true,
   ],
   [
+    "own_output",
+    say("Output matrix of its own"),
+    say(
+      "Off: logits are products with the target’s embeddings. As PyTorch’s layers come, those are N(0, 1), and the first loss is some ten times that of a guess; a matrix of its own starts at that of a guess.",
+    ),
+    true,
+  ],
+  [
     "warmup",
     say("Warm-up"),
     say("Adam’s steps grow for 30 updates, then shrink. Off: one learning rate throughout."),
@@ -105,6 +113,7 @@ const START = {
   residual: true,
   biases: true,
   separate: false,
+  own_output: false,
   dropout: 0,
   attention_dropout: 0,
   feedforward_dropout: 0,
@@ -218,6 +227,7 @@ export function createSettings(side, options, title) {
     ["optimizer", t("SGD with momentum")],
     ["momentum_0", t("SGD without momentum")],
     ["start", t("Start as PyTorch’s layers come")],
+    ["start_own_output", t("Start as PyTorch’s layers come, output matrix of its own")],
   ];
   const node = el(
     "fieldset",

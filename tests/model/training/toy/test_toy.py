@@ -116,6 +116,8 @@ def test_each_switch_builds_what_it_says():
     assert run.tokenizer.sizes == (len(sides[0]) + 3, len(sides[1]) + 3)
     assert run.model.embedding.weight.shape[0] == run.tokenizer.sizes[0]
     assert run.model.output_matrix.shape[0] == run.tokenizer.sizes[1]
+    untied = built(separate=True, own_output=True).model
+    assert len({untied.embedding.weight, untied.target_matrix, untied.output_matrix}) == 3
     source, target = ORDER[0]
     ids = run.tokenizer.encode_source(source, "target")
     assert run.tokenizer.decode_source(ids) == source and run.tokenizer.decode(run.tokenizer.encode(target)) == target
@@ -160,6 +162,14 @@ def test_the_first_loss_is_about_that_of_a_guess_and_the_first_turn_only_looks()
     logits = run.model.project(run.model.decode(run.corpus.inputs, source)[0])
     expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), run.corpus.outputs.flatten(), ignore_index=0)
     assert turn.frames[0].loss == pytest.approx(expected.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("start", ["xavier", "torch"])
+def test_with_an_output_matrix_of_its_own_every_start_is_about_a_guess(start):
+    run = ToyRun(SENTENCES, ToySettings(**SMALL, start=start, own_output=True))
+    (frame,) = run.turn().frames
+    assert abs(frame.loss - math.log(len(run.tokenizer))) < 1.0
+    assert run.model.output_matrix is not run.model.target_matrix
 
 
 def test_a_run_depends_on_its_seed_alone_whatever_trains_beside_it():
