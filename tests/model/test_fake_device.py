@@ -106,7 +106,7 @@ def test_every_analysis(translator):
     loop.compare_ways(loop.random_attention(loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
     space.analogies(translator)
     vector, ids = space.total(translator, ((1, translator.tokenizer.pieces[-1]),))
-    space.nearest(translator, vector[None], [ids])
+    space.cosines(translator, vector[None], ids)
     decoder_lens(translator.model, output, target)
     order.order_blindness(translator, trace)
     padding.of_two(translator, trace, SENTENCES[2])

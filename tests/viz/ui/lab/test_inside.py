@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -158,10 +159,15 @@ def test_the_race_runs_at_sizes_that_its_heads_divide(scene) -> None:
 def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
     word = space.longest_piece(scene.trace, scene.translator)
     found = space.embedding_space(scene, word, "")
-    assert len(tables(found)[0]["rows"]) == 10
+    assert len(found[1]["blocks"][0]["blocks"][0]["rows"]) == 10
     assert any("single pieces" in str(part) for part in found[1]["blocks"][-1]["blocks"])
-    with pytest.raises(ValueError, match="single piece"):
-        space.embedding_space(scene, "Donaudampfschiff", "")
+    several, summed = space.embedding_space(scene, "Donaudampfschiff", f"{word} − {word} + {word} = Dampfschiff")[1][
+        "blocks"
+    ][:2]
+    assert re.search(r"Donaudampfschiff is \d+ pieces here, .*: the mean", str(several))
+    assert "Rank of Dampfschiff" in str(summed)
+    with pytest.raises(ValueError, match="not a sum"):
+        space.embedding_space(scene, "two words", "")
 
 
 def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:

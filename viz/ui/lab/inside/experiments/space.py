@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from model.analysis.formulas import space
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
@@ -26,14 +28,18 @@ def longest_piece(trace: TranslationTrace, translator: Translator) -> str:
 def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
     translator = scene.translator
     found = space.analogies(translator)
-    holding = [analogy for analogy in found if analogy.holds]
+    whole = [analogy for analogy in found if not analogy.several]
+    holding = [analogy for analogy in whole if analogy.holds]
     asked = sum_of or (holding[0].text if holding else "")
     parts = [_neighbours(translator, text) for text in (word, asked) if text]
     rows = [
         [
             *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.found.token))),
             blocks.number(analogy.found.cosine),
-            blocks.verdict(analogy.holds, say("rank {n}", n=_rank(analogy.rank))),
+            say("rank {n}", n=analogy.rank)
+            if analogy.several
+            else blocks.verdict(analogy.holds, say("rank {n}", n=analogy.rank)),
+            ", ".join(analogy.several) or "–",
         ]
         for analogy in found
     ]
@@ -42,18 +48,29 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
             blocks.facts(
                 (
                     say("Sums of words that hold"),
-                    f"{len(holding) / len(found):.0%}",
-                    say("{n} of {total}, of all whose words are single pieces", n=len(holding), total=len(found)),
+                    f"{len(holding) / max(1, len(whole)):.0%}",
+                    say("{n} of {total}, of all whose words are single pieces", n=len(holding), total=len(whole)),
                 )
             ),
             blocks.table(
-                (say("Sum of words"), say("expected"), say("nearest piece"), say("cosine"), say("holds")),
+                (
+                    say("Sum of words"),
+                    say("expected"),
+                    say("nearest piece"),
+                    say("cosine"),
+                    say("holds"),
+                    say("of several pieces"),
+                ),
                 rows,
-                caption=say("The words of a sum are left out of its answers."),
+                caption=say(
+                    "The words of a sum are left out of its answers. A word of several pieces is the mean of their "
+                    "vectors; its rank is where that mean would stand, and no proof where it shares a piece with the "
+                    "sum."
+                ),
             ),
         ]
     else:
-        tried = [blocks.text(say("None of our sums has only single pieces in this vocabulary: type one of your own."))]
+        tried = [blocks.text(say("None of our sums is in this model’s languages: type one of your own."))]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
         blocks.row(*parts, blocks.stack(*tried)),
@@ -61,25 +78,51 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
 
 
 def _neighbours(translator: Translator, text: str) -> dict:
-    summands = space.terms(text)
+    summands, expected = space.terms(text)
     vector, ids = space.total(translator, summands)
-    (found,) = space.nearest(translator, vector[None], [ids])
+    (row,) = space.cosines(translator, vector[None], [[*chain.from_iterable(ids)]])
     shown = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
-    return blocks.table(
-        (say("Piece"), say("cosine")),
-        [
+    wanted = space.pieces_of(translator, expected) if expected else []
+    spelled = list(zip((*(word for _, word in summands), expected), (*ids, wanted)))
+    return blocks.stack(
+        blocks.table(
+            (say("Piece"), say("cosine")),
             [
-                blocks.token(labels.display(neighbour.token)),
-                blocks.bar(max(0.0, neighbour.cosine), blocks.compact(neighbour.cosine)),
+                [
+                    blocks.token(labels.display(neighbour.token)),
+                    blocks.bar(max(0.0, neighbour.cosine), blocks.compact(neighbour.cosine)),
+                ]
+                for neighbour in space.best(translator, row)
+            ],
+            caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=len(translator.tokenizer)),
+        ),
+        *(
+            blocks.text(
+                say(
+                    "{word} is {n} pieces here, {pieces}: the mean of their vectors.",
+                    word=word,
+                    n=len(pieces),
+                    pieces=" ".join(map(labels.display, translator.tokenizer.tokens(pieces))),
+                ),
+                tone="note",
+            )
+            for word, pieces in spelled
+            if len(pieces) > 1
+        ),
+        *(
+            [
+                blocks.facts(
+                    (
+                        say("Rank of {word}", word=expected),
+                        blocks.compact(space.rank(translator, row, vector, wanted)),
+                        say("of {n} pieces", n=len(translator.tokenizer)),
+                    )
+                )
             ]
-            for neighbour in found
-        ],
-        caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=len(translator.tokenizer)),
+            if wanted
+            else []
+        ),
     )
-
-
-def _rank(rank: int) -> str:
-    return str(rank) if rank <= space.RANKS else f"> {space.RANKS}"
 
 
 PANEL = Panel(
@@ -92,7 +135,7 @@ PANEL = Panel(
     say("Paper, section {n}", n="3.4"),
     embedding_space,
     controls=(
-        Text(say("A word that is one piece"), known=longest_piece),
-        Text(say("A sum of words (empty: the first that holds)"), placeholder="father − man + woman"),
+        Text(say("A word"), known=longest_piece),
+        Text(say("A sum of words (empty: the first that holds)"), placeholder="king − man + woman = queen"),
     ),
 )
