@@ -264,7 +264,11 @@ def _opened(
     page = {
         "tree": steps.tree_payload(tree, known),
         "path": steps.path_payload(
-            trace, branch, respelled=None if respelled == written else tokenizer.tokens(respelled), held=path
+            trace,
+            branch,
+            vocabulary=translator.config.num_target_tokens,
+            respelled=None if respelled == written else tokenizer.tokens(respelled),
+            held=path,
         ),
         "at": at,
     }

@@ -54,11 +54,17 @@ def _branch(branch: Branch) -> dict:
 
 
 def path_payload(
-    trace: TranslationTrace, branch: Branch, *, respelled: Sequence[str] | None = None, held: Branch | None = None
+    trace: TranslationTrace,
+    branch: Branch,
+    *,
+    vocabulary: int | None = None,
+    respelled: Sequence[str] | None = None,
+    held: Branch | None = None,
 ) -> dict:
-    """Every step of one branch. respelled: how the tokenizer would spell its text, where that is another way.
-    held: a branch whose path the page has: the steps that the two share stay out, and `rows` [layers, heads, query,
-    key] of the others, as in viz/wire/codecs.py but not compressed, take the blocks' place."""
+    """Every step of one branch. vocabulary: how many tokens each step chooses from. respelled: how the tokenizer would
+    spell its text, where that is another way. held: a branch whose path the page has: the steps that the two share stay
+    out, and `rows` [layers, heads, query, key] of the others, as in viz/wire/codecs.py but not compressed, take the
+    blocks' place."""
     whole = _whole(trace, len(trace.target_ids))
     if held and whole and not _whole(trace, len(held.ids)):
         held = None  # of that one, the page has only some rows
@@ -66,6 +72,7 @@ def path_payload(
     kinds = {kind.value: _kind(trace, kind) for kind in trace.kinds}
     return {
         "number": branch.number,
+        "vocabulary": vocabulary,
         "source": _tokens(trace.source_tokens),
         "read": _tokens(trace.decoder_inputs),
         "shared": shared,

@@ -41,7 +41,7 @@ def act(tiny_translator, own):
     return run
 
 
-def test_forcing_a_candidate_makes_a_branch_and_keeps_the_old_one(act, own):
+def test_forcing_a_candidate_makes_a_branch_and_keeps_the_old_one(act, own, tiny_translator):
     token = int(own.top_ids[2, 1])
     reply = act("force", branch=1, step=2, token=token)
     first, second = reply.tree.branches
@@ -50,6 +50,7 @@ def test_forcing_a_candidate_makes_a_branch_and_keeps_the_old_one(act, own):
     assert reply.page["at"] == 3 and reply.page["path"]["number"] == 2
     assert reply.opened.target_ids == second.ids, "the other tabs show the branch"
     assert len(reply.page["path"]["steps"]) == len(second.ids)
+    assert reply.page["path"]["vocabulary"] == tiny_translator.config.num_target_tokens
     step = reply.page["path"]["steps"][2]
     assert step["id"] == token and step["rank"] == 2
     assert [c["id"] for c in step["candidates"]] == own.top_ids[2].tolist()

@@ -8,6 +8,7 @@ export class Path {
       steps = [...(payload.shared ? held.steps.slice(0, payload.shared) : []), ...payload.steps];
     Object.assign(path, {
       number: payload.number,
+      vocabulary: payload.vocabulary,
       source: payload.source,
       read: payload.read,
       steps,

@@ -181,7 +181,16 @@ export function createCandidates(hooks) {
     ),
     form,
   );
-  const rows = [];
+  const rows = [],
+    others = createOthers();
+
+  function createOthers() {
+    const count = el("span", { class: "token" }),
+      value = el("span", { class: "value" }),
+      meter = el("span", { class: "meter" }, el("i", {}));
+    const node = el("li", { class: "others" }, el("span", { class: "rank" }), count, meter, value);
+    return { node, count, value };
+  }
 
   function row(i) {
     const token = el("span", { class: "token" }),
@@ -232,18 +241,26 @@ export function createCandidates(hooks) {
       if (taken) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     });
+    const count = path.vocabulary - shown.length,
+      rest = Math.max(0, 1 - shown.reduce((sum, { probability }) => sum + probability, 0));
+    list.append(others.node);
+    others.node.hidden = count <= 0;
+    others.count.textContent = t("all {n} other tokens", { n: count });
+    others.value.textContent = percent(rest);
+    others.node.style.setProperty("--p", rest.toFixed(4));
     const p = path.taken(at, temperature),
       entropy = path.entropy(at, temperature);
     facts.textContent =
       p === null
         ? t("Computing …")
         : t(
-            "Taken: rank {rank}, {p}. Entropy {bits} bits, as undecided as between {n} equal choices.",
+            "Taken: rank {rank}, {p}. The other {rest} is spread over {n} tokens. Entropy: {bits} bits.",
             {
               rank: step.rank,
               p: percent(p),
+              rest: percent(Math.max(0, 1 - p)),
+              n: path.vocabulary - 1,
               bits: entropy.toFixed(2),
-              n: (2 ** entropy).toFixed(1),
             },
           );
   }

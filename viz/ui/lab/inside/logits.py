@@ -64,7 +64,11 @@ def logits(scene: Scene, step: int) -> list[dict]:
                 (
                     say("Entropy"),
                     say("{bits} bits", bits=f"{found.entropy:.2f}"),
-                    say("as unsure as {n} equal choices", n=f"{2**found.entropy:.1f}"),
+                    say(
+                        "the {rest} besides the most probable token is spread over {n} tokens",
+                        rest=f"{1 - found.probabilities[0]:.1%}",
+                        n=config.num_target_tokens - 1,
+                    ),
                 ),
                 (say("All other tokens"), blocks.compact(found.rest), say("probability together")),
             ),
