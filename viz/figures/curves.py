@@ -19,23 +19,26 @@ def plot_curves(
     y_title: str = "",
     marks: Sequence[tuple[float, str]] = (),
     limits: tuple[float, float] | None = None,
+    logarithmic: bool = False,
 ) -> go.Figure:
-    """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y.
-
-    Six parameters: the labels of the two axes among them.
+    """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y;
+    logarithmic: the axis of x, whole numbers, where 0 stands at 0.5.
     """
     lines = []
     for index, (name, values) in enumerate(curves.items()):
         where = np.arange(len(values)) if x is None else np.asarray(x)
         lines.append(
             go.Scatter(
-                x=where,
+                x=np.maximum(where, 0.5) if logarithmic else where,
+                customdata=where if logarithmic else None,
                 y=np.asarray(values, np.float32),
                 name=name,
                 mode="lines+markers",
                 marker={"size": 4},
                 line={"width": 2, "color": theme.HEAD_COLOURS[index % len(theme.HEAD_COLOURS)]},
-                hovertemplate=join((x_title, " %{x}: %{y:.4f}<extra>", name, "</extra>")),
+                hovertemplate=join(
+                    (x_title, " %{customdata}" if logarithmic else " %{x}", ": %{y:.4f}<extra>", name, "</extra>")
+                ),
             )
         )
     grid = {"gridcolor": "rgba(128,128,128,0.18)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
@@ -46,6 +49,8 @@ def plot_curves(
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0.0},
         margin={"l": 8, "r": 8, "t": 28 if len(curves) > 1 else 8, "b": 8},
     )
+    if logarithmic:
+        layout["xaxis"] |= {"type": "log", **_ticks(np.arange(len(where)) if x is None else np.asarray(x))}
     if limits:
         layout["yaxis"]["range"] = list(limits)
     picture = go.Figure(lines, layout)
@@ -57,3 +62,11 @@ def plot_curves(
             annotation={"text": words, "font": {"size": 11}, "yanchor": "top", "textangle": -90},
         )
     return picture
+
+
+def _ticks(x: np.ndarray) -> dict:
+    """On a logarithmic axis: both ends, and the powers of ten that are well apart from them."""
+    first, last = max(float(x.min()), 0.5), max(float(x.max()), 0.5)
+    powers = [10.0**power for power in range(10) if 1.6 * first < 10.0**power < last / 1.6]
+    names = [f"{0 if at < 1 else at:.0f}" for at in (first, *powers, last)]
+    return {"tickvals": [first, *powers, last], "ticktext": names}

@@ -159,6 +159,12 @@ def chart(title: str, rows: Iterable[tuple[str, Sequence[float]]], *, note: str 
     return {"title": title, "note": note, "rows": found, "marked": marked}
 
 
+def frames(of: Sequence[Sequence[dict]], name: str) -> dict:
+    """Blocks one after the other in one place, to be played or moved through: for each frame its blocks, none of them a
+    figure. name: what a frame is, such as a record."""
+    return {"type": "frames", "frames": [list(blocks) for blocks in of], "name": name}
+
+
 def maps(*heatmaps: dict) -> dict:
     """Small matrices side by side, each a heatmap()."""
     return {"type": "maps", "maps": list(heatmaps)}

@@ -141,7 +141,52 @@ function table(block, keep, api) {
 
 const all = (block, keep, api) => block.blocks.map((part) => api.block(part, keep));
 
+const WAIT = 700; // milliseconds that a frame stands while it is played
+
+// Blocks in one place, one frame after the other.
+function frames(b, keep, api) {
+  const box = el("div", {}),
+    last = b.frames.length - 1;
+  let timer = null;
+  const slider = el("input", {
+    type: "range",
+    min: "0",
+    max: String(last),
+    step: "1",
+    value: "0",
+    "aria-label": b.name,
+    oninput: () => (pause(), show()),
+  });
+  const play = el("button", { type: "button", class: "plain", onclick: toggle });
+  const at = () => Number(slider.value);
+  function show() {
+    slider.setAttribute("aria-valuetext", t("{n} of {all}", { n: at() + 1, all: last + 1 }));
+    box.replaceChildren(...b.frames[at()].map((part) => api.block(part, () => {})));
+  }
+  function pause() {
+    clearInterval(timer);
+    timer = null;
+    play.textContent = `▶ ${t("Play")}`;
+  }
+  function next() {
+    if (!box.isConnected || at() === last) return pause();
+    slider.value = String(at() + 1);
+    show();
+  }
+  function toggle() {
+    if (timer) return pause();
+    if (at() === last) slider.value = "-1";
+    timer = setInterval(next, WAIT);
+    play.textContent = `⏸ ${t("Pause")}`;
+    next();
+  }
+  pause();
+  show();
+  return el("div", { class: "frames" }, el("div", { class: "player" }, play, slider), box);
+}
+
 export const simple = {
+  frames,
   text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
   formula: (b) =>
     el(

@@ -124,6 +124,7 @@ def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
             "flow",
             "bars",
             "folded",
+            "frames",
             "maps",
             "marked",
             "matrix",

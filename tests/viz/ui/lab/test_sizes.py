@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from inspect import isgenerator
 
 import gradio as gr
+import numpy as np
 import pytest
 import torch
 
 import app
 from model.checkpoint import Checkpoint
+from model.trace.kinds import AttentionKind
 from model.training.learned import read
 from model.translator import Translator
 from model.translators import Translators
@@ -21,7 +24,7 @@ from tests.viz.ui.lab.panels import named
 from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.train.learned import MOST, RECORD, records
+from viz.ui.lab.train.learned import RECORD, records
 from viz.ui.session import Selection, most_telling
 
 
@@ -127,7 +130,7 @@ def test_sliders_of_a_tab_that_was_never_open_end_where_the_sentence_does(tiny_t
 
 def test_sliders_of_records_end_with_the_history_of_the_model(shipped_translators, tiny_translator) -> None:
     for translator in shipped_translators.all:
-        assert RECORD(1).until(None, translator) == len(read(translator.folder).updates)
+        assert RECORD.until(None, translator) == len(read(translator.folder).updates)
     assert records(None, tiny_translator) == 0  # none was recorded
 
 
@@ -136,4 +139,20 @@ def test_a_history_opens_with_a_sentence_of_the_direction(shipped_translators, d
     translator = shipped_translators[direction]
     scene = Scene(translator.translate("A dog sleeps.", direction), Selection(), translator)
     first = next(probe for probe in read(translator.folder).probes if probe["direction"] == direction)
-    assert first["source"] in str(named("learned").content(scene, MOST, 0, "", 0, 0)[1])
+    assert first["source"] in str(named("learned").content(scene, 0, "", 0, 0)[0])
+
+
+def test_a_history_opens_with_its_first_record_beside_its_last(shipped_translators) -> None:
+    translator = shipped_translators["de-en"]
+    scene = Scene(translator.translate("Ein Hund schläft.", "de-en"), Selection(), translator)
+    shown, found = named("learned").content(scene, 0, "cross", 3, 5), read(translator.folder)
+    (frames,) = (block["frames"] for block in shown if block["type"] == "frames")
+    maps = found.maps(AttentionKind.CROSS, 0)[:, 2, 4]
+    assert len(frames) == len(maps)
+    for record in (0, -1):
+        (drawn,) = (block["maps"] for block in frames[record] if block["type"] == "maps")
+        for one, expected in zip(drawn, (maps[record], maps[-1])):
+            values = np.frombuffer(base64.b64decode(one["data"]), "<f4").reshape(one["shape"])
+            np.testing.assert_array_equal(values, expected.astype(np.float32))
+    axes = [block["figure"]["layout"]["xaxis"] for block in shown if block["type"] == "figure"]
+    assert [axis["type"] for axis in axes] == ["log", "log"] and axes[0]["ticktext"][0] == "0"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-
-import numpy as np
 
 from model.trace.kinds import AttentionKind, Side
 from model.trace.translation import TranslationTrace
@@ -14,7 +12,6 @@ from model.training.history import NAME
 from model.training.learned import NEAR, Learned
 from model.translator import Translator
 from viz.figures.curves import plot_curves
-from viz.figures.matrix import plot_matrix
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
@@ -51,7 +48,7 @@ def records(trace: TranslationTrace, translator: Translator) -> int:
 
 
 SENTENCE = Slider(say("Recorded sentence"), 0, 6, 0, info=say("0: the first in this direction"))
-RECORD = partial(Slider, say("Record"), 1, MOST, of=records)
+RECORD = Slider(say("Record"), 1, MOST, 1, of=records)
 
 
 def when(found: Learned, record: int) -> dict:
@@ -69,38 +66,31 @@ def when(found: Learned, record: int) -> dict:
     return blocks.text(join([at, *earlier], " "))
 
 
-def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
-    """Six parameters: the panel's controls."""
+def how(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
     found = recorded(scene)
     if found is None:
         return [NOBODY]
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    at, probe = min(record, len(found.updates)) - 1, _probe(found, sentence, scene.trace.direction)
-    asked, n = found.probes[probe], int(found.updates[at])
+    probe = _probe(found, sentence, scene.trace.direction)
+    asked = found.probes[probe]
     losses = blocks.figure(
         plot_curves(
             {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
             x=found.updates,
             x_title=say("update"),
             y_title=say("loss, nats a token"),
-            marks=[(n, say("update {n}", n=n))],
+            logarithmic=True,
         ),
         height=260,
         label=say("Loss of the recorded sentences at each recorded update"),
     )
     return [
-        when(found, at),
         blocks.cards(
             (say("It read"), asked["source"], say("sentence {n} of {all}", n=probe + 1, all=len(found.probes))),
-            (
-                say("It wrote, greedily"),
-                str(found.translations[at, probe]) or say("(nothing)"),
-                say("loss on the reference: {loss} nats a token", loss=f"{found.loss[at, probe]:.2f}"),
-            ),
             (say("Reference"), asked["reference"], say("a translation by a person")),
         ),
+        *_head(found, probe, chosen, (at_layer, at_head)),
         losses,
-        *_head(found, at, probe, chosen, (at_layer, at_head)),
     ]
 
 
@@ -111,30 +101,43 @@ def _probe(found: Learned, sentence: int, direction: str) -> int:
     return next((i for i, one in enumerate(found.probes) if one["direction"] == direction), 0)
 
 
-def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple[int, int]) -> list[dict]:
+def _head(found: Learned, probe: int, kind: AttentionKind, place: tuple[int, int]) -> list[dict]:
     layer, head = place
     read, keys = found.sides(kind, probe)
     written = () if kind.side is Side.ENCODER else found.sentences(probe)[1]
-    rows, columns = labels.pair_names(read, written), [labels.display(token) for token in keys]
+    names = {"rows": labels.pair_names(read, written), "columns": [labels.display(token) for token in keys]}
     title = say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
     maps, distances, settled = (
         found.maps(kind, probe),
         found.distances(kind, layer, head),
         found.settled(kind, layer, head),
     )
+    last = len(found.updates) - 1
 
     def drawn(record: int) -> dict:
-        picture = plot_matrix(
-            maps[record, layer, head], rows=rows, columns=columns, signed=False, limit=1.0, unit=say("weight")
-        )
-        return blocks.figure(
-            picture,
-            height=90 + 26 * len(rows),
-            width=460,
-            label=say("{head} at update {n}", head=title, n=int(found.updates[record])),
-        )
+        update = say("update {n}", n=int(found.updates[record]))
+        return blocks.heatmap(maps[record, layer, head], update, signed=False, limit=1.0, **names)
 
-    last = len(found.updates) - 1
+    def record(at: int) -> list[dict]:
+        return [
+            when(found, at),
+            blocks.cards(
+                (
+                    say("It wrote, greedily"),
+                    str(found.translations[at, probe]) or say("(nothing)"),
+                    say("loss on the reference: {loss} nats a token", loss=f"{found.loss[at, probe]:.2f}"),
+                ),
+            ),
+            blocks.maps(drawn(at), drawn(last)),
+            blocks.facts(
+                (
+                    say("Distance at this update"),
+                    f"{distances[at]:.3f}",
+                    say("bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"),
+                ),
+            ),
+        ]
+
     form = (
         (
             blocks.compact(int(found.updates[settled])),
@@ -145,23 +148,15 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
     )
     return [
         blocks.text(title),
-        blocks.row(drawn(at), drawn(last)),
-        blocks.text(say("First at the chosen update, then at the last one."), tone="note"),
-        blocks.facts(
-            (say("It has its final form from update"), *form),
-            (
-                say("Distance at the chosen update"),
-                f"{distances[at]:.3f}",
-                say("bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"),
-            ),
-        ),
+        blocks.frames([record(at) for at in range(last + 1)], say("Record")),
+        blocks.facts((say("It has its final form from update"), *form)),
         blocks.figure(
             plot_curves(
                 {title: distances},
-                x=np.arange(1, last + 2),
-                x_title=say("record"),
+                x=found.updates[: len(distances)],
+                x_title=say("update"),
                 y_title=say("bits to its last maps"),
-                marks=[(at + 1, say("chosen"))],
+                logarithmic=True,
             ),
             height=220,
             label=say("How far the head's maps are from its last ones, record by record"),
@@ -173,11 +168,11 @@ PANEL = Panel(
     "learned",
     say("How this model learned"),
     say(
-        "Six sentences were recorded while this model was trained. Move through the records and see how its loss, "
-        "its translations and a head's pattern developed."
+        "Six sentences were recorded while this model was trained. Play the records and see how its loss, its "
+        "translations and a head's pattern developed."
     ),
     say("Paper, section {n}", n="5"),
     how,
-    controls=(RECORD(MOST), SENTENCE, KIND, LAYER, HEAD),
+    controls=(SENTENCE, KIND, LAYER, HEAD),
     of_any_network=True,
 )

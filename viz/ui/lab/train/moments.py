@@ -84,7 +84,7 @@ PANEL = Panel(
     ),
     say("Kornblith et al. 2019"),
     moments,
-    controls=(RECORD(1),),
+    controls=(RECORD,),
     paper="https://arxiv.org/abs/1905.00414",
     of_any_network=True,
 )
