@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator,
 
 from tests import ROOT
 from viz.assets import WEB
-from viz.wire.blocks import THOUSANDS
 
 SCREENSHOTS = ROOT / "screenshots"
 # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
@@ -116,7 +115,7 @@ def open_tab(page: Page, title: str, group: str = "#tabs") -> None:
 
 def spaced(number: int) -> str:
     """As the page writes it in English."""
-    return f"{number:,}".replace(",", THOUSANDS)
+    return f"{number:,}"
 
 
 def pick_example(page: Page, number: int) -> None:

@@ -84,6 +84,8 @@ def test_words_take_their_values_and_unknown_words_stay(script_page):
     assert script_page.evaluate("atlas.t('{n} of {m}, {a} each', { n: 15400, m: 999, a: '2048' })") == (
         "15\u202f400 of 999, 2048 each"
     ), "a comma would be a decimal point to many"
+    numbers = ["82\u202f000 tokens", "−1\u202f234.5 ×", "1\u202f200"]
+    assert script_page.evaluate("(all) => all.map((one) => atlas.numeral(one))", numbers) == numbers
     assert script_page.evaluate("atlas.t('not in the table: {n}', { n: 3 })") == "not in the table: 3"
     assert script_page.evaluate("atlas.said(atlas.say('no value'))") == "kein Wert"
 
@@ -136,5 +138,5 @@ def test_a_number_has_the_minus_sign_of_print(script_page):
     assert script_page.evaluate("[-12.5, 0.25, 1e-7].map((one) => atlas.significant(one, 3))") == [
         "−12.5",
         "0.25",
-        "1e−7",
+        "1·10⁻⁷",
     ]

@@ -58,7 +58,7 @@ def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
         (0, 2): "<b>, z: masked",
         (1, 2): "b, z: 2",
         (1, 1): "b, y: 0",
-        (1, 0): "b, x: 3e−7",
+        (1, 0): "b, x: 3·10⁻⁷",
     }
     for key, words in zip(("Right", "Right", "Right", "Down", "Left", "Left"), read.values()):
         page.keyboard.press(f"Arrow{key}")  # the first one enters at the first cell

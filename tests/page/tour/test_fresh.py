@@ -21,7 +21,7 @@ SEEN = {"explorer": ".atlas-explorer .status", "heads": ".survey .chosen", "why"
 
 def numbers(text: str) -> list[float]:
     """All that are written, percents as shares."""
-    found = re.findall(r"([−-]?\d+(?:\.\d+)?)(\s?%)?", text.replace("\u202f", ""))
+    found = re.findall(r"([−-]?\d+(?:\.\d+)?)(\s?%)?", text.replace(",", ""))
     return [float(number.replace("−", "-")) / (100 if percent else 1) for number, percent in found]
 
 

@@ -40,10 +40,7 @@ def at_stop(page: Page, number: int, stops: int) -> None:
 def shown(words: str) -> str:
     """As the English page writes it: thousands are apart by a narrow space."""
     values = (
-        {
-            name: shown(value) if isinstance(value, str) else f"{value:,}".replace(",", "\u202f")
-            for name, value in words.values.items()
-        }
+        {name: shown(value) if isinstance(value, str) else f"{value:,}" for name, value in words.values.items()}
         if isinstance(words, Words)
         else {}
     )

@@ -62,10 +62,20 @@ export const parts = ({ say: english, with: values }, drawn = (value) => value) 
     .split(/\{(\w+)\}/)
     .flatMap((part, i) => (i % 2 ? drawn(written(values[part]), part) : part));
 
-// A whole number in words has its thousands apart by a narrow space: no language reads that as a decimal point.
+// A whole number in words has its thousands apart: by commas in English, elsewhere by a narrow space, which no language
+// reads as a decimal point.
 const written = (value) =>
-  Number.isInteger(value) ? spaced.format(value).replaceAll(",", "\u202f") : said(value);
+  Number.isInteger(value)
+    ? spaced.format(value).replaceAll(",", thousands())
+    : typeof value === "string"
+      ? numeral(value)
+      : said(value);
 const spaced = new Intl.NumberFormat("en"); // made once: that takes a hundred times as long as to use it
+export const thousands = () => (words ? "\u202f" : ",");
+
+// A number that Python wrote (viz/wire/blocks.py, compact), with the thousands of the page's language; any other text stays.
+export const numeral = (text) =>
+  /^[^\p{L}]*\d\u202f\d{3}[^\p{L}]*$/u.test(text) ? text.replaceAll("\u202f", thousands()) : text;
 
 // Words as a text of the page's language; all else stays.
 export const said = (given) => (given?.say === undefined ? given : parts(given).join(""));

@@ -202,7 +202,8 @@ export function createControls(update, open, overlays) {
         fields[name].show(state[name]);
       words.show(state.words ? "words" : "pieces");
       glosses.show(state.glosses ? "links" : "");
-      rows.show({ null: "both", true: "predicted", false: "read" }[state.predicted[state.kind]]);
+      const { [state.kind]: predicted = false } = state.predicted; // an encoder's rows read
+      rows.show({ null: "both", true: "predicted", false: "read" }[predicted]);
       rows.enable(state.kind !== "encoder_self");
     },
   };

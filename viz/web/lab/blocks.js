@@ -1,6 +1,6 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
 import { el, table as tableOf } from "../core/dom.js";
-import { said, t } from "../core/language.js";
+import { numeral, said, t } from "../core/language.js";
 import { copyLink, linkTo, look } from "../core/links.js";
 import { math } from "./math.js";
 import { figure } from "../picture/figure.js";
@@ -41,14 +41,14 @@ function strip(cell) {
 }
 
 const cells = {
-  number: (cell) => el("span", { class: "number" }, cell.text),
+  number: (cell) => el("span", { class: "number" }, numeral(cell.text)),
   symbols: (cell) => math(said(cell.text)),
   strip,
   bar: (cell) =>
     el(
       "span",
       { class: "bar", style: `--share: ${cell.share}` },
-      el("span", { class: "number" }, cell.text),
+      el("span", { class: "number" }, numeral(String(said(cell.text)))),
     ),
   shade: (cell) =>
     el(
@@ -78,7 +78,7 @@ const cells = {
     ),
 };
 const draw = (cell, api) =>
-  cell === null ? "" : cell.cell ? cells[cell.cell](cell, api) : String(said(cell));
+  cell === null ? "" : cell.cell ? cells[cell.cell](cell, api) : numeral(String(said(cell)));
 
 // Where a click leads: {look: a head for the explorer}, {open: a link's fields}, {ask: a question of the tab "Why"} or
 // {act, slot, data} of the panel.
@@ -89,18 +89,24 @@ function follow(to, api) {
   else api.act(to.act, to.slot, to.data);
 }
 
-const NONE = "–"; // in place of a number
 const LONG = 26; // characters above which a cell's text may break into lines
-const right = (cell) => cell && typeof cell === "object" && cell.cell === "number";
+const right = (cell) => ["number", "shade"].includes(cell?.cell);
+const NUMBER = /^[^\p{L}]*[\d–][^\p{L}]*$/u; // or a dash in its place
 
 // next: the cell beside it, up to which a shade reaches if it is one, too
 function kindOf(cell, next) {
   if (cell?.cell === "shade") return next?.cell === "shade" ? null : "last";
   const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
-  return right(cell) ? "right" : String(said(words) ?? "").length > LONG ? "words" : null;
+  return cell?.cell === "number"
+    ? "right"
+    : String(said(words) ?? "").length > LONG
+      ? "words"
+      : null;
 }
 
 function table(block, keep, api) {
+  const lines = [...block.rows, ...(block.foot ? [block.foot] : [])];
+  const numbers = block.columns.map((_, i) => lines.some((cells) => right(cells[i])));
   const row = (values, marked, tag) =>
     el(
       "tr",
@@ -115,16 +121,18 @@ function table(block, keep, api) {
           : el(
               tag,
               {
-                class: value === NONE && right(sample[i]) ? "right" : kindOf(value, values[i + 1]),
+                class:
+                  numbers[i] && typeof value === "string" && NUMBER.test(value)
+                    ? "right"
+                    : kindOf(value, values[i + 1]),
               },
               draw(value, api),
             ),
       ),
     );
-  const sample = block.rows[0] || [];
   const drawn = tableOf(
     block.columns.map((name, i) =>
-      name ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name) : el("td"),
+      name ? el("th", { scope: "col", class: numbers[i] ? "right" : null }, name) : el("td"),
     ),
     block.rows.map((values, i) => row(values, block.marked.includes(i), "td")),
   );
@@ -206,7 +214,7 @@ export const simple = {
           "div",
           {},
           el("dt", {}, name),
-          el("dd", {}, value),
+          el("dd", {}, numeral(String(said(value)))),
           note ? el("dd", { class: "note" }, note) : null,
         ),
       ),

@@ -2,7 +2,7 @@
 // follows; what a click asks the panel for, it is asked for already when pointer or keys rest on the point.
 import { el } from "../core/dom.js";
 import { arrow } from "../core/keys.js";
-import { said } from "../core/language.js";
+import { said, thousands } from "../core/language.js";
 import { inTurn } from "../core/plotly.js";
 import { pictured } from "./copy.js";
 
@@ -163,7 +163,12 @@ export function figure(block, keep, { about, follow }) {
     if (legend.y < 0 && box.clientWidth < NARROW) legend.y = UNDER;
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
-    const drawn = Plotly.react(box, data, { ...layout, legend, height, autosize: true }, OPTIONS);
+    const drawn = Plotly.react(
+      box,
+      data,
+      { ...layout, legend, height, autosize: true, separators: `.${thousands()}` },
+      OPTIONS,
+    );
     box.querySelector(":scope > .before")?.remove();
     return drawn;
   }

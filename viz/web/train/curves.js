@@ -1,6 +1,6 @@
 // The learning curves of one or two toys, with the loss of a guess and the floor, and the gradients' lengths below.
 import { escape } from "../core/dom.js";
-import { t } from "../core/language.js";
+import { t, thousands } from "../core/language.js";
 
 const COLOURS = { a: "#0072b2", b: "#d55e00" }; // told apart with any colour vision
 
@@ -73,7 +73,7 @@ export function drawCurves(box, runs, at) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink, size: 12 },
-    separators: ".\u202f",
+    separators: `.${thousands()}`,
     showlegend: true,
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
     grid: { rows: 2, columns: 1 },

@@ -10,15 +10,12 @@ from model.config import ModelConfig, PositionCode
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.tables import SECTION, code_formula, longest, model_table
 from viz.wire import blocks
 from viz.words import say
-
-MODEL, FREE = "model", "free"
-TABLES = {MODEL: say("what the model adds"), FREE: say("a free-standing table")}
 
 
 def sentence_rows(scene: Scene, length: int) -> list[str]:
@@ -27,14 +24,17 @@ def sentence_rows(scene: Scene, length: int) -> list[str]:
     return [f"{i}  {tokens[i]}" if i < len(tokens) else str(i) for i in range(length)]
 
 
-def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> list[dict]:
+def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
+    """d_model, base: of a table of sines and cosines; 0: as the model has it."""
     config = scene.translator.config
-    if which == FREE:
-        config = ModelConfig(1, d_model=d_model, num_heads=1, position_base=float(base))
-        values = SCHEMES[-1].table(length, d_model, base=config.position_base)
+    if d_model or base:
+        base = max(2, base) if base else config.position_base
+        config = ModelConfig(1, d_model=d_model or config.d_model, num_heads=1, position_base=float(base))
+        values = SCHEMES[-1].table(length, config.d_model, base=config.position_base)
+        name = say("a free-standing table")
     else:
-        values = model_table(scene, length)
-    width, name = values.shape[1], TABLES[which]
+        values, name = model_table(scene, length), say("what the model adds")
+    width = values.shape[1]
     learned = config.position_code is PositionCode.LEARNED
     limit = 1.0 if config.position_code.has_waves else float(np.abs(values).max())
     picture = plot_matrix(
@@ -100,10 +100,9 @@ PANEL = Panel(
     SECTION,
     table,
     controls=(
-        Choice(say("Table"), TABLES, MODEL, scale=2),
         Slider(say("Positions"), 1, longest, 48),
-        Slider(say("d_model (free)"), 2, 512, 64, step=2),
-        Slider(say("base (free)"), 2, 20_000, 10_000),
+        Slider("d_model", 0, 512, 0, step=2, info=say("0: the model’s own")),
+        Slider(say("base"), 0, 20_000, 0, info=say("0: the model’s own")),
     ),
     needs=(TOLD_POSITIONS,),
 )

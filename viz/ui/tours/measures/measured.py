@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from viz.wire.blocks import compact
+
 
 class Unit(str, Enum):
     """How a number is written."""
@@ -42,7 +44,7 @@ def share(value: float) -> str:
     if value <= 0:
         return "0%"
     if value < 0.001:
-        return f"{value:.1e}".replace("-", "−")
+        return compact(value, 2)
     return f"{value:.1%}" if value < 0.1 or 0.99 < value < 0.9995 else f"{value:.0%}"
 
 
@@ -56,7 +58,7 @@ def _points(value: float) -> str:
 
 
 def _error(value: float) -> str:
-    return "0" if value == 0 else f"{value:.1e}".replace("-", "−")
+    return compact(value, 2)
 
 
 _WRITTEN: Mapping[Unit, Callable[[float], str]] = {

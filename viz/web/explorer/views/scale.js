@@ -1,7 +1,7 @@
 // Where a number lies on its scale, the colour that it has there, and how a map's numbers are written.
 import { sequential } from "../../core/colours.js";
 import { isDark } from "../../core/dom.js";
-import { significant } from "../../core/format.js";
+import { powered, significant } from "../../core/format.js";
 import { t } from "../../core/language.js";
 
 const DECADES = 4;
@@ -91,7 +91,7 @@ function weightText(value) {
   if (Number.isNaN(value)) return t("blank");
   if (value === 0) return "0";
   if (value >= 0.0095) return value.toFixed(3);
-  return value < 1e-6 ? value.toExponential(1) : String(Number(value.toPrecision(2)));
+  return value < 1e-6 ? powered(value.toExponential(1)) : String(Number(value.toPrecision(2)));
 }
 
 // A number of any map: with its sign where that means something.
