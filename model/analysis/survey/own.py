@@ -94,7 +94,7 @@ def own(translator: Translator, direction: str) -> OwnSurvey:
     language = parse_direction(direction)[0]
     if language not in languages():
         raise Refusal(
-            "This project has no sentences of its own in {language}: run python -m model.survey with your own.",
+            "This project has no sentences of its own in {language}.",
             language=language,
         )
     corpus = Corpus(OWN, lambda: ((line, "") for line in islice(sentences(language), SENTENCES)), own=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
+import json
 import pickle
 import re
 from collections.abc import Iterator
@@ -476,3 +477,8 @@ def test_no_script_shows_english_of_its_own() -> None:
                 continue
             assert not re.search(r"\b[A-Z][a-z]{2,}|[a-z]{2,} [a-z]{2,}", words), f"{path.name}: {words!r}"
     assert seen > 500
+
+
+def test_no_visitor_is_shown_a_shell_command():
+    for path in sorted((ROOT / "viz/web/words").rglob("*.json")):
+        assert not [english for english in json.loads(path.read_text(encoding="utf-8")) if "python -m" in english], path

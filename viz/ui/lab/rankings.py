@@ -50,7 +50,7 @@ def ranking_of(translator: Translator) -> Ranking:
     reaches the bar; else occlusion alone, the others folded in that order. Without one, all rows, occlusion first."""
     found, order = table(translator), tuple(METHODS)
     if found is None or found.digest != translator.digest:
-        return Ranking(order, frozenset(), unmeasured(found, translator))
+        return Ranking(order, frozenset(), unmeasured(found))
     ranked = [one.method for one in found.by_agreement()]
     order = (*ranked, *(name for name in order if name not in ranked))
     best = first(found, raw=attention.RAW.slug)
@@ -78,20 +78,17 @@ def ranking_of(translator: Translator) -> Ranking:
     )
 
 
-def unmeasured(found: Faithfulness | None, translator: Translator) -> Words:
-    """Why there is nothing to decide by, and how to make it."""
-    command = f"python -m model.faithfulness --checkpoint checkpoints/{translator.name}"
+def unmeasured(found: Faithfulness | None) -> Words:
+    """Why there is nothing to decide by."""
     if found is None:
         return say(
-            "Which row to trust has not been measured for this model: {command} measures it. Until then {method} "
-            "comes first: it is itself a measurement.",
-            command=command,
+            "Which row to trust has not been measured for this model. Until then {method} comes first: it is itself a "
+            "measurement.",
             method=occlusion.MASK.title,
         )
     return say(
-        "Which row to trust was measured for other weights ({digest}); {command} measures it for these. Until then "
-        "{method} comes first: it is itself a measurement.",
-        command=command,
+        "Which row to trust was measured for other weights ({digest}), not for these. Until then {method} comes first: "
+        "it is itself a measurement.",
         digest=found.digest,
         method=occlusion.MASK.title,
     )

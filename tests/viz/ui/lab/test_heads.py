@@ -199,7 +199,7 @@ def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
         for row in RowToken:
             note, *rest = alignment.alignment(scene, source, row.value)
             found[source, row] = note["text"], rest and rest[0]["scores"]
-    assert "python -m model.survey" in found[alignment.CHOSEN, RowToken.READ][0]
+    assert "No heads of this model have been chosen" in found[alignment.CHOSEN, RowToken.READ][0]
     assert len({text for text, _ in found.values()}) == len(found) - 1
     chosen = (Voter(0, 2, RowToken.READ, False), Voter(2, 1, RowToken.PREDICTED, False))
     linked = _with(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=chosen))

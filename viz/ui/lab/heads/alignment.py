@@ -35,11 +35,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
         return [blocks.text(say("There are no words to link."))]
     chosen = chosen_heads(scene)
     if source == CHOSEN and not chosen:
-        return [
-            blocks.text(
-                say("No heads of this model have been chosen to link words yet: python -m model.survey does that.")
-            )
-        ]
+        return [blocks.text(say("No heads of this model have been chosen to link words yet."))]
     stands_for = RowToken(row) if row else measured_row(scene, source)
     what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, stands_for, chosen)
     stands = (

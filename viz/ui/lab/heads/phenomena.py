@@ -69,7 +69,7 @@ PANEL = Panel(
     needs=(
         Need(
             lambda scene: bool(scene.trust.phenomena),
-            say("No contrastive pairs were measured in this direction: python -m model.truth does that, with pairs."),
+            say("No contrastive pairs were measured in this direction."),
         ),
     ),
     paper="https://arxiv.org/abs/1612.04629",

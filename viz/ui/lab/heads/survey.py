@@ -38,7 +38,7 @@ def overview(scene: Scene) -> list[dict]:
             blocks.text(
                 say(
                     "These heads have not been surveyed, and this project has no sentences of its own in their "
-                    "source language: run python -m model.survey with your own sentences."
+                    "source language."
                 )
             )
         ]

@@ -81,7 +81,7 @@ def _units(scene: Scene, layer: int, kind: str) -> Units:
         return Units(translator, direction, layer - 1, texts)
     found = _fitted(scene)
     if found is None:
-        raise Refusal("No dictionary was trained for this model: python -m model.dictionary trains one, in minutes.")
+        raise Refusal("No dictionary was trained for this model.")
     return Units(translator, direction, found.layer, texts, found.dictionary)
 
 

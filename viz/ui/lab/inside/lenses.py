@@ -16,7 +16,7 @@ from viz.wire import blocks
 from viz.wire.survey import take
 from viz.words import Words, say
 
-NONE = say("No lenses were fitted to this model: python -m model.lenses makes them, in minutes.")
+NONE = say("No lenses were fitted to this model.")
 DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday sentences"), "news": say("news")}
 
 

@@ -108,7 +108,7 @@ def _signals(scene: Scene) -> list[dict]:
     if not told.found:
         return [
             blocks.text(
-                say("This model has not been measured on labelled data yet: python -m model.truth does that."),
+                say("This model has not been measured on labelled data yet."),
                 tone="note",
             )
         ]
