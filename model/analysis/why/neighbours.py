@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 import torch
 
+from model.analysis.sentences import sentences
 from model.analysis.why.pinned import FUNCTION_WORDS
-from model.trace.directions import parse_direction
+from model.text.composed.forms import Form, forms
+from model.trace.directions import language_of, parse_direction
 from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, word_groups
+from model.trace.words import SPACE, is_punctuation, word_groups
 from model.translator import Translator
 
 WORDS = 5  # for each other one
+NEAR = 8000  # of the vocabulary's entries, the nearest that are looked at
 
 
 def neighbours(
@@ -22,7 +27,8 @@ def neighbours(
 ) -> tuple[str, ...]:
     """The sentence with the word that holds the source token at `position` changed, once for each of the `count`
     vocabulary entries nearest to it: whole words in the same case, by the cosine of source embeddings; a word of
-    several pieces is their mean. Nearest first.
+    several pieces is their mean. In a language of which the project has a lexicon, words of that language alone, and of
+    the word's own grammatical forms. Nearest first.
 
     A Refusal, in words, where the token belongs to no word of the sentence.
     """
@@ -38,7 +44,9 @@ def fillings(translator: Translator, trace: TranslationTrace, kept: Collection[i
     of kept."""
     found, functions = {}, FUNCTION_WORDS.get(parse_direction(trace.direction)[0], frozenset())
     for group in word_groups(trace.source_tokens):
-        if not {*group} & {*kept} and not is_symbol(trace.source_tokens[group[0]]):
+        if not {*group} & {*kept} and not (
+            is_symbol(trace.source_tokens[group[0]]) or is_punctuation(trace.source_tokens[group[0]])
+        ):
             _, word, others = _near(translator, trace, group[0], WORDS)
             if others and word.lower() not in functions:
                 found[word] = tuple(others)
@@ -48,7 +56,7 @@ def fillings(translator: Translator, trace: TranslationTrace, kept: Collection[i
 def _near(translator: Translator, trace: TranslationTrace, position: int, count: int) -> tuple[int, str, list[str]]:
     """Where the word begins in the text, the word, and those nearest to it."""
     tokens, text = trace.source_tokens, trace.source_text
-    if not 0 <= position < len(tokens) or is_symbol(tokens[position]):
+    if not 0 <= position < len(tokens) or is_symbol(tokens[position]) or is_punctuation(tokens[position]):
         raise Refusal("That is not a word of the sentence: choose another one.")
     groups = word_groups(tokens)
     group = next(group for group in groups if position in group)
@@ -57,7 +65,9 @@ def _near(translator: Translator, trace: TranslationTrace, position: int, count:
         matrix = translator.model.embedding.weight
         row = matrix[torch.tensor([trace.source_ids[i] for i in group], device=matrix.device)].mean(0)
         cosines = matrix @ row / matrix.norm(dim=-1).clamp_min(1e-8)  # times the row's length; no copy of the matrix
-        near = cosines.topk(min(400, len(matrix))).indices
+        near = cosines.topk(min(NEAR, len(matrix))).indices
+    known = _known(parse_direction(trace.direction)[0])
+    form = known.get(word.lower(), frozenset())
     found: list[str] = []
     for token in translator.tokenizer.source_tokens(near.tolist(), ""):
         other = token.removeprefix(SPACE)
@@ -67,12 +77,29 @@ def _near(translator: Translator, trace: TranslationTrace, position: int, count:
             and other[:1].isupper() == word[:1].isupper()
             and len(other) > 1
             and other.lower() != word.lower()
+            and (not known or _alike(form, known.get(other.lower())))
         )
         if fits:
             found.append(other)
         if len(found) == count:
             break
     return start, word, found
+
+
+@lru_cache(maxsize=8)
+def _known(code: str) -> Mapping[str, frozenset[Form]]:
+    """Words of a language in lower case -> their forms, none where the lexicon has only seen them; empty where the
+    project has no lexicon of it."""
+    language = language_of(code)
+    if not (found := forms(language)):
+        return {}
+    seen = {word.lower() for line in sentences(language) for word in re.findall(r"\w+", line)}
+    return {**dict.fromkeys(seen | FUNCTION_WORDS.get(language, frozenset()), frozenset()), **found}
+
+
+def _alike(form: frozenset[Form], other: frozenset[Form] | None) -> bool:
+    """Whether a word of other forms (None: of another language) can stand wherever one of these forms does."""
+    return other is not None and (form <= other if form else not other)
 
 
 def _spelled(tokens: tuple[str, ...], group: tuple[int, ...]) -> str:

@@ -9,6 +9,7 @@ from model.analysis.why import averages
 from model.analysis.why.attribution import answer, attribute
 from model.analysis.why.means_cache import BATCH, MeansCache
 from model.analysis.why.neighbours import neighbours
+from model.text.composed.forms import forms
 from model.trace.why.plain import plain
 from model.trace.words import word_groups
 from model.translator import Translator
@@ -53,25 +54,42 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     assert MeansCache().find(translator, "de-en") is None
 
 
-def test_a_neighbour_stands_in_the_words_place_and_is_the_nearest_that_fits(tiny_translator):
-    """Against cosines by numpy over the whole vocabulary."""
-    trace, tokenizer = tiny_translator.translate("Heute trinke ich Tee."), tiny_translator.tokenizer
+@pytest.mark.parametrize(
+    ("text", "word", "form"),
+    [
+        ("Meine Mutter hat Brot gebacken.", "gebacken", ("verb", "past participle")),
+        ("Ein Mann trinkt ein Bier.", "Bier", ("noun", "n", "acc")),
+    ],
+)
+def test_a_neighbour_is_the_nearest_word_of_the_language_and_of_the_words_form(shipped_translators, text, word, form):
+    """Against cosines by numpy over the whole vocabulary: "gebacken" became "rappel", and "ein Bier" "ein Nagoya"."""
+    translator, known = shipped_translators["de-en"], forms("de")
+    trace, tokenizer = translator.translate(text), translator.tokenizer
     group = next(
         group
         for group in word_groups(trace.source_tokens)
-        if "".join(trace.source_tokens[i] for i in group) == "▁trinke"
+        if "".join(trace.source_tokens[i] for i in group) == f"▁{word}"
     )
-    found = neighbours(tiny_translator, trace, group[0], count=3)
-    assert len(found) == 3 and all(text.startswith("Heute ") and text.endswith(" ich Tee.") for text in found)
-    matrix = tiny_translator.model.embedding.weight.detach().double().numpy()
+    before, after = text.split(word)
+    found = [one.removeprefix(before).removesuffix(after) for one in neighbours(translator, trace, group[0], count=3)]
+    matrix = translator.model.embedding.weight.detach().double().numpy()
     row = matrix[[trace.source_ids[i] for i in group]].mean(0)
-    near = matrix @ row / np.linalg.norm(matrix, axis=1)
+    near = np.argsort(-(matrix @ row / np.linalg.norm(matrix, axis=1)))
     fitting = [
         token[1:]
-        for token in (str(tokenizer.pieces[i]) for i in np.argsort(-near))
-        if token[0] == "▁" and token[1:].isalpha() and token[1:2].islower() and len(token) > 2
+        for token in (str(tokenizer.pieces[i]) for i in near)
+        if token[0] == "▁"
+        and token[1:2].isupper() == word[0].isupper()
+        and known[word.lower()] <= known.get(token[1:].lower(), frozenset())
     ]
-    assert [text.split()[1] for text in found] == [word for word in fitting if word != "trinke"][:3]
+    assert found == [one for one in fitting if one != word][:3]
+    assert all(form in known[one.lower()] for one in found)
+
+
+def test_marks_of_punctuation_have_no_neighbours(tiny_translator):
+    trace = tiny_translator.translate("Ich trinke Tee.")
+    with pytest.raises(ValueError, match="not a word of the sentence"):
+        neighbours(tiny_translator, trace, trace.source_tokens.index("."))
 
 
 def test_a_symbol_has_no_neighbours(tiny_translator):
