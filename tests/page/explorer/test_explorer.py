@@ -179,6 +179,14 @@ def test_the_keyboard_alone(open_traces, hand_made_trace):
     page.wait_for_function("document.querySelector('.atlas-explorer .sr-only').textContent.includes('Strongest')")
 
 
+def test_the_keys_are_listed_from_the_top(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    page.set_viewport_size({"width": 390, "height": 500})
+    page.locator(".help-button").click()
+    assert page.locator("dialog.help").is_visible()
+    assert page.locator("dialog.help").evaluate("(one) => one.scrollTop === 0 && one.scrollHeight > one.clientHeight")
+
+
 def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     press = page.keyboard.press

@@ -116,6 +116,13 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
     page.locator(".segmented button", has_text="Sentences").click()
     assert page.locator(".compare-row").count() == 6 and page.locator(".compare-row .thumbnail").count() == 24
+    assert page.locator(".compare-row .heading").all_inner_texts() == ["H1", "H2", "H3", "H4"] * 6
+    boxes = page.locator(".compare-row .thumbnail").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect())")
+    assert all(right["left"] - left["right"] >= 3 for left, right in zip(boxes[:3], boxes[1:4], strict=True))
+    canvas = page.locator(".compare-row canvas").first
+    assert canvas.evaluate("(one) => getComputedStyle(one).imageRendering") == "pixelated"
+    edge = canvas.locator("..").evaluate("(one) => getComputedStyle(one).outlineColor")
+    assert edge not in ("rgba(0, 0, 0, 0)", "rgb(255, 255, 255)"), "where cells are white, too"
     view_options(page)
     page.locator(".field.history select").select_option(index=5)
     page.keyboard.press("m")

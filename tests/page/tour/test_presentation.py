@@ -97,6 +97,19 @@ def link_of_head(page: Page) -> tuple[int, int]:
 
 
 @pytest.mark.long
+def test_a_title_sets_tokens_apart(app_url, open_page) -> None:
+    page = open_page(f"{app_url}#tab=why")
+    named = page.locator(".atlas-question .headline em")
+    expect(named.first).to_be_visible()
+    words = set(named.all_inner_texts())
+    page.locator(".atlas-title .present").click()
+    title = page.locator(f"{LECTERN} h2")
+    for word in words:
+        expect(title).to_contain_text(f"“{word}”")
+    assert "““" not in title.inner_text()
+
+
+@pytest.mark.long
 def test_a_link_presents_a_tour(tiny_url, open_page) -> None:
     page = open_page(f"{tiny_url}#tour=attention&stop=3&present=1")
     count, sheet = page.locator(".atlas-tour .count"), page.locator(".atlas-tour")

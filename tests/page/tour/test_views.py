@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,30 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
         {"name": "views.json", "mimeType": "text/json", "buffer": file.encode()}
     )
     expect(titles).to_have_count(2)
+
+
+@pytest.mark.long
+def test_a_view_of_a_panel_is_played_with_its_controls(tiny_url, open_page):
+    page = open_page(f"{tiny_url}#tab=inside&panel=feed-forward")
+    panel = page.locator("#panel-feed-forward .atlas-panel")
+    expect(panel).to_have_attribute("aria-busy", "false")
+    layer, side = page.get_by_label("number input for Layer").locator("visible=true"), page.get_by_label("Decoder")
+    side.locator("visible=true").check()
+    expect(panel).to_have_attribute("data-drawn", "2")
+    layer.fill("3")
+    layer.press("Enter")
+    expect(panel).to_have_attribute("data-drawn", re.compile("[34]"))
+    opened(page)
+    page.get_by_role("button", name="Add what I see").click()
+    side = page.get_by_label("Encoder").locator("visible=true")
+    side.check()
+    layer.fill("1")
+    layer.press("Enter")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(LECTERN)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(layer).to_have_value("3")
+    expect(page.get_by_label("Decoder").locator("visible=true")).to_be_checked()
 
 
 GOOD = {"kind": "attention-atlas-views", "version": 1, "views": [{"title": "x", "link": "tab=inside"}]}

@@ -64,7 +64,7 @@ export function createHelp(overlays, app, trace) {
   const root = el(
     "dialog",
     { class: "help", "aria-label": t("Keys and marks") },
-    el("h2", {}, t("Keys")),
+    el("h2", { tabindex: "-1", autofocus: true }, t("Keys")), // it opens at its top
     list(keys),
     el("h2", {}, t("Marks in tokens")),
     list(MARKS),

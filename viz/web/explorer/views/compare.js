@@ -1,6 +1,7 @@
 // Two sentences under the same head, side by side, or the last sentences x the heads of a layer.
 import { paint } from "../../core/colours.js";
 import { el } from "../../core/dom.js";
+import { createGrid } from "../../core/grid.js";
 import { t } from "../../core/language.js";
 import { segmented, select } from "../controls.js";
 import * as states from "../state.js";
@@ -9,6 +10,8 @@ import { namesBoth } from "./frame.js";
 import { palette, scale } from "./scale.js";
 import { createPairs } from "../experiments/pairs.js";
 import * as naming from "../words.js";
+
+const SIDE = 64; // cells of a thumbnail's side at most
 
 // hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there; askFor(trace): its
 // thumbnails; and those of createPairs().
@@ -110,35 +113,29 @@ export function createCompare(hooks) {
       ? palette(scale(state, hooks.trace().payload.colours), state.transform, 1)
       : shown;
     const rows = hooks.traces().flatMap((trace) => {
-      const { heads } = trace.kinds[state.kind];
+      const { heads, layers } = trace.kinds[state.kind],
+        layer = Math.min(state.layer, layers - 1),
+        all = Array.from({ length: heads }, (_, head) => head);
       if (trace.lacks(state.kind)) hooks.askFor(trace);
-      const thumbnails = Array.from({ length: heads }, (_, head) => {
-        const canvas = el("canvas", { "aria-hidden": "true" });
-        paint(
-          canvas,
-          trace.thumbnail(
-            state.kind,
-            Math.min(state.layer, trace.kinds[state.kind].layers - 1),
-            head,
-            64,
-          ),
-          colouring.colour,
-        );
-        return el(
-          "button",
-          {
-            type: "button",
-            class: `thumbnail${head === state.head ? " selected" : ""}`,
-            "aria-label": t("Head {head}: {text}", { head: head + 1, text: trace.text }),
-            onclick: () => hooks.update({ head }),
-          },
-          canvas,
-        );
-      });
-      return [
-        title(trace),
-        el("div", { class: "compare-row", style: `--heads: ${heads}` }, thumbnails),
-      ];
+      const { root: row, nodes } = createGrid(
+        {
+          kind: "thumbnails compare-row",
+          name: trace.text,
+          columns: all.map((head) => `H${head + 1}`),
+          cells: [
+            all.map((head) => ({
+              class: `thumbnail${head === state.head ? " selected" : ""}`,
+              name: t("Head {head}: {text}", { head: head + 1, text: trace.text }),
+              content: el("canvas", { "aria-hidden": "true" }),
+            })),
+          ],
+        },
+        { quiet: true, act: (_, head) => hooks.update({ head }) },
+      );
+      nodes[0].forEach((cell, head) =>
+        paint(cell.firstChild, trace.thumbnail(state.kind, layer, head, SIDE), colouring.colour),
+      );
+      return [title(trace), row];
     });
     body.replaceChildren(
       el(
