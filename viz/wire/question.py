@@ -192,7 +192,7 @@ def _both_without(named: dict, losses: Losses, column: int) -> Words:
     """A word that speaks for both: of what it does the metric says next to nothing."""
     left, against = losses.log_p - losses.of_log_p[column], losses.metric - losses.of_metric[column]
     return say(
-        "Without {word}, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
+        "Without “{word}”, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
         **named,
         p=chance(losses.log_p),
         q=chance(left),

@@ -1,6 +1,6 @@
 """What a panel declares to be set by a person. The Lab builds it, and fits what was set to the model at hand.
 
-A link that opens a panel can set those of its controls that have a name: its field of this name says to what.
+A link that opens a panel can set its controls: the field of a control's name (Panel.fields) says to what.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Lab:
         """The panel, here: what to look for, its controls, its content."""
         Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
         controls, button = self._controls(panel)
-        linked = {one.name: control for one, control in zip(panel.controls, controls) if one.name}
+        linked = dict(zip(panel.fields, controls))
         streams = isgeneratorfunction(panel.compute)
         content = Component(
             "panel",
@@ -110,7 +110,10 @@ class Lab:
                 "name": panel.name,
                 "checks_page": panel.checks_page,
                 "stops": panel.stops,
-                "linked": list(linked),
+                "linked": {
+                    field: "number" if isinstance(control, Slider) else "text"
+                    for field, control in zip(panel.fields, panel.controls)
+                },
             },
         )
         content.elem_classes = ["atlas-controlled"] if controls or button else []
@@ -247,6 +250,7 @@ def shown(panel: Panel) -> Callable[..., dict]:
             "blocks": missing or panel.content(scene, *values),
             "about": about(scene.trace),
             "lacks": bool(missing),
+            "controls": dict(zip(panel.fields, panel.fitted(scene, values))),
         }
 
     return show
@@ -271,6 +275,7 @@ def streamed(panel: Panel) -> Callable[..., Iterator[dict]]:
                 "blocks": found,
                 "about": about(scene.trace),
                 "lacks": bool(missing),
+                "controls": dict(zip(panel.fields, panel.fitted(scene, values))),
                 "drawing": [message.mark, part],
             }
             yield {**whole, "more": True}

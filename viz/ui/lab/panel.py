@@ -67,6 +67,11 @@ class Panel:
     stops: bool = False
     paper: str = PAPER
 
+    @property
+    def fields(self) -> list[str]:
+        """The fields of a link that set its controls: their names, `set1` and so on for those without one."""
+        return [control.name or f"set{number}" for number, control in enumerate(self.controls, 1)]
+
     def missing(self, scene: Scene) -> Blocks:
         """What this scene lacks, in words; empty: it has all that the panel needs."""
         return [blocks.text(need.words) for need in self.unmet(scene)]

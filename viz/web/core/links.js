@@ -4,6 +4,8 @@ import { t } from "./language.js";
 
 // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
 export const tabLinks = {};
+// panel -> what its controls are set to, as the fields of a link.
+export const panelLinks = {};
 
 // Open a tab, a panel of it, and set that panel's controls, as a link's fields say: {tab, panel, and controls by name}.
 export function visit(link) {
@@ -91,8 +93,12 @@ export function viewLink() {
   const fields = new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? "");
   if (tab) fields.set("tab", name);
   const panel = openPanel();
-  if (panel) fields.set("panel", panel.id.replace("panel-", ""));
+  const panelName = panel?.id.replace("panel-", "");
+  if (panel) fields.set("panel", panelName);
   else fields.delete("panel");
+  // An empty menu means what is selected in the explorer, which is in the link already.
+  for (const [field, value] of Object.entries(panelLinks[panelName] ?? {}))
+    if (value !== "") fields.set(field, value);
   return fields;
 }
 

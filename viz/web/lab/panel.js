@@ -1,7 +1,7 @@
 // A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
 import { el, whenSeen } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { drawn, visit } from "../core/links.js";
+import { drawn, panelLinks, visit } from "../core/links.js";
 import { plotly } from "../core/plotly.js";
 import { connect } from "../core/rpc.js";
 import { links } from "../heads/links.js";
@@ -48,6 +48,7 @@ export default async function panel(root, api) {
     }
     if (value.more === false) stop.remove();
     if (!value.blocks) return;
+    panelLinks[name] = value.controls ?? {};
     const mine = ++turn,
       ready = () => mine === turn && root.setAttribute("aria-busy", "false");
     if (value.drawing && String(value.drawing) === drawing)
@@ -102,15 +103,16 @@ export default async function panel(root, api) {
     rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
 
   // What led to this panel may set its controls.
-  const { name, linked = [] } = api.options ?? {};
+  const { name, linked = {} } = api.options ?? {};
   const set = () => {
-    if (visit.link?.panel === name && linked.some((one) => one in visit.link))
+    if (visit.link?.panel === name && Object.keys(linked).some((one) => one in visit.link))
       api.trigger("set", {});
   };
   document.addEventListener("atlas-visit", set);
   document.addEventListener(`atlas-set-${name}`, ({ detail }) => {
-    for (const one of linked)
-      if (one in visit.link) detail[one] = Number(visit.link[one]) || visit.link[one];
+    for (const [one, kind] of Object.entries(linked))
+      if (one in visit.link)
+        detail[one] = kind === "number" ? Number(visit.link[one]) : visit.link[one];
     detail.told = { id: null, after: null, mark: Math.random(), json: '{"stale": true}' };
   });
 

@@ -178,7 +178,16 @@ export default function question(root, api) {
       ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]),
     );
     headline.title = said(answer.exact) || "";
-    const about = { main: true, title: () => told.textContent.trim(), caption: () => answer.text };
+    // Without italics, a token in a title is set apart by quotation marks.
+    const quoted = (sentence) =>
+      parts(sentence, (text, name) =>
+        ["token", "contrast"].includes(name) ? t("“{word}”", { word: text }) : text,
+      ).join("");
+    const about = {
+      main: true,
+      title: () => answer.headline.map(quoted).join(" "),
+      caption: () => answer.text,
+    };
     picture.replaceChildren(
       ...(answer.picture ? [pictured(whyPicture(answer.picture, answer.token), about)] : []),
     );
