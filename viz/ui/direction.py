@@ -6,7 +6,9 @@ from gradio.i18n import I18nData
 
 from model.nets.recurrent import Recurrent
 from model.serve.limits import FLOAT
-from model.trace.directions import Route, language_of
+from model.text.language import other_language
+from model.trace.directions import Route, language_of, parse_direction
+from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz.ui.language import choices, label
@@ -16,6 +18,11 @@ LANGUAGE_PAIRS = {
     ("de", "en"): say("German → English"),
     ("en", "de"): say("English → German"),
     ("en", "fr"): say("English → French"),
+}
+LOOKS_LIKE = {
+    "de": say("This text looks like German, but the direction chosen reads another language."),
+    "en": say("This text looks like English, but the direction chosen reads another language."),
+    "fr": say("This text looks like French, but the direction chosen reads another language."),
 }
 RECURRENT_PAIRS = {("de", "en"): say("German → English (recurrent)")}
 LARGE = 50_000_000  # parameters, above which the page says what a model costs
@@ -99,6 +106,30 @@ def sentences(translators: Translators, route: Route) -> list[str]:
         for example in translators[other.label].examples.get(other.direction, ())
     ]
     return list(dict.fromkeys(example.text for example in own or others[:OFFERED]))
+
+
+def mismatch(translators: Translators, trace: TranslationTrace) -> dict | None:
+    """Return a hint where a text is clearly in another language than its direction reads, JSON-ready; else None.
+
+    {text, switch}; switch is {label, link} of a direction that reads the language, preferably into the one that was to
+    be read, or None if none is served.
+    """
+    expected = language_of(parse_direction(trace.direction)[0])
+    language = other_language(trace.source_text, expected)
+    if language is None:
+        return None
+    text = LOOKS_LIKE[language]
+    reading = [route for route in translators.routes if language_of(route.source) == language]
+    route = min(
+        reading,
+        key=lambda route: (language_of(route.target) != expected, route.checkpoint != trace.checkpoint),
+        default=None,
+    )
+    if route is None:
+        return {"text": text, "switch": None}
+    link = {"text": trace.source_text, "direction": route.direction, "checkpoint": route.checkpoint}
+    label = say("Translate {direction}", direction=name_of(translators, route))
+    return {"text": text, "switch": {"label": label, "link": link}}
 
 
 def is_large(translator: Translator) -> bool:

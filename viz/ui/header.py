@@ -215,7 +215,11 @@ class _Handlers:
     def line(self, trace: TranslationTrace) -> dict:
         translator = serving(self.translators, trace)
         found = summarise(trace, translator, registry.lacking(trace, translator))
-        return {**found, "doubtful": doubtful(trace, translator)}
+        return {
+            **found,
+            "doubtful": doubtful(trace, translator),
+            "mismatch": direction.mismatch(self.translators, trace),
+        }
 
     def opening(self, trace: TranslationTrace) -> dict:
         """Of what the page opens with nobody waits for the doubts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from urllib.parse import parse_qs, urlparse
 
 import numpy as np
@@ -117,8 +118,10 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     page.locator(".segmented button", has_text="Sentences").click()
     assert page.locator(".compare-row").count() == 6 and page.locator(".compare-row .thumbnail").count() == 24
     assert page.locator(".compare-row .heading").all_inner_texts() == ["H1", "H2", "H3", "H4"] * 6
-    boxes = page.locator(".compare-row .thumbnail").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect())")
-    assert all(right["left"] - left["right"] >= 3 for left, right in zip(boxes[:3], boxes[1:4], strict=True))
+    boxes = page.locator(".compare-row .thumbnail").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect())"
+    )
+    assert all(right["left"] - left["right"] >= 3 for left, right in pairwise(boxes[:4]))
     canvas = page.locator(".compare-row canvas").first
     assert canvas.evaluate("(one) => getComputedStyle(one).imageRendering") == "pixelated"
     edge = canvas.locator("..").evaluate("(one) => getComputedStyle(one).outlineColor")

@@ -130,3 +130,15 @@ def test_a_link_that_names_no_direction_asks_the_first_model(served) -> None:
     for data in ({}, {"text": "Der Hund", "checkpoint": "nobody's"}, {"direction": "xx-yy"}):
         assert asked_of(served, data) is served.routes[0]
     assert asked_of(served, {"entry": "en-fr"}).direction == "en-fr"
+
+
+def test_a_text_in_another_language_comes_with_the_direction_that_reads_it(tiny_translator, recurrent_checkpoint):
+    served = Translators([tiny_translator, Translator.load(recurrent_checkpoint, "cpu")])
+    english, german, french = "My sister paints a red boat.", "Meine Schwester malt ein Boot.", "Le chien dort ici."
+    assert direction.mismatch(served, tiny_translator.translate(german, "de-en")) is None
+    found = direction.mismatch(served, tiny_translator.translate(english, "de-en"))
+    assert str(found["text"]) == "This text looks like English, but the direction chosen reads another language."
+    assert found["switch"]["link"] == {"text": english, "direction": "en-fr", "checkpoint": "tiny"}
+    found = direction.mismatch(served, tiny_translator.translate(german, "en-fr"))
+    assert found["switch"]["link"]["direction"] == "de-en", "into the language that was to be read"
+    assert direction.mismatch(served, tiny_translator.translate(french, "de-en"))["switch"] is None

@@ -58,25 +58,30 @@ export default function examples(root, api) {
     return menu;
   }
 
+  let offered = []; // the sentences of the menu
   const draw = ({ sentences, cost }) => {
+    offered = sentences;
     root.replaceChildren(
       cost ? el("p", { class: "cost" }, cost) : "",
       sentences.length ? menuOf(sentences) : "",
     );
   };
+  const field = () => document.querySelector("#source-text :is(textarea, input)");
   // Gradio translates labels, but no placeholders.
-  document
-    .querySelector("#source-text :is(textarea, input)")
-    ?.setAttribute("placeholder", t("Type a sentence and press Enter"));
+  field()?.setAttribute("placeholder", t("Type a sentence and press Enter"));
   // A direction was chosen, in either menu: what that offers. What came with a link since is not undone.
   let newest = 0;
   const rpc = connect(api, draw);
   document.addEventListener("atlas-choose", (event) => {
     event.preventDefault();
-    const chosen = ({ menus, offer }, number) =>
-      offer &&
-      number > newest &&
+    const chosen = ({ menus, offer }, number) => {
+      if (!offer || number <= newest) return;
+      // An example of the direction before gives way to one of the new direction; what was typed stays.
+      const { value } = field(),
+        stays = value.trim() && (!offered.includes(value) || offer.sentences.includes(value));
       document.dispatchEvent(new CustomEvent("atlas-chosen", { detail: { menus, offer, number } }));
+      tell("atlas-clear", { text: stays ? value : (offer.sentences[0] ?? "") });
+    };
     rpc.ask("choose", event.detail, chosen, null, { newest: true });
   });
   document.addEventListener("atlas-chosen", ({ detail }) => {

@@ -1,6 +1,6 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
-import { el, painted, scrollTo } from "../core/dom.js";
+import { button, el, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
@@ -157,8 +157,10 @@ export default function translation(root, api) {
       "Stronger colour, more probable. Click a word to follow it in every view.",
     );
     why.hidden = true;
+    document.body.classList.remove("atlas-cleared");
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
+      ...(value.mismatch ? [mismatched(value.mismatch)] : []),
       el(
         "div",
         { class: "strip" },
@@ -185,6 +187,34 @@ export default function translation(root, api) {
       visit({ tab: "why" });
     }
   }
+
+  // The text is in another language than the direction reads; one click translates it in a direction that does.
+  const mismatched = ({ text, switch: other }) =>
+    el(
+      "p",
+      { class: "notice warn" },
+      text,
+      other ? " " : "",
+      other ? button(other.label, () => tell("atlas-translate", other.link)) : "",
+    );
+
+  // Another direction was chosen: what was translated before does not belong to it.
+  function clear({ text }) {
+    fillIn({ text });
+    current = null;
+    document.body.classList.add("atlas-cleared"); // hides what the tabs show of it
+    root.replaceChildren(
+      el(
+        "div",
+        { class: "strip" },
+        el("p", { class: "invitation" }, t("Press Enter to translate in the direction chosen.")),
+      ),
+    );
+  }
+  document.addEventListener("atlas-clear", (event) => {
+    event.preventDefault();
+    clear(event.detail);
+  });
 
   function drawDoubts(doubts) {
     root.querySelector(".doubts")?.remove();

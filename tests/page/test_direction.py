@@ -1,0 +1,59 @@
+"""The direction of a translation in a real browser: what a change of it leaves, and a text in another language."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import no_violations
+
+pytestmark = pytest.mark.browser
+
+FIELD, STRIP, EXPLORER = "#source-text :is(textarea, input)", ".atlas-translation", ".atlas-explorer"
+
+
+def choose(page: Page, direction: str) -> None:
+    page.locator("#direction input").click()
+    page.get_by_role("option", name=direction, exact=True).click()
+
+
+def translate(page: Page, text: str) -> None:
+    page.locator(FIELD).fill(text)
+    page.locator(FIELD).press("Enter")
+    expect(page.locator(f"{STRIP} .source")).to_have_text(text)
+
+
+def test_another_direction_clears_the_translation_but_no_text_of_the_visitors(app_url, open_page, shipped_translators):
+    examples = {
+        name: [example.text for example in shipped_translators[name].examples[name]] for name in ("de-en", "en-de")
+    }
+    page = open_page(app_url)
+    expect(page.locator(f"{STRIP} .source")).to_have_text(examples["de-en"][0])
+    choose(page, "English → German")
+    expect(page.locator(FIELD)).to_have_value(examples["en-de"][0])
+    expect(page.locator(f"{STRIP} .invitation")).to_be_visible()
+    expect(page.locator(EXPLORER)).not_to_be_visible()
+    no_violations(page)
+    page.locator(FIELD).press("Enter")
+    expect(page.locator(f"{STRIP} .source")).to_have_text(examples["en-de"][0])
+    expect(page.locator(EXPLORER)).to_be_visible()
+    translate(page, "The neighbour sings.")
+    choose(page, "English → French")
+    expect(page.locator(f"{STRIP} .invitation")).to_be_visible()
+    expect(page.locator(FIELD)).to_have_value("The neighbour sings.")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_text_in_another_language_can_be_translated_in_its_own_direction(app_url, open_page, width, dark):
+    page = open_page(app_url, width=width, dark=dark)
+    text = "Hello, how are you today?"
+    expect(page.locator(f"{STRIP} .source")).to_be_visible()
+    translate(page, text)
+    notice = page.locator(f"{STRIP} .notice")
+    expect(notice).to_contain_text("looks like English")
+    no_violations(page, STRIP)
+    notice.get_by_role("button", name="Translate English → German").click()
+    expect(notice).to_have_count(0)
+    expect(page.locator("#direction input")).to_have_value("English → German")
+    expect(page.locator(FIELD)).to_have_value(text)
+    expect(page.locator("#translation-text")).to_contain_text("Hallo")
