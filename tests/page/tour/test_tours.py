@@ -28,6 +28,19 @@ INERT = """[...new Set([...document.querySelectorAll('.atlas-translation, #tabs 
 ASKED = "(name) => performance.getEntriesByType('resource').some((one) => one.name.endsWith(name))"
 
 
+# The part of a picture's cells that lies in the window, beside the sheet.
+IN_SIGHT = """() => {
+  const { left, right, top, bottom } = document.querySelector('.detail .cells').getBoundingClientRect();
+  const sheet = document.querySelector('.atlas-tour').getBoundingClientRect();
+  return (Math.min(right, sheet.left) - left) / (right - left) * (Math.min(bottom, innerHeight) - top) / (bottom - top);
+}"""
+# Whether nothing that holds an element cuts off what is drawn around it.
+UNCUT = """(element) => {
+  for (let one = element.parentElement; one && !one.matches('.gradio-container'); one = one.parentElement)
+    if (getComputedStyle(one).overflow !== 'visible') return false;
+  return true; }"""
+
+
 def at_stop(page: Page, number: int, stops: int) -> None:
     """Wait until the page is at this stop, and what it points at lies open."""
     expect(page.locator(".atlas-tour .count")).to_have_text(f"{number} of {stops}")
@@ -160,3 +173,35 @@ def test_every_other_tour(app_url, open_page, shipped_translators, name):
     """But for the lesson, which test_sheets.py walks through."""
     page = open_page(f"{app_url}#tour={name}&stop=1&direction={EVERY[name].directions[0]}")
     walk(page, shipped_translators, name)
+
+
+@pytest.mark.long
+def test_a_low_window_shows_the_picture_beside_the_sheet(app_url, open_page) -> None:
+    """As at 200 % zoom."""
+    page = open_page(f"{app_url}#tour=attention&stop=2", width=640, height=400)
+    expect(page.locator(".atlas-pointed .detail .cells")).to_be_visible()
+    page.wait_for_function(f"({IN_SIGHT})() > 0.95")
+    expect(page.locator(".atlas-tour .moves .strong")).to_be_in_viewport(ratio=0.9)
+
+
+@pytest.mark.long
+def test_what_a_stop_points_at_is_framed_on_every_side(app_url, open_page) -> None:
+    page = open_page(f"{app_url}#tour=heads&stop=4")
+    pointed = page.locator("#panel-why-heads.atlas-pointed")
+    expect(pointed).to_be_visible()
+    assert pointed.evaluate(UNCUT)
+    assert pointed.evaluate("(one) => parseFloat(getComputedStyle(one).outlineOffset)") >= 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_question_covers_the_page_until_it_is_answered(app_url, open_page, width) -> None:
+    page = open_page(f"{app_url}#tour=lesson&stop=4", width=width, height=800)
+    sheet, field = page.locator(".atlas-tour"), page.locator("#source-text :is(textarea, input)")
+    expect(sheet.locator(".give-up")).to_be_visible()
+    assert sheet.bounding_box() == {"x": 0, "y": 0, "width": width, "height": 800}
+    no_violations(page)
+    sheet.locator(".give-up").click()
+    expect(page.locator(".atlas-pointed")).to_be_visible()
+    assert sheet.bounding_box()["height"] < 600
+    expect(field).to_have_value(sheet.locator(".read .source").first.inner_text())

@@ -207,7 +207,13 @@ export default function translation(root, api) {
       el(
         "div",
         { class: "strip" },
-        el("p", { class: "invitation" }, t("Press Enter to translate in the direction chosen.")),
+        el(
+          "p",
+          { class: "invitation" },
+          t("Press “{translate}” to translate in the direction chosen.", {
+            translate: t("Translate"),
+          }),
+        ),
       ),
     );
   }

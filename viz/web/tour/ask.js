@@ -3,7 +3,7 @@
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 
-const ANSWERS = ".atlas-translation, #tabs > [role=tabpanel]"; // where one may read what is asked
+const ANSWERS = ".atlas-title, #atlas-input, .atlas-translation, #tabs > *, footer"; // what lies behind a question
 
 // chosen(): the question was answered, and the stop can be shown.
 export function createAsk(chosen) {
@@ -81,7 +81,9 @@ export function createAsk(chosen) {
             )
           : "",
       ),
-      mine === undefined ? "" : verdict(ask, mine),
+      mine === undefined
+        ? el("p", { class: "read" }, t("The picture comes with your answer."))
+        : verdict(ask, mine),
     );
   }
 

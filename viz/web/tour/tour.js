@@ -131,7 +131,9 @@ function createTour(root, rpc) {
     open(answer);
   }
 
-  const makeRoom = () => document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`);
+  // Pixels of the window's height that it covers: none where it stands beside the page.
+  const covered = () => (sheet.offsetLeft > 0 ? 0 : sheet.offsetHeight);
+  const makeRoom = () => document.body.style.setProperty("--atlas-tour", `${covered()}px`);
 
   // The focus is where the person moves on from; what the page needs below, so that nothing stays covered.
   function settle(first) {
@@ -192,7 +194,7 @@ function createTour(root, rpc) {
       since = performance.now();
     const show = () => {
       const { top, bottom, height } = element.getBoundingClientRect(),
-        free = innerHeight - sheet.offsetHeight;
+        free = innerHeight - covered();
       if (top >= 8 && bottom <= free - 8) return;
       const to = Math.round(height > free - 24 ? top - 12 : top - (free - height) / 2);
       scrollBy({ top: to, behavior: calm || performance.now() - since > 50 ? "auto" : "smooth" });
