@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.page.browser import screenshot
@@ -253,3 +254,28 @@ def test_the_trained_model_end_to_end(app_url, open_page, shipped_translators):
             page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
             assert np.abs(drawn(page)["z"] - maps.weights[layer, head]).max() < 1e-3
     screenshot(page, "explorer")
+
+
+def test_several_heads_are_one_mean_in_the_map_and_one_colour_each_in_lines(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    heading, guide = page.locator(".heading-line"), page.locator(".atlas-explorer .guide")
+    view = {name: page.locator(f".atlas-explorer [data-value={name}]") for name in ("map", "lines", "text")}
+    first, second = (page.locator(f".thumbnail[data-layer='{layer}'][data-head='1']") for layer in (0, 1))
+    first.click()
+    second.click(modifiers=["Shift"])
+    expect(heading).to_have_text("Mean of 2 chosen heads")
+    expect(guide).to_contain_text("bright cells")
+    view["lines"].click()
+    expect(heading).to_have_text("2 heads, each in its colour")
+    expect(page.locator(".head-key span")).to_have_text(["L1 H2", "L2 H2"])
+    expect(guide).to_have_text("The thicker a line, the larger the weight.")
+    view["text"].click()
+    expect(heading).to_have_text("Mean of 2 chosen heads")
+    expect(guide).to_have_text("")
+    view["map"].click()
+    first.click(modifiers=["Shift"])
+    expect(heading).to_have_text("Layer 2 · Head 2")
+    page.keyboard.press("Escape")
+    page.keyboard.press("x")  # the keyboard begins a choice with the head that is selected
+    page.keyboard.press("Shift+ArrowUp")
+    expect(heading).to_have_text("Mean of 2 chosen heads")

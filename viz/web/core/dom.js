@@ -101,6 +101,9 @@ export function fileField(read, refuse) {
   return field;
 }
 
+// Whether the page is used by touch: nothing can be pointed at without choosing it, and there is no Shift key.
+export const isTouch = matchMedia("(hover: none)").matches;
+
 // Run a callback whenever the page turns light or dark.
 export const isDark = () => document.body.classList.contains("dark");
 export function onTheme(callback) {

@@ -105,6 +105,11 @@ export function changed(state, { predicted, ...changes }) {
   else if (predicted) next.predicted = predicted;
   // Several heads as one map: of attention alone.
   if (changes.heads?.length || (changes.combine || "single") !== "single") next.overlay = "";
+  // Lines show several heads one by one, all other views their mean.
+  if (changes.view && next.heads.length > 1 && !next.overlay) {
+    const [from, to] = changes.view === "lines" ? ["mean", "single"] : ["single", "mean"];
+    if (next.combine === from) next.combine = to;
+  }
   return next;
 }
 
@@ -114,15 +119,23 @@ export const stepped = (state, { layers, heads }, down, right) => ({
   head: clamp(state.head + right, heads),
 });
 
-// These heads added to the choice; if all of them are in it, taken out. A choice begins with the selected head.
+// These heads added to the choice; if all of them are in it, taken out. Another head joins the selected one. A single
+// head is shown as it is, not as the mean of one.
 export function toggled(state, pairs) {
   const within = (list, [layer, head]) =>
     list.some((pair) => pair[0] === layer && pair[1] === head);
-  const start = state.heads.length || pairs.length > 1 ? state.heads : [[state.layer, state.head]];
+  const selected = [[state.layer, state.head]],
+    joins = pairs.length === 1 && !within(pairs, selected[0]);
+  const start = state.heads.length || !joins ? state.heads : selected;
+  const heads = pairs.every((pair) => within(start, pair))
+    ? start.filter((pair) => !within(pairs, pair))
+    : [...start, ...pairs.filter((pair) => !within(start, pair))];
+  if (heads.length < 2) {
+    const [layer, head] = heads[0] ?? selected[0];
+    return { layer, head, heads, combine: "single" };
+  }
   return {
-    heads: pairs.every((pair) => within(start, pair))
-      ? start.filter((pair) => !within(pairs, pair))
-      : [...start, ...pairs.filter((pair) => !within(start, pair))],
+    heads,
     combine: state.combine === "single" && state.view !== "lines" ? "mean" : state.combine,
   };
 }

@@ -1,5 +1,5 @@
 // What the explorer says in words: titles, readings, the status line. Every sentence is data put together as text.
-import { el, shorten } from "../core/dom.js";
+import { el, isTouch, shorten } from "../core/dom.js";
 import { parts, said, say, t } from "../core/language.js";
 import * as states from "./state.js";
 import { valueText } from "./views/scale.js";
@@ -27,10 +27,18 @@ const LINES = {
 };
 export const lines = (state) => said(LINES[state.kind]);
 
+// How to read the view. Text and Compare need no more than their hint in the status line.
 // What is drawn large may be another measure (viz/ui/overlays.py); the thumbnails always show attention.
 export function guide(state, overlay) {
-  if (!overlay) return said(GUIDES[state.kind]);
+  if (!overlay) {
+    if (state.view === "lines") return t("The thicker a line, the larger the weight.");
+    return state.view === "map" ? said(GUIDES[state.kind]) : "";
+  }
   const title = said(overlay.title);
+  if (state.view !== "map")
+    return t("Not attention but “{title}”: the text below the heading says what a number means.", {
+      title,
+    });
   return state.kind === "encoder_self"
     ? t(
         "Not attention but “{title}”: each row is still a source token; the text below the heading says what a cell means.",
@@ -43,9 +51,13 @@ export function guide(state, overlay) {
 }
 
 export function thumbnailsTip(overlay) {
-  const how = t(
-    "Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.",
-  );
+  const how = isTouch
+    ? t(
+        "Rows are layers, columns heads; one scale for all. Tap a head to open it; a label, or “Choose several” in the view options, chooses several.",
+      )
+    : t(
+        "Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.",
+      );
   return overlay
     ? `${t("These small pictures show attention, whatever is shown large.")} ${how}`
     : how;
@@ -96,10 +108,10 @@ export function heading(state, used, overlay = null) {
   if (overlay) return overlayHeading(state, overlay);
   if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
     return t("{n} heads, each in its colour", { n: state.heads.length });
-  if (state.combine === "single")
-    return t("Layer {layer} · Head {head}", { layer: state.layer + 1, head: state.head + 1 });
   if (state.combine === "rollout")
     return t("Rollout up to layer {layer}", { layer: state.layer + 1 });
+  if (used.length === 1)
+    return t("Layer {layer} · Head {head}", { layer: used[0][0] + 1, head: used[0][1] + 1 });
   const layers = new Set(used.map(([layer]) => layer));
   const where = { n: used.length, layer: [...layers][0] + 1 };
   if (state.combine === "mean")
