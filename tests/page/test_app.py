@@ -113,6 +113,30 @@ def test_at_200_percent_all_can_be_reached_and_a_tour_is_read(app_url, open_page
     assert seen >= 4 * line, (seen, line)
 
 
+# Buttons of our own that a finger can miss: less than 24 px wide or high, with the area around them that they take.
+SMALL_TARGETS = """() => [...document.querySelectorAll(".atlas-root :is(button, summary, select, .acts)")]
+  .filter((node) => node.checkVisibility({ visibilityProperty: true }) && !node.matches(".term"))
+  .map((node) => {
+    const around = getComputedStyle(node, "::after"), of = (side) => parseFloat(around[side]) || 0;
+    return [node.textContent, Math.max(node.offsetWidth, of("width")), Math.max(node.offsetHeight, of("height"))];
+  })
+  .filter(([, width, height]) => width < 24 || height < 24)"""
+
+
+def test_on_a_phone_the_tour_comes_first_and_a_finger_hits_what_it_points_at(app_url, open_page):
+    page = open_page(app_url, width=390, height=844)
+    page.wait_for_selector(".atlas-explorer .thumbnail")
+    expect(page.locator(".atlas-title p")).to_be_visible()
+    ways = [page.locator(f".atlas-title {name}").bounding_box() for name in (".tour", ".present", ".teach")]
+    assert ways == sorted(ways, key=lambda box: (box["y"], box["x"]))
+    assert "lick" not in page.locator("#tab-explorer").inner_text()
+    for tab in ("Attention", "Step by step"):
+        open_tab(page, tab)
+        if tab != "Attention":
+            page.wait_for_selector(".atlas-stepper .candidate")
+        assert page.evaluate(SMALL_TARGETS) == []
+
+
 def test_it_prints_in_its_colours_without_what_one_presses(app_url, open_page):
     page = open_page(app_url)
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")

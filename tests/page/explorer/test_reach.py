@@ -196,6 +196,22 @@ def test_a_phone_works_by_touch(open_traces, hand_made_trace):
     screenshot(page, "explorer-hostile-390")
 
 
+def test_a_turned_label_begins_above_the_middle_of_its_column(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace, width=390)
+    off = page.evaluate("""() => [...document.querySelectorAll(".detail .axis-label.turned")].map((label) => {
+      const { left } = label.getBoundingClientRect(), frame = label.parentElement.getBoundingClientRect();
+      const corner = (label.offsetHeight / 2) * Math.sin((-parseFloat(label.style.rotate) * Math.PI) / 180);
+      return left + corner - frame.left - parseFloat(label.style.left);
+    })""")
+    assert len(off) > 3 and max(map(abs, off)) < 1, off
+
+
+def test_pictures_are_copied_by_buttons_of_different_names(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    names = {page.locator(".copy-picture").nth(i).get_attribute("aria-label") for i in range(3)}
+    assert names == {f"Copy as image: {name}" for name in ("What each word read", "All heads", "Selected head")}
+
+
 def test_every_word_of_a_long_sentence_can_be_scrolled_to(open_traces):
     """In the middle of a line that is too narrow, the first words would lie before its beginning."""
     page = open_traces(random_trace(24, 22, layers=3, heads=4), width=390)

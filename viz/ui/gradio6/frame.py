@@ -16,7 +16,7 @@ import gradio as gr
 from viz import assets, theme, words
 
 NEEDED = ("atlas-title", "source-text", "direction", "translate", "languages", "examples", "translation")
-TOLD = "Stronger colour, more probable. Click a word to follow it in every view."  # below the translation
+TOLD = "Stronger colour, more probable. Choose a word to follow it in every view."  # below the translation
 LABEL = "__i18n__"  # begins a label that Gradio translates: {"key": English}
 SAID = re.compile(r"<[^>]* data-say>([^<]*)<")
 SHELL = assets.WEB / "shell" / "shell.js"

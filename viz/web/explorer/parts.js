@@ -52,7 +52,7 @@ export function createParts(root, { scene, overlays, maps, options, ask, acts })
     hint: t("← → heads · ↑ ↓ layers"),
   };
   const sentence = createSentence({ pin }), // whose words may be hidden or cut into pieces in the large map
-    lines = pictured(sentence.root, about);
+    lines = pictured(sentence.root, { ...about, name: t("What each word read") });
   const drawn = { overlays, maps, controls, thumbnails, views, sentence, lines, cut, diverging };
   const drawing = createDrawing(scene, drawn);
   const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
@@ -60,10 +60,12 @@ export function createParts(root, { scene, overlays, maps, options, ask, acts })
   const actions = createActions({ ...looked, ...about, ask, formats, views, overlays, say });
   const heads = pictured(el("div", {}, thumbnails.root, legend), {
     ...about,
+    name: t("All heads"),
     title: () => thumbnails.root.firstChild?.ariaLabel ?? "",
   });
   const shown = pictured(views.root, {
     ...about,
+    name: t("Selected head"),
     svg: () => viewPicture({ views, state: looked.state }),
     main: true,
     fit: (room) => {

@@ -27,10 +27,14 @@ export default function title(root, api) {
     document.dispatchEvent(new CustomEvent("atlas-tour", { detail: { tour: tour.name } }));
   const way = (name, label, onclick, about) =>
     el("button", { type: "button", class: `way ${name}`, title: about, onclick }, label);
+  const tourLabel = [
+    el("span", { class: "wide" }, t("Take the tour ({n} minutes)", { n: tour?.minutes })),
+    el("span", { class: "narrow" }, t("Take the tour")), // on a phone
+  ];
   root.replaceChildren(
     el("h1", {}, heading),
     el("p", {}, text),
-    tour ? way("tour", t("Take the tour ({n} minutes)", { n: tour.minutes }), begin) : "",
+    tour ? way("tour", tourLabel, begin) : "",
     way("present", t("Present"), presenting(), t("One picture fills the screen, for a class (f)")),
     teach(Boolean(tour)),
     display(),

@@ -154,7 +154,7 @@ export default function translation(root, api) {
         details,
       );
     words.textContent = t(
-      "Stronger colour, more probable. Click a word to follow it in every view.",
+      "Stronger colour, more probable. Choose a word to follow it in every view.",
     );
     why.hidden = true;
     document.body.classList.remove("atlas-cleared");

@@ -89,26 +89,30 @@ async function copy(node, about) {
 export const described = new WeakMap(); // what stands for a picture -> {node, ...about}
 
 // What stands for a picture on the page: it, and its button. about: title() and caption() in words, both perhaps empty;
-// svg(), its SVG as text (or a promise), where that is more than what stands on the page. For presentations, each if need
-// be: main, whether it is what its tab is about; move(down, right), what the arrow keys do, and hint, what that is in
-// words; fit(room), which lays it out for {width, height} in pixels, or with null for the page again.
+// svg(), its SVG as text (or a promise), where that is more than what stands on the page; name, where its button is to be
+// told from those of other pictures. For presentations, each if need be: main, whether it is what its tab is about;
+// move(down, right), what the arrow keys do, and hint, what that is in words; fit(room), which lays it out for
+// {width, height} in pixels, or with null for the page again.
 export function pictured(node, about) {
   if (!told)
     (document.querySelector(".gradio-container") ?? document.body).append(
       (told = el("p", { class: "atlas-told", role: "status" })),
     );
-  const name = t("Copy as image");
   const box = el(
     "div",
     { class: "pictured" },
     node,
-    el("button", {
-      type: "button",
-      class: "copy-picture",
-      "aria-label": name,
-      title: name,
-      onclick: () => copy(node, about),
-    }),
+    el(
+      "button",
+      {
+        type: "button",
+        class: "copy-picture",
+        "aria-label": about.name ? t("Copy as image: {name}", { name: about.name }) : null,
+        title: t("Copy as image"),
+        onclick: () => copy(node, about),
+      },
+      el("span", {}, t("Copy as image")),
+    ),
   );
   described.set(box, { node, ...about });
   return box;

@@ -65,7 +65,7 @@ def effects_block(
             {"marks": "flips", "text": say("without it another token is written")},
         ],
         "hint": say(
-            "Click a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
+            "Choose a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
             n=compact(limit, DIGITS),
         ),
     }

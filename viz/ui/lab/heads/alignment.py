@@ -59,7 +59,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
         blocks.links(*word_texts(scene.trace), scores, sorted(best(scores))),
         blocks.slot(
             "score",
-            blocks.text(say("Click to correct the links; every head is then scored against them."), tone="note"),
+            blocks.text(say("Correct the links; every head is then scored against them."), tone="note"),
         ),
     ]
 

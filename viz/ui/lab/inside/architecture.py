@@ -148,7 +148,7 @@ def _box(station: Station) -> dict:
 PANEL = Panel(
     "map",
     say("Map"),
-    say("The whole model, with the shapes of this sentence at every arrow. Click on a box to open it up."),
+    say("The whole model, with the shapes of this sentence at every arrow. Choose a box to open it up."),
     say("Paper, figure {n}", n="1"),
     overview,
 )

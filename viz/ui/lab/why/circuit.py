@@ -88,7 +88,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
             say(
                 "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "
                 "puts into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: "
-                "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Click a head to "
+                "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Choose a head to "
                 "open its map.",
                 token=token,
             ),

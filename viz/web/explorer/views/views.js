@@ -1,5 +1,5 @@
 // The pane beside the atlas: the map, lines, text or a comparison; one at a time.
-import { el } from "../../core/dom.js";
+import { el, isTouch } from "../../core/dom.js";
 import { said, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 import * as states from "../state.js";
@@ -20,6 +20,14 @@ const HINTS = {
   compare: say(
     "The same head on two sentences. Translate another sentence to compare it with the one kept.",
   ),
+};
+
+const TOUCH_HINTS = {
+  map: say("Tap a cell for its weight; tap a label to pin its row or column."),
+  lines: say(
+    "Tap a token to see its lines alone. With “Choose several” in the view options, several heads are shown, one colour each.",
+  ),
+  text: say("Tap a token: the others are shaded by the weight between them."),
 };
 
 const LARGE = say(
@@ -117,7 +125,8 @@ export function createViews(hooks) {
     pin: (pinned) => parts[shown].pin?.(pinned),
     focus: () =>
       (shown === "map" ? pane.root : root.querySelector("button, [tabindex='0']"))?.focus(),
-    hint: (state) => said(pane === large ? LARGE : HINTS[state.view]),
+    hint: (state) =>
+      said(pane === large ? LARGE : (isTouch && TOUCH_HINTS[state.view]) || HINTS[state.view]),
     shown: () => shown,
     pane: () => pane,
     large,
