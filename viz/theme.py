@@ -66,7 +66,7 @@ DIVERGING = {
     "dark": ("#7db3ff", "#4b6f9f", "#1b2433", "#8f5a2b", "#ff9d45"),
 }
 
-# Plotly text on a transparent background, readable on both pages.
+# Plotly text on a transparent background of a notebook, light or dark. The app gives it its own muted colour.
 FIGURE_TEXT = "#7a8494"
 AXIS = {"gridcolor": "rgba(128,128,128,0.2)", "zerolinecolor": "rgba(128,128,128,0.6)"}
 

@@ -279,3 +279,21 @@ def test_several_heads_are_one_mean_in_the_map_and_one_colour_each_in_lines(open
     page.keyboard.press("x")  # the keyboard begins a choice with the head that is selected
     page.keyboard.press("Shift+ArrowUp")
     expect(heading).to_have_text("Mean of 2 chosen heads")
+
+
+def test_the_focus_stays_in_the_view_when_the_view_changes(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    focused = "() => document.querySelector('.atlas-explorer .stage').contains(document.activeElement)"
+    page.keyboard.press("d")
+    assert page.locator(".atlas-explorer .detail").evaluate(
+        "(node) => getComputedStyle(node).outlineOffset === '-2px' && node.matches(':focus-visible')"
+    ), "the ring around the map would be cut off"
+    for key in "ltlm":
+        page.keyboard.press(key)
+        page.wait_for_function(focused)
+    page.keyboard.press("l")
+    page.keyboard.press("Tab")
+    token = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowDown")  # another layer: its lines are drawn anew
+    page.wait_for_function("() => document.querySelector('.heading-line').textContent.startsWith('Layer 2')")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == token

@@ -90,6 +90,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
         for name in WALKED[walked](panels):
             panel = open_panel(page, tab, name)
             look = page.locator("[role=tabpanel] .atlas-prose:visible")
+            expect(look.get_by_role("heading", level=2)).to_have_count(1)
             terms = look.locator(".term").all()
             assert all(len(term.get_attribute("aria-description")) > 20 for term in terms)
             explained |= {term.inner_text() for term in terms}
@@ -118,6 +119,16 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             page.evaluate(TURN, dark)
     no_violations(page, hidden=True)
     assert walked != "all" or {"query", "key", "value"} <= explained, "a line on each where a text first uses it"
+
+
+def test_figures_are_written_in_the_page_s_colour(app_url, open_page) -> None:
+    """And in dark again where the page turns dark: one grey for both had a contrast of 3.8 on white."""
+    page = start(open_page, app_url)
+    text = open_panel(page, "Positions", "Table").locator(".figure .xtick text").first
+    for dark, colour in ((False, "rgb(86, 97, 116)"), (True, "rgb(163, 173, 189)")):
+        page.evaluate(TURN, dark)
+        expect(text).to_have_css("fill", colour)
+    page.evaluate(TURN, False)
 
 
 def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped_translators) -> None:

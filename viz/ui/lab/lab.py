@@ -96,7 +96,8 @@ class Lab:
 
     def add(self, panel: Panel) -> Component:
         """The panel, here: what to look for, its controls, its content."""
-        Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
+        link = {"url": panel.paper, "text": panel.section}
+        Component("prose", {"title": panel.title, "text": panel.look, "link": link})
         controls, button = self._controls(panel)
         linked = dict(zip(panel.fields, controls))
         streams = isgeneratorfunction(panel.compute)

@@ -104,16 +104,18 @@ export function fileField(read, refuse) {
 // Whether the page is used by touch: nothing can be pointed at without choosing it, and there is no Shift key.
 export const isTouch = matchMedia("(hover: none)").matches;
 
-// Run a callback whenever the page turns light or dark.
+// Run a callback whenever the page turns light or dark, until the function that this returns is called.
 export const isDark = () => document.body.classList.contains("dark");
 export function onTheme(callback) {
   let dark = isDark();
-  new MutationObserver(() => {
+  const observer = new MutationObserver(() => {
     if (isDark() !== dark) {
       dark = isDark();
       callback(dark);
     }
-  }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  });
+  observer.observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  return () => observer.disconnect();
 }
 
 const sheets = new Map(); // address -> a promise that the style sheet is there

@@ -1,11 +1,12 @@
-// A line of prose, with a link after it.
+// What a panel is called, for who cannot see the tab that says it, and a line of prose with a link after it.
 import { el } from "../core/dom.js";
 import { said } from "../core/language.js";
 import { glossed } from "./glossary.js";
 
 export default function prose(root, api) {
-  const { text, link } = api.value();
+  const { title, text, link } = api.value();
   root.replaceChildren(
+    ...(title ? [el("h2", { class: "sr-only" }, said(title))] : []),
     el(
       "p",
       {},

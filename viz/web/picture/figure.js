@@ -1,6 +1,6 @@
 // A Plotly figure of a panel. Where clicks on its points lead somewhere, arrow keys go from point to point and Enter
 // follows; what a click asks the panel for, it is asked for already when pointer or keys rest on the point.
-import { el } from "../core/dom.js";
+import { el, onTheme, themed } from "../core/dom.js";
 import { arrow } from "../core/keys.js";
 import { said, thousands } from "../core/language.js";
 import { inTurn } from "../core/plotly.js";
@@ -163,10 +163,11 @@ export function figure(block, keep, { about, follow }) {
     if (legend.y < 0 && box.clientWidth < NARROW) legend.y = UNDER;
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
+    const font = { ...layout.font, color: themed("--atlas-muted") };
     const drawn = Plotly.react(
       box,
       data,
-      { ...layout, legend, height, autosize: true, separators: `.${thousands()}` },
+      { ...layout, font, legend, height, autosize: true, separators: `.${thousands()}` },
       OPTIONS,
     );
     box.querySelector(":scope > .before")?.remove();
@@ -184,6 +185,10 @@ export function figure(block, keep, { about, follow }) {
       box.on("plotly_hover", ({ points: [{ id }] }) => rest(id));
       box.on("plotly_unhover", () => clearTimeout(rests));
       if (points.length) rest(points[0].id); // the first that counts, of its own accord
+      const forget = onTheme(() => {
+        if (!box.isConnected) forget();
+        else Plotly.relayout(box, { "font.color": themed("--atlas-muted") });
+      });
       let width = box.clientWidth;
       new ResizeObserver(() => {
         if (!box.isConnected || !box.clientWidth || box.clientWidth === width) return;

@@ -1,5 +1,5 @@
 // The learning curves of one or two toys, with the loss of a guess and the floor, and the gradients' lengths below.
-import { escape } from "../core/dom.js";
+import { escape, themed } from "../core/dom.js";
 import { t, thousands } from "../core/language.js";
 
 const COLOURS = { a: "#0072b2", b: "#d55e00" }; // told apart with any colour vision
@@ -7,8 +7,8 @@ const COLOURS = { a: "#0072b2", b: "#d55e00" }; // told apart with any colour vi
 // runs: [{side, name, points: [[update, loss, minimised, gradient]], floor, guess}]; at: the update that is looked at.
 export function drawCurves(box, runs, at) {
   if (!globalThis.Plotly) return;
-  const ink = getComputedStyle(box).getPropertyValue("--atlas-muted").trim() || "#7a8494";
-  const line = getComputedStyle(box).getPropertyValue("--atlas-line").trim() || "#d9dee6";
+  const ink = themed("--atlas-muted"),
+    line = themed("--atlas-line");
   const last = Math.max(10, ...runs.map((run) => run.points.at(-1)?.[0] ?? 0));
   const level = (y, name, colour, dash) => ({
     x: [0, last],

@@ -126,6 +126,7 @@ export default function train(root, api) {
   );
 
   root.replaceChildren(
+    el("h2", { class: "sr-only" }, t("Train your own")),
     el(
       "p",
       { class: "look" },

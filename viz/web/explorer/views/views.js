@@ -93,6 +93,9 @@ export function createViews(hooks) {
       }));
   }
 
+  const focusables = () => [...root.querySelectorAll("button, [tabindex='0']")];
+  const first = () => (shown === "map" ? pane.root : focusables()[0]);
+
   return {
     root,
     // Where the views begin, and how wide they are. Before anything is drawn: afterwards the browser would lay out the
@@ -102,6 +105,7 @@ export function createViews(hooks) {
       width = root.clientWidth;
     },
     draw(state, map, colouring, titles) {
+      const at = focusables().indexOf(document.activeElement);
       stage(state.view, map);
       if (shown === "map")
         pane.draw(map, colouring, { row: null, column: null }, titles, {
@@ -115,6 +119,9 @@ export function createViews(hooks) {
         });
       else if (shown === "compare") compare.draw(state, map, colouring, titles);
       else text.draw(map, colouring, titles, { words: state.words });
+      // What had the focus may have been drawn anew, or another view may have taken its place.
+      if (at >= 0 && !root.contains(document.activeElement))
+        (focusables()[at] ?? first())?.focus({ preventScroll: true });
     },
     fit: (given) => (room = given),
     wait() {
@@ -123,8 +130,7 @@ export function createViews(hooks) {
     },
     clear: () => root.replaceChildren(),
     pin: (pinned) => parts[shown].pin?.(pinned),
-    focus: () =>
-      (shown === "map" ? pane.root : root.querySelector("button, [tabindex='0']"))?.focus(),
+    focus: () => first()?.focus(),
     hint: (state) =>
       said(pane === large ? LARGE : (isTouch && TOUCH_HINTS[state.view]) || HINTS[state.view]),
     shown: () => shown,
