@@ -209,6 +209,18 @@ def test_bad_input_gets_words(app_url, open_page, shipped_translators):
     expect(page.locator("#why-question").get_by_role("button", name="Copy link")).to_be_hidden()
 
 
+def test_the_header_and_the_panel_mark_every_word_that_a_person_chose_and_no_other(app_url, open_page):
+    page = open_page(app_url)
+    open_stepper(page)
+    for count, at in enumerate((2, 5), 1):
+        page.locator(".atlas-stepper .sentences button.chip").nth(at).click()
+        act(page, ".candidate", 1)
+        for chips in (".atlas-stepper .sentences button.chip", ".atlas-translation button.chip"):
+            expect(page.locator(f"{chips}.given")).to_have_count(count)
+            marked = page.locator(chips).evaluate_all("all => all.map((chip) => chip.classList.contains('given'))")
+            assert [i for i, given in enumerate(marked) if given] == [2, 5][:count]
+
+
 @pytest.mark.long
 def test_two_visitors_keep_separate_trees(app_url, open_page):
     pages = [open_page(app_url) for _ in range(2)]

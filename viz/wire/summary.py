@@ -93,7 +93,7 @@ def _target_token(trace: TranslationTrace, step: int) -> dict:
         "text": trace.target_tokens[step],
         "byte": is_byte(trace.target_tokens[step]),
         "symbol": is_symbol(trace.target_tokens[step]),
-        "given": step < _given(trace),
+        "given": step < _given(trace) and bool(trace.chosen_rank[step] > 1),
         "probability": float(np.exp(trace.log_probability[step])),
         "rank": int(trace.chosen_rank[step]),
         "entropy": float(trace.entropy[step]),
@@ -104,7 +104,7 @@ def _target_token(trace: TranslationTrace, step: int) -> dict:
 
 
 def _given(trace: TranslationTrace) -> int:
-    """How many of its first tokens somebody chose."""
+    """How many of its first tokens were given. Those of them that the model would have written, too, are not marked."""
     return trace.decoding.given if trace.decoding else 0
 
 

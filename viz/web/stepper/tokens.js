@@ -49,7 +49,7 @@ export function createSentences(hooks) {
         "button",
         {
           type: "button",
-          class: `${chipClass(token, i)}${i < branch.given && i >= branch.fork && branch.origin !== "own" ? " given" : ""}`,
+          class: `${chipClass(token, i)}${i < branch.given && path.steps[i].rank > 1 ? " given" : ""}`,
           "aria-label": t("Step {step}: {token}, probability {p}", {
             step: i + 1,
             token: token.text,
