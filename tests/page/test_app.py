@@ -137,6 +137,20 @@ def test_on_a_phone_the_tour_comes_first_and_a_finger_hits_what_it_points_at(app
         assert page.evaluate(SMALL_TARGETS) == []
 
 
+def test_nothing_moves_for_who_wants_less_motion(tiny_url, open_page):
+    page = open_page(tiny_url)
+    page.wait_for_selector("#translation-text")
+    for motion, name in (("no-preference", "atlas-under-way"), ("reduce", "atlas-told")):
+        page.emulate_media(reduced_motion=motion)
+        busy = """() => { const root = document.querySelector(".atlas-translation");
+          root.ariaBusy = "true";
+          const { animationName } = getComputedStyle(root, "::before");
+          root.ariaBusy = "false";
+          return animationName; }"""
+        assert page.evaluate(busy) == name
+    page.emulate_media(reduced_motion="null")
+
+
 def test_it_prints_in_its_colours_without_what_one_presses(app_url, open_page):
     page = open_page(app_url)
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
