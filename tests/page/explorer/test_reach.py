@@ -212,6 +212,17 @@ def test_pictures_are_copied_by_buttons_of_different_names(open_traces, hand_mad
     assert names == {f"Copy as image: {name}" for name in ("What each word read", "All heads", "Selected head")}
 
 
+def test_a_short_line_runs_along_a_long_one_that_is_scrolled(open_traces):
+    """In the middle of it, a short sentence would lie out of sight."""
+    page = open_traces(random_trace(4, 40, layers=3, heads=4), width=390)
+    ends = page.locator(".sentence-lines .words").evaluate_all(
+        "all => all.map(({ firstChild, lastChild, parentElement }) => [firstChild.offsetLeft,"
+        " parentElement.offsetWidth - lastChild.offsetLeft - lastChild.offsetWidth])"
+    )
+    assert page.locator(".sentence-lines .sheet").evaluate("one => one.offsetWidth > one.parentElement.clientWidth")
+    assert np.allclose(ends, 0, atol=1), ends
+
+
 def test_every_word_of_a_long_sentence_can_be_scrolled_to(open_traces):
     """In the middle of a line that is too narrow, the first words would lie before its beginning."""
     page = open_traces(random_trace(24, 22, layers=3, heads=4), width=390)

@@ -68,11 +68,11 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
     page.wait_for_function("(fields) => location.hash.includes(fields)", arg=f"layer={now[0]}&head={now[1]}")
     on, off = page.locator(f"{LECTERN} [aria-disabled=false]"), page.locator(f"{LECTERN} [aria-disabled=true]")
     expect(on).to_have_count(2)
-    while off.count() == 0:  # to the last head and against the end
-        page.keyboard.press("ArrowRight")
+    while off.count() == 0:  # to the last head of the last layer and against the end
+        page.keyboard.press("PageDown")
         page.wait_for_timeout(400)
     expect(off).to_have_accessible_name("Next")
-    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("PageUp")
     expect(on).to_have_count(2)
     assert link(page)["present"] == "1" and link(page)["tab"] == "explorer"
     page.keyboard.press("Escape")
@@ -109,7 +109,25 @@ def test_a_title_sets_tokens_apart(app_url, open_page) -> None:
     assert "““" not in title.inner_text()
 
 
-@pytest.mark.long
+def test_page_down_goes_through_the_heads_of_all_layers(tiny_url, open_page) -> None:
+    page = open_page(tiny_url)
+    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    heads = page.locator(".atlas-explorer .thumbnails .line").nth(1).locator(".thumbnail")
+    heads.last.click()
+    count = heads.count()
+    page.locator(".atlas-title .present").click()
+    title = page.locator(f"{LECTERN} h2")
+    expect(title).to_contain_text(f"Layer 1 · Head {count}")
+    page.keyboard.press("ArrowRight")
+    expect(title).to_contain_text(f"Layer 1 · Head {count}")
+    page.keyboard.press("PageDown")
+    expect(title).to_contain_text("Layer 2 · Head 1")
+    page.keyboard.press("PageUp")
+    expect(title).to_contain_text(f"Layer 1 · Head {count}")
+    page.locator(LECTERN).get_by_role("button", name="Next").click()
+    expect(title).to_contain_text("Layer 2 · Head 1")
+
+
 def test_a_link_presents_a_tour(tiny_url, open_page) -> None:
     page = open_page(f"{tiny_url}#tour=attention&stop=3&present=1")
     count, sheet = page.locator(".atlas-tour .count"), page.locator(".atlas-tour")

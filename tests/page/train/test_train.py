@@ -84,6 +84,25 @@ def test_a_wrong_corpus_is_said_in_words_on_a_narrow_dark_page(tiny_url, open_pa
     screenshot(page, "train-dark-390")
 
 
+def test_the_switches_lie_beside_the_curves(tiny_url, open_page):
+    page = opened(open_page, tiny_url)
+    summary, drawer = page.locator("#train summary").first, page.locator("#train .drawer").first
+    summary.click()
+    expect(drawer).to_be_visible()
+    over, chart = drawer.bounding_box(), page.locator("#train .actions").bounding_box()
+    assert (
+        over["y"] == 0
+        and over["height"] == page.viewport_size["height"]
+        and chart["x"] + chart["width"] <= over["x"] + 1
+    )
+    assert page.evaluate("document.documentElement.scrollHeight") < 1600
+    no_violations(page, "#train")
+    drawer.locator("select").first.focus()
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(summary).to_be_focused()
+
+
 @pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_check_box_shows_whether_it_is_on(tiny_url, open_page, dark):
     page = opened(open_page, tiny_url, dark=dark)

@@ -24,7 +24,7 @@ export default function explorer(root, api) {
   const overlays = createOverlays(options.overlays);
   const maps = createMaps({ scene, overlays, ask, isPointed });
   const selection = createSelection(scene, (chosen) => rpc.tell("select", chosen));
-  const acts = { update, step, toggleHeads, pin, openTrace },
+  const acts = { update, step, page, toggleHeads, pin, openTrace },
     parts = createParts(root, { scene, overlays, maps, options, ask, acts });
   const { controls, views, cut, actions, drawing, lay } = parts;
 
@@ -47,6 +47,10 @@ export default function explorer(root, api) {
 
   function step(down, right) {
     update(states.stepped(scene.state, scene.trace.kinds[scene.state.kind], down, right));
+  }
+
+  function page(by) {
+    update(states.paged(scene.state, scene.trace.kinds[scene.state.kind], by));
   }
 
   function toggleHeads(heads) {

@@ -15,10 +15,10 @@ import { createSentence } from "./views/sentence.js";
 import { createViews } from "./views/views.js";
 
 // scene: what is looked at; options: what the server tells once; ask(event, question): of the server; acts: what comes
-// of what a person does, update(changes), step(down, right), toggleHeads(heads), pin(map, row, column), openTrace(key).
+// of what a person does, update(changes), step(down, right), page(by), toggleHeads(heads), pin(map, row, column), openTrace(key).
 export function createParts(root, { scene, overlays, maps, options, ask, acts }) {
   const { formats, pairs, diverging } = options,
-    { update, step, toggleHeads, pin } = acts;
+    { update, step, page, toggleHeads, pin } = acts;
   const looked = {
     state: () => scene.state,
     trace: () => scene.trace,
@@ -49,6 +49,7 @@ export function createParts(root, { scene, overlays, maps, options, ask, acts })
     title: () => drawing.title(),
     caption: () => drawing.caption(),
     move: step,
+    page,
     hint: t("← → heads · ↑ ↓ layers"),
   };
   const sentence = createSentence({ pin }), // whose words may be hidden or cut into pieces in the large map

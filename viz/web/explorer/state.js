@@ -119,6 +119,12 @@ export const stepped = (state, { layers, heads }, down, right) => ({
   head: clamp(state.head + right, heads),
 });
 
+// The next head of all layers, or by -1 the one before.
+export function paged(state, { layers, heads }, by) {
+  const at = clamp(state.layer * heads + state.head + by, layers * heads);
+  return { layer: Math.floor(at / heads), head: at % heads };
+}
+
 // These heads added to the choice; if all of them are in it, taken out. Another head joins the selected one. A single
 // head is shown as it is, not as the mean of one.
 export function toggled(state, pairs) {

@@ -91,8 +91,9 @@ export const described = new WeakMap(); // what stands for a picture -> {node, .
 // What stands for a picture on the page: it, and its button. about: title() and caption() in words, both perhaps empty;
 // svg(), its SVG as text (or a promise), where that is more than what stands on the page; name, where its button is to be
 // told from those of other pictures. For presentations, each if need be: main, whether it is what its tab is about;
-// move(down, right), what the arrow keys do, and hint, what that is in words; fit(room), which lays it out for
-// {width, height} in pixels, or with null for the page again.
+// move(down, right), what the arrow keys do, and hint, what that is in words; page(by), what Page Up and Page Down do, and
+// the buttons, if not the same as the arrows to the sides; fit(room), which lays it out for {width, height} in pixels, or
+// with null for the page again.
 export function pictured(node, about) {
   if (!told)
     (document.querySelector(".gradio-container") ?? document.body).append(

@@ -11,7 +11,7 @@ import { pictures, pointed, sheet } from "./pictures.js";
 
 const PATIENCE = 1000; // milliseconds for the browser's full screen
 const SETTLED = 300; // and after a change
-const PAGES = { PageUp: [0, -1], PageDown: [0, 1] };
+const PAGES = { PageUp: -1, PageDown: 1 };
 
 // A promise of the presentation, once its style sheet is there.
 export const ready = async () => {
@@ -33,8 +33,8 @@ function createPresentation() {
     caption = el("p", { class: "caption", dir: "auto" });
   const button = (sign, words, onclick) =>
     el("button", { type: "button", "aria-label": words, title: words, onclick }, sign);
-  const back = button("‹", t("Back"), () => go(0, -1)),
-    next = button("›", t("Next"), () => go(0, 1));
+  const back = button("‹", t("Back"), () => page(-1)),
+    next = button("›", t("Next"), () => page(1));
   const room = el("div", { class: "room" });
   const lectern = el(
     "section",
@@ -147,13 +147,22 @@ function createPresentation() {
         right && tour.querySelector(right > 0 ? ".moves .strong" : ".moves :not(.strong)").click()
       );
     if (slides && right) return slides.has(right) && turn(right);
-    if (about()?.move) return moved(about(), down, right);
+    const picture = about();
+    if (picture?.move)
+      return moved(picture, () => picture.move(down, right), picture.page ? 0 : right);
     const all = pictures(),
       at = all.indexOf(shown) + (right || down);
     if (!all[at]) return;
     wanted = all[at];
     place = at + 1;
     refresh();
+  }
+
+  // What the buttons do, and a presenter's remote control, which sends Page Up and Page Down.
+  function page(by) {
+    const picture = about();
+    if (sheet() || slides || !picture?.page) return go(0, by);
+    moved(picture, () => picture.page(by), by);
   }
 
   // To another slide: its picture is the one that its tab is about.
@@ -163,13 +172,14 @@ function createPresentation() {
     refresh();
   }
 
-  // A picture's own steps: where one changed nothing, there is nothing further that way until another did.
-  function moved(picture, down, right) {
+  // A picture's own steps: where one changed nothing, there is nothing further that way until another did. by: the way of
+  // the buttons that it went, if any.
+  function moved(picture, act, by) {
     const from = picture.title();
-    picture.move(down, right);
-    if (right)
+    act();
+    if (by)
       setTimeout(() => {
-        if (picture.title() === from) met = { from, by: right };
+        if (picture.title() === from) met = { from, by };
         changed();
       }, SETTLED);
   }
@@ -189,9 +199,10 @@ function createPresentation() {
   function keys(event) {
     if (modified(event) || event.target.closest?.("dialog")) return;
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]"),
-      step = arrow(event) ?? PAGES[event.key];
+      step = arrow(event);
     if (event.key === "Escape") leave();
     else if (event.key === "f" && !typing) enlarge();
+    else if (PAGES[event.key] && !typing) page(PAGES[event.key]);
     else if (step && !typing && !(sheet() && !step[1])) go(...step);
     else return;
     event.preventDefault();

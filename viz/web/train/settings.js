@@ -137,6 +137,30 @@ const OF_TRANSFORMERS = [
   "feedforward_dropout",
 ];
 
+// What lies over the side of the page while it is open, so that the curves stay on the screen. One is open at a time.
+function drawer(title, ...content) {
+  const close = () => {
+    root.open = false;
+    root.firstChild.focus();
+  };
+  const root = el(
+    "details",
+    { name: "train-drawer", onkeydown: (event) => event.key === "Escape" && close() },
+    el("summary", {}, title),
+    el(
+      "div",
+      { class: "drawer" },
+      el(
+        "button",
+        { type: "button", class: "close", "aria-label": t("Close"), onclick: close },
+        "✕",
+      ),
+      ...content,
+    ),
+  );
+  return root;
+}
+
 // side: "a" or "b"; options: what the server tells once. Returns {node, values(), set(values)}.
 export function createSettings(side, options, title) {
   const fields = new Map();
@@ -246,10 +270,8 @@ export function createSettings(side, options, title) {
       select("label_smoothing", t("Label smoothing"), rates),
       el("label", { class: "field", for: id("seed") }, el("span", {}, t("Seed")), seed),
     ),
-    el(
-      "details",
-      {},
-      el("summary", {}, t("Switches, and what each was measured to do")),
+    drawer(
+      t("Switches, and what each was measured to do"),
       el(
         "div",
         { class: "fields" },

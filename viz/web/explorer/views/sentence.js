@@ -131,6 +131,7 @@ export function createSentence(hooks) {
   // Another head has the same words: they are laid out where they or their room change, since that holds up a frame.
   function arrange() {
     if (!spacing) space(loose());
+    sheet.classList.remove("wide");
     const width = scroller.clientWidth; // 0: nobody sees it
     if (width) {
       const wanted = fitted();
@@ -138,6 +139,7 @@ export function createSentence(hooks) {
       const size = spacing.size * (width / sheet.offsetWidth) - 0.01; // letters do not shrink evenly
       if (sheet.offsetWidth > width && spacing.size > SMALLEST)
         space({ ...TIGHT, size: Math.max(SMALLEST, size) });
+      sheet.classList.toggle("wide", sheet.offsetWidth > width);
     }
     const middle = (node) => node.offsetLeft + node.offsetWidth / 2;
     middles = { keys: [...keys.children].map(middle), queries: [...queries.children].map(middle) };
