@@ -114,3 +114,29 @@ def test_a_link_brings_back_what_the_model_was_changed_by(app_url, open_page, sh
     expect(page.locator(".atlas-translation .notice.error")).to_contain_text("JSON")
     follow(page, FIRST)
     expect(read).to_have_text(plain.translation)
+
+
+def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_url, open_page) -> None:
+    page = open_page(app_url)
+    shown, field = page.locator(".atlas-translation .source"), page.locator("#source-text textarea").first
+    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    assert "#" not in page.url
+    page.locator(".thumbnail[data-layer='2'][data-head='4']").click()
+    page.wait_for_function("location.hash.includes('layer=3&head=5')")
+    steps = page.evaluate("history.length")
+    for text in (FIRST, SECOND):
+        field.fill(text)
+        field.press("Enter")
+        expect(shown).to_have_text(text)
+        page.wait_for_function("text => new URLSearchParams(location.hash.slice(1)).get('text') === text", arg=text)
+    page.locator("#tab-heads-button").click()
+    page.wait_for_function("location.hash.includes('tab=heads')")
+    assert page.evaluate("history.length") == steps + 2
+    page.go_back()
+    expect(shown).to_have_text(FIRST)
+    expect(page.locator(".heading-line")).to_have_text("Layer 3 · Head 5")
+    page.go_forward()
+    expect(shown).to_have_text(SECOND)
+    page.reload()
+    expect(shown).to_have_text(SECOND)
+    assert page.evaluate("history.length") == steps + 2

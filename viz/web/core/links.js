@@ -1,5 +1,5 @@
 // What the page's address says of what is seen, and what is seen as such an address.
-import { el } from "./dom.js";
+import { debounce, el } from "./dom.js";
 import { t } from "./language.js";
 
 // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
@@ -120,6 +120,45 @@ export const isAbout = (link, { text, direction, checkpoint, beam, interventions
   ) &&
   (beam === null || Number(link.get("beam") ?? 1) === beam) &&
   (interventions === null || (link.get("interventions") ?? "") === interventions);
+
+// The address follows what is seen, and another sentence is a step in the browser's history: Back leads to the one before.
+// Tours, presentations and worksheets say themselves where they are.
+const OWN_PLACE = ["tour", "stop", "present", "sheet"];
+let last = null, // the view as it was last seen, as the fields of a link
+  isFollowed = location.hash.length > 1; // whether the address names what is still to come
+
+function isSentenceOf(link, view) {
+  const { text, direction, checkpoint, ...rest } = Object.fromEntries(view);
+  const { beam = 1, interventions = "" } = rest;
+  return (
+    link.has("text") &&
+    isAbout(link, { text, direction, checkpoint, beam: Number(beam), interventions })
+  );
+}
+
+// isNews: whether another translation has come.
+function follow(isNews) {
+  const view = viewLink(),
+    link = pageLink();
+  if (!openTab() || !view.has("text") || pending.question()) return;
+  if (OWN_PLACE.some((name) => link.has(name))) return;
+  const opens = last === null; // with an example, before a link's own sentence comes
+  if (isSentenceOf(link, view) || (!link.has("text") && !isNews)) readdress(view);
+  else if (isNews && !opens && !isFollowed) {
+    if (!link.has("text")) readdress(last);
+    history.pushState(history.state, "", `#${view}`);
+  } else if (!opens) return;
+  last = view;
+  if (!opens) [isFollowed, kept] = [false, null];
+}
+const onLink = () => (isFollowed = true),
+  onQuestion = () => (isFollowed = false);
+for (const event of ["popstate", "hashchange"]) addEventListener(event, onLink);
+for (const event of ["atlas-ask", "atlas-ask-given", "atlas-example"])
+  document.addEventListener(event, onQuestion);
+document.addEventListener("atlas-drawn", () => follow(true));
+const followSoon = debounce(() => last && follow(false), 300);
+for (const event of ["click", "keyup", "change"]) document.addEventListener(event, followSoon);
 
 // Copy the page's address with these fields, and say so; where that is not allowed, a field to copy it from is shown.
 // show(words or field).
