@@ -157,8 +157,8 @@ def check(
 
 
 def joined(first: Changes, second: Changes) -> Changes:
-    """Both at once. Edits that the second begins with are not made twice: a trace holds those it was written with.
-    ValueError where both have gates, replacements or patches of tensors."""
+    """Both at once, the first's edits before the second's; an edit that both have is made twice. ValueError where both
+    have gates, replacements or patches of tensors."""
     for changes in (first, second):
         if not isinstance(changes, Interventions | Sweep | None):
             raise ValueError(
@@ -168,8 +168,7 @@ def joined(first: Changes, second: Changes) -> Changes:
     if not first or not second:
         return second or first
     if isinstance(first, Interventions) and isinstance(second, Interventions):
-        known = second.edits[: len(first.edits)] == first.edits
-        return first | (replace(second, edits=second.edits[len(first.edits) :]) if known else second)
+        return first | second
     a, b = (one if isinstance(one, Sweep) else Sweep(one) for one in (first, second))
     for name in ("gates", "instead", "values"):
         if getattr(a, name) and getattr(b, name):
@@ -182,6 +181,28 @@ def joined(first: Changes, second: Changes) -> Changes:
         a.edits + b.edits,
         b.kept or a.kept,
     )
+
+
+def with_given(own: Changes, given: Changes) -> Changes:
+    """A translator's own changes joined with those given to one call. Edits that it already has are not made again: the
+    interventions of a trace include those of the translator that wrote it."""
+    if isinstance(given, Interventions):
+        known = own.interventions if isinstance(own, Sweep) else own
+        given = replace(given, edits=_without(given.edits, known.edits))
+    elif isinstance(given, Sweep):
+        plain, functions = (own.interventions, own.edits) if isinstance(own, Sweep) else (own, ())
+        interventions = replace(given.interventions, edits=_without(given.interventions.edits, plain.edits))
+        given = replace(given, interventions=interventions, edits=_without(given.edits, functions))
+    return joined(own, given)
+
+
+def _without(edits: tuple, known: tuple) -> tuple:
+    """The edits without one occurrence of each known edit."""
+    remaining = list(edits)
+    for edit in known:
+        if edit in remaining:
+            remaining.remove(edit)
+    return tuple(remaining)
 
 
 def edited(edits: Mapping[str, Edit | Callable]) -> Changes:

@@ -39,7 +39,7 @@ from model.nets.networks import check_transformer
 from model.nets.places.registry import Place, places
 from model.nets.places.visit import check_positions
 from model.nets.records import ForwardOutput
-from model.nets.sweep import Changes, Sweep, edited, joined
+from model.nets.sweep import Changes, Sweep, edited, joined, with_given
 from model.serve.cores import map_over_cores
 from model.serve.limits import FLOAT, BatchLimits
 from model.text.tidy import tidy
@@ -68,7 +68,8 @@ class Passes(Loaded):
 
     def edit(self, edits: Mapping[str, Edit | Callable]) -> Self:
         """This translator with something changed at named places, in everything that it does: one pass, steps, beam,
-        batches. It shares the model, and other threads may use it alongside this one.
+        batches. It shares the model, and other threads may use it alongside this one. Edits of an edited translator
+        come after those that it has. Edits passed as `interventions` that it already has are not made again.
 
         edits: place or glob -> Add, Replace, Scale or Ablate (model.trace.edits), which a trace keeps, or a function of
         the tensor and of where it is (model.nets.places.At) that returns the tensor to continue with; a trace
@@ -143,7 +144,7 @@ class Passes(Loaded):
         `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t].
         beside: other sources of the same target, as further rows. A Refusal for texts whose full record does not fit
         into memory."""
-        interventions = self._with_vectors(joined(self.changes, interventions))
+        interventions = self._with_vectors(with_given(self.changes, interventions))
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
         (source,) = self._checked([source_ids])
         target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
@@ -270,12 +271,12 @@ class Passes(Loaded):
         prefix: Sequence[int] = (),
     ) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.decode.beam.beam_search.
-        prefix: what all hypotheses begin with; empty: what every translation in this direction begins with. Eight
-        parameters: those of beam_search() that a user chooses."""
+        prefix: what all hypotheses begin with; empty: what every translation in this direction begins with. A Refusal
+        for a prefix that ends the sentence or is as long as a target may be."""
         if not (sources := self._checked(sources)):
             return []
-        prefix = tuple(prefix) or self.forced_prefix(direction)
-        interventions = self._with_vectors(joined(self.changes, interventions), direction)
+        prefix = self._check_prefix(prefix) if len(prefix) else self.forced_prefix(direction)
+        interventions = self._with_vectors(with_given(self.changes, interventions), direction)
         check_positions(interventions, self.config, sources, self.max_tokens)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return beam_search(
@@ -291,6 +292,15 @@ class Passes(Loaded):
             prefix=prefix,
             keep_pruned=keep_pruned,
         )
+
+    def _check_prefix(self, prefix: Sequence[int]) -> tuple[int, ...]:
+        """The ids themselves. A Refusal unless a token can follow them."""
+        ids = self.check_target(prefix)
+        if ids[-1] == self.tokenizer.end_id:
+            raise Refusal("Nothing can follow the end of the sentence.")
+        if len(ids) >= (limit := self.max_tokens - 1):
+            raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
+        return tuple(ids)
 
     def log_probabilities(
         self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, batch_size: int = 64

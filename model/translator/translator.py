@@ -23,7 +23,7 @@ from model.decode.runs import batched
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.lean.halves import looking_once
 from model.nets.places.visit import check_positions
-from model.nets.sweep import Changes, joined
+from model.nets.sweep import Changes, with_given
 from model.nets.transformer import Transformer
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
@@ -193,7 +193,7 @@ class Translator(Passes):
     ) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction = self.check_direction(direction)
-        interventions = self._with_vectors(joined(self.changes, interventions), direction)
+        interventions = self._with_vectors(with_given(self.changes, interventions), direction)
         self.model.check(interventions, batch=1)
         if source_ids is None:
             ids = self.encode(text := text or "", direction)

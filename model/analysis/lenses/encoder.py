@@ -13,7 +13,7 @@ from model.analysis.lenses.fitted import Lenses
 from model.nets.blocks import blocks
 from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
-from model.nets.sweep import joined
+from model.nets.sweep import with_given
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import Side
@@ -74,5 +74,5 @@ def layer_translations(
     memories = model.encoder.norm(streams_of(output, Side.ENCODER)[:, 0])
     # One batch, a stream a row: as many steps as the longest of them takes, not as all take together.
     changed = translator.edit({"encoder.final": lambda x, at: memories})
-    changed.changes = joined(interventions, changed.changes)
+    changed.changes = with_given(changed.changes, interventions)
     return changed.generate([source_ids] * len(memories), direction, batch_size=len(memories))

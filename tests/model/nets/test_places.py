@@ -189,6 +189,29 @@ def test_an_edit_is_the_same_intervention(translator):
     assert torch.equal(patched.logits, edit.inspect(plain.source_ids, plain.target_ids).logits)
 
 
+def test_edits_of_an_edited_translator_compose(translator):
+    place, text = "decoder.1.ffn.out", TEXT
+    half, quarter = Scale(0.5), Scale(0.25)
+    twice = translator.edit({place: half}).edit({place: half})
+    expected = bits(translator.edit({place: quarter}).translate(text))
+    assert bits(twice.translate(text)) == expected
+    functions = translator.edit({place: lambda x, at: x / 2}).edit({place: lambda x, at: x / 2})
+    assert bits(functions.translate(text)) == expected
+    mixed = translator.edit({place: half}).edit({"logits": lambda x, at: x}).edit({place: half})
+    assert bits(mixed.translate(text)) == expected
+
+
+def test_edits_that_a_translator_has_are_not_made_again(translator):
+    place, half = "decoder.1.ffn.out", Scale(0.5)
+    once, twice = translator.edit({place: half}), translator.edit({place: half}).edit({place: half})
+    for edited in (once, twice, once.edit({"logits": lambda x, at: x})):
+        trace = edited.translate(TEXT)
+        for given in (edited.changes, Interventions(edits={place: half})):
+            assert bits(edited.translate(TEXT, interventions=given)) == bits(trace)
+    more = once.translate(TEXT, interventions=twice.changes)
+    assert bits(more) == bits(twice.translate(TEXT))
+
+
 def test_a_trace_keeps_plain_edits_and_has_words_of_functions(translator):
     trace = translator.edit(EDITS["rows"]).translate(TEXT)
     for back in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
