@@ -175,12 +175,13 @@ def beam_search(
     n_best: hypotheses returned, at most `width` (a search ends as soon as no other can be among them).
     prefix: y1 .. yk, after which every sentence goes on: the trunk of every tree, at no cost and no steps of its own.
     keep_pruned: the tree also holds the candidates that were compared and dropped.
-    Raises ValueError for a width, penalty or n_best out of range.
-    More than five parameters: a search has that many independent settings, and each has a default but the ends.
+    Raises ValueError for a width, penalty, n_best or limit out of range.
     """
     Decoding(width, length_penalty)  # raises
     if not 1 <= n_best <= width:
         raise ValueError(f"n_best must be from 1 to the beam width, {width}, found {n_best}")
+    if min(limits, default=1) < 1:
+        raise ValueError(f"a search takes at least one step, found a limit of {min(limits)}")
     sentences = [
         _Sentence(i, limit, width, alpha=length_penalty, n_best=n_best, end_id=end_id, keep_pruned=keep_pruned)
         for i, limit in enumerate(limits)

@@ -205,3 +205,17 @@ def test_translate_batch_searches(tiny_translator):
     assert [t for t in tiny_translator.translate_batch(texts, beam=3) if t] == [t for t in expected if t]
     with pytest.raises(ValueError, match="found 11"):
         tiny_translator.translate_batch(texts, beam=11)
+
+
+def test_a_search_stays_within_the_limit_whatever_it_begins_with(tiny_translator):
+    limit, end = tiny_translator.max_tokens - 1, tiny_translator.tokenizer.end_id
+    source, token = tiny_translator.encode("Hund."), tiny_translator.encode_typed("dog")[0]
+    for length in (limit - 2, limit - 1):
+        (result,) = tiny_translator.beam([source], width=3, prefix=[token] * length)
+        assert max(len(hypothesis.ids) for hypothesis in result.hypotheses) <= limit
+    for prefix in ([token] * limit, [token] * (limit + 1), [token, end], [end, token], [10**6], "dog"):
+        with pytest.raises(ValueError, match="token|target|end of the sentence"):
+            tiny_translator.beam([source], width=3, prefix=prefix)
+    memory = tiny_translator.model.encode(tiny_translator._padded([source]))
+    with pytest.raises(ValueError, match="at least one step"):
+        beam_search(tiny_translator.model, memory, [0], begin_id=1, end_id=2, prefix=[token])
