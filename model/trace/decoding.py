@@ -32,6 +32,7 @@ class Decoding:
             math.isfinite(self.length_penalty) and 0.0 <= self.length_penalty <= 5.0
         ):
             raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(self.length_penalty))
+        object.__setattr__(self, "length_penalty", float(self.length_penalty) + 0.0)  # 0.0 for -0.0
         if not is_whole(self.given, 0):
             raise ValueError(f"how many tokens were given must be a whole number, found {self.given!r}")
 

@@ -165,6 +165,11 @@ class Interventions:
         )
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether they say all that is needed to run them again: patches lack their values, and words say too little."""
+        return not (self.patches or self.in_words)
+
+    @property
     def on_edges(self) -> bool:
         """Whether single cells of attention maps are changed."""
         return bool(self.cut_edges or self.zeroed_edges)

@@ -13,7 +13,8 @@ True
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from model.files import replace_file
 from model.trace.decoding import Decoding, decoding_words
+from model.trace.identity import TraceIdentity
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Words
@@ -72,8 +74,12 @@ class TranslationTrace:
     attention_only: bool = False  # of a model that runs elsewhere: it can be looked at, and nothing tried on it
     decoding: Decoding | None = None  # how target_ids came about; None: not known, as in files of earlier versions
     alignment: AttentionMaps | None = None
+    unique: str = field(init=False, repr=False)  # of its identity, where nothing else tells it apart
 
     def __post_init__(self) -> None:
+        # Kept with the trace, so that its copies in other processes have the same identity.
+        is_repeatable = bool(self.digest) and self.interventions.is_repeatable
+        object.__setattr__(self, "unique", "" if is_repeatable else uuid.uuid4().hex)
         steps = len(self.target_ids)
         lengths = {
             "source_tokens": (len(self.source_tokens), len(self.source_ids)),
@@ -94,6 +100,21 @@ class TranslationTrace:
             maps = self.maps(kind)
             if (maps.query_tokens, maps.key_tokens) != tokens_of(kind, self.source_tokens, self.decoder_inputs):
                 raise ValueError(f"the tokens of the {kind.value} maps are not the trace's own")
+
+    @property
+    def identity(self) -> TraceIdentity:
+        """What it follows from: equal for equal translations by equal models, in whatever batch they were made. A trace
+        of functions, tensors or words, or of a model without a digest, has one of its own."""
+        return TraceIdentity(
+            self.checkpoint,
+            self.digest,
+            self.direction,
+            self.source_ids,
+            self.target_ids,
+            self.decoding,
+            self.interventions,
+            self.unique,
+        )
 
     @property
     def decoded_by(self) -> Words:

@@ -7,15 +7,13 @@ data} hold every head of a kind [layers, heads, rows, columns].
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from model.trace.decoding import GREEDY
 from model.trace.kinds import AttentionKind
-from model.trace.maps import AttentionMaps, ComputedWeights
+from model.trace.maps import AttentionMaps
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import sentence_ends, word_groups
@@ -124,27 +122,8 @@ def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, largest: float =
 
 
 def key_of(trace: TranslationTrace) -> str:
-    """A name for what a trace shows: equal for equal translations by equal models, in whatever batch they were made."""
-    parts = (
-        trace.digest,
-        trace.checkpoint,
-        trace.direction,
-        trace.source_ids,
-        trace.target_ids,
-        trace.interventions.describe(),
-        *((trace.decoded_by,) if trace.decoding not in (None, GREEDY) else ()),
-    )
-    weights = trace.maps(trace.kinds[-1]).weights
-    found = (*parts, _rough(weights.keys[-1] if isinstance(weights, ComputedWeights) else weights))
-    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
-
-
-def _rough(values: np.ndarray) -> float:
-    """One number for an array, which rounding errors of another batch (1e-7 a value) hardly ever change."""
-    values = values.astype(np.float64)
-    while values.ndim:
-        values = values @ np.cos(np.arange(values.shape[-1]))
-    return round(float(values), 1) + 0.0  # no -0.0
+    """A name for what a trace shows: that of its identity."""
+    return trace.identity.key
 
 
 def selection_dict(selection: object) -> dict:

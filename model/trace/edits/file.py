@@ -6,8 +6,6 @@ import base64
 import binascii
 from typing import Any
 
-import numpy as np
-
 from model.trace.edits.values import Ablate, Add, Edit, Numbers, Recipe, Replace, Scale
 
 KINDS = {"add": Add, "replace": Replace, "scale": Scale, "ablate": Ablate}
@@ -69,10 +67,8 @@ def _value(found: Any) -> Numbers | Recipe:
 
 def _numbers(found: Any) -> Numbers:
     try:
-        made = Numbers(tuple(map(int, found["shape"])), base64.b64decode(found["float32"], validate=True))
-        if not np.isfinite(made.array).all():
-            raise ValueError("an edit's values must be finite numbers")
-        return made
+        numbers = Numbers(tuple(map(int, found["shape"])), base64.b64decode(found["float32"], validate=True))
+        return Numbers.of(numbers.array)  # which checks them
     except (TypeError, KeyError, ValueError, binascii.Error) as error:
         raise ValueError(f"an edit's numbers are a shape and base64 of float32: {error}") from error
 

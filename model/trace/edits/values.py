@@ -8,7 +8,7 @@ True
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -27,13 +27,14 @@ class Numbers:
 
     @classmethod
     def of(cls, values: Any) -> Numbers | Recipe:
-        """Of an array, a tensor of the CPU, a list or a number. ValueError unless all are finite."""
+        """Of an array, a tensor of the CPU, a list or a number. -0.0 becomes 0.0, so that equal numbers have equal
+        bytes. ValueError unless all are finite."""
         if isinstance(values, (Numbers, Recipe)):
             return values
         found = np.ascontiguousarray(values.detach().float() if hasattr(values, "detach") else values, np.float32)
         if not np.isfinite(found).all():
             raise ValueError("an edit's values must be finite numbers")
-        return cls(found.shape, found.tobytes())
+        return cls(found.shape, (found + np.float32(0)).tobytes())
 
     @property
     def array(self) -> np.ndarray:
@@ -85,12 +86,8 @@ class Edit:
         for name, values in numbers.items():
             object.__setattr__(self, name, Numbers.of(values))
         for name in ("strength", "by"):
-            found = getattr(self, name, 0.0)
-            if isinstance(found, np.generic):
-                found = found.item()
-                object.__setattr__(self, name, found)
-            if not is_number(found) or not math.isfinite(found):
-                raise ValueError(f"an edit's {name} must be a finite number, found {found!r:.80}")
+            if hasattr(self, name):
+                object.__setattr__(self, name, _finite(name, getattr(self, name)))
         for name in ("positions", "heads"):
             found = getattr(self, name)
             if found is not None:
@@ -161,6 +158,14 @@ class Ablate(Edit):
 
     def describe(self) -> str:
         return "0"
+
+
+def _finite(name: str, value: object) -> float:
+    """The number as float64, 0.0 for -0.0: equal edits are then written alike. ValueError for anything else."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if not is_number(number) or not abs(number) <= sys.float_info.max:
+        raise ValueError(f"an edit's {name} must be a finite number, found {number!r:.80}")
+    return float(number) + 0.0
 
 
 def _counted(name: str, values: Iterable[int]) -> tuple[int, ...]:

@@ -131,8 +131,6 @@ def test_a_translation_has_one_key_in_whatever_batch_it_was_made(tiny_translator
     for others in ([SENTENCES[2]], [SENTENCES[2], SENTENCES[4]], [f"{SENTENCES[2]} {SENTENCES[4]}"]):
         beside, *_ = tiny_translator.trace_batch([SENTENCES[0], *others])
         assert payload.key_of(beside) == payload.key_of(alone)
-    other = random_trace(len(alone.source_ids), len(alone.target_ids))
-    assert payload._rough(other.cross.weights) != payload._rough(alone.cross.weights)
 
 
 def test_hostile_tokens_travel_as_data(hand_made_trace):

@@ -1,0 +1,125 @@
+"""A trace has one identity: equal for equal translations, and different wherever the model, a token or a change is."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.trace import interventions_file, storage
+from model.trace.decoding import Decoding
+from model.trace.edits import Ablate, Add, Recipe, Replace, Scale
+from model.trace.identity import TraceIdentity
+from model.trace.interventions import Edge, Interventions, Patch, Positions, Stream, SubLayerOutput
+from model.trace.kinds import AttentionKind
+from viz.wire.payload import key_of
+
+MADE = {"checkpoint": "de-en", "digest": "0f", "direction": "de-en", "source_ids": (5, 2), "target_ids": (7, 2)}
+TEXT = "Zwei Kinder bauen eine Burg aus Sand."
+
+few = st.integers(0, 1)
+several = st.none() | st.lists(few, unique=True, max_size=2).map(tuple)
+numbers = st.sampled_from([0, 0.0, -0.0, 1, 1.0, np.float32(1), 0.5])
+where = {"positions": several, "heads": several}
+vectors = st.sampled_from([[0.0, 1.0], [-0.0, 1], np.ones(2), [1, 1]])
+changes = st.one_of(
+    st.builds(Scale, numbers, **where),
+    st.builds(Ablate, **where),
+    st.builds(Add, vectors | st.just(Recipe("warm", "cold")), numbers, several),
+    st.builds(Replace, vectors, several),
+)
+edges = st.builds(
+    Edge, st.sampled_from([*AttentionKind, "cross"]), few, few, layer=st.none() | few, head=st.none() | few
+)
+positions = st.builds(Positions, st.booleans(), st.sampled_from([0, 1]))
+plain = st.builds(
+    Interventions,
+    heads_off=st.lists(st.tuples(st.sampled_from(AttentionKind), few, few), max_size=2),
+    cut_edges=st.lists(edges, max_size=2),
+    zeroed_edges=st.lists(edges, max_size=2),
+    source_positions=positions,
+    target_positions=positions,
+    edits=st.lists(st.tuples(st.sampled_from(["decoder.0.ffn.out", "logits"]), changes), max_size=2),
+)
+
+
+def _key(interventions):
+    return TraceIdentity(**MADE, interventions=interventions).key
+
+
+@settings(max_examples=300, deadline=None)
+@given(plain, plain)
+def test_identities_are_equal_if_and_only_if_interventions_are(first, second):
+    assert (_key(first) == _key(second)) == (first == second)
+    again = interventions_file.from_plain(json.loads(json.dumps(interventions_file.to_plain(first))))
+    assert again == first and _key(again) == _key(first)
+
+
+@pytest.mark.parametrize("change", ["positions", "by", "order", "edge", "vector", "recipe"])
+def test_a_single_difference_is_enough(change):
+    def edits(*found):
+        return Interventions(edits=tuple(("decoder.0.z", edit) for edit in found))
+
+    one, other = {
+        "positions": (edits(Scale(0.5, positions=(1,))), edits(Scale(0.5, positions=(2,)))),
+        "by": (edits(Scale(1 / 3)), edits(Scale(0.333333))),
+        "order": (edits(Scale(2), Ablate()), edits(Ablate(), Scale(2))),
+        "edge": (Interventions(zeroed_edges=[Edge("cross", 1, 1)]), Interventions(zeroed_edges=[Edge("cross", 1, 2)])),
+        "vector": (edits(Add([0, 1])), edits(Add([0, 2]))),
+        "recipe": (edits(Add(Recipe("a", "b"))), edits(Add(Recipe("a", "c")))),
+    }[change]
+    assert _key(one) != _key(other)
+
+
+def test_numbers_that_are_equal_are_one():
+    for same in ((1, 1.0, np.float32(1)), (0, 0.0, -0.0)):
+        assert len({_key(Interventions(edits={"logits": Scale(by)})) for by in same}) == 1
+    assert Add([0.0]) == Add([-0.0]) and Decoding(5, 0) == Decoding(5, -0.0)
+    assert json.dumps(interventions_file.to_plain(Interventions(edits={"logits": Scale(-0.0)}))).count("-") == 0
+
+
+def test_every_field_counts(hand_made_trace):
+    trace = replace(hand_made_trace, digest="0f")
+    different = [
+        trace,
+        replace(trace, checkpoint="other"),
+        replace(trace, digest="10"),
+        replace(trace, direction="en-de"),
+        replace(trace, source_ids=(9, *trace.source_ids[1:])),
+        replace(trace, target_ids=(9, *trace.target_ids[1:])),
+        *(replace(trace, decoding=found) for found in (Decoding(), Decoding(2), Decoding(2, 1.0), Decoding(given=1))),
+    ]
+    assert len({found.identity for found in different}) == len({key_of(found) for found in different}) == len(different)
+    assert json.loads(json.dumps(trace.identity.to_plain())) == trace.identity.to_plain()
+    assert replace(trace, seconds=9.0).identity == trace.identity
+    assert storage.from_json(storage.to_json(trace)).identity == trace.identity
+
+
+def test_what_cannot_be_run_again_is_like_nothing_else(hand_made_trace):
+    place = Patch(Stream("decoder", 0)), Patch(SubLayerOutput("decoder", 0, "feed_forward"))
+    for interventions in (Interventions(in_words="by a function"), Interventions(patches=place)):
+        one, other = (replace(hand_made_trace, digest="0f", interventions=interventions) for _ in range(2))
+        assert one.identity != other.identity and key_of(one) != key_of(other)
+        assert one.identity == copy.deepcopy(one).identity == pickle.loads(pickle.dumps(one)).identity
+    assert replace(hand_made_trace, digest="").identity != replace(hand_made_trace, digest="").identity
+
+
+def test_edits_at_two_positions_are_two_traces(tiny_translator):
+    traces = [
+        tiny_translator.translate(TEXT, interventions=Interventions(edits={place: edit}))
+        for place, edit in [
+            ("decoder.1.ffn.out", Scale(0.5, positions=(1,))),
+            ("decoder.1.ffn.out", Scale(0.5, positions=(2,))),
+            ("decoder.1.self.z", Scale(0.5, heads=(0,))),
+            ("decoder.1.self.z", Scale(0.5, heads=(1,))),
+        ]
+    ]
+    assert len({key_of(trace) for trace in traces}) == 4
+    function = tiny_translator.edit({"logits": lambda values, at: values})
+    assert key_of(function.translate(TEXT)) != key_of(function.translate(TEXT))
