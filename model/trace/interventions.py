@@ -166,7 +166,7 @@ class Interventions:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether they say all that is needed to run them again: patches lack their values, and words say too little."""
+        """Whether they can be run again as they are: patches lack their values, words the rest."""
         return not (self.patches or self.in_words)
 
     @property

@@ -214,7 +214,7 @@ def test_a_search_stays_within_the_limit_whatever_it_begins_with(tiny_translator
         (result,) = tiny_translator.beam([source], width=3, prefix=[token] * length)
         assert max(len(hypothesis.ids) for hypothesis in result.hypotheses) <= limit
     for prefix in ([token] * limit, [token] * (limit + 1), [token, end], [end, token], [10**6], "dog"):
-        with pytest.raises(ValueError, match="token|target|end of the sentence"):
+        with pytest.raises(ValueError, match=r"token|target|end of the sentence"):
             tiny_translator.beam([source], width=3, prefix=prefix)
     memory = tiny_translator.model.encode(tiny_translator._padded([source]))
     with pytest.raises(ValueError, match="at least one step"):
