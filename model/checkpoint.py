@@ -241,13 +241,16 @@ def check_fit(folder: Path, config: ModelConfig, tokenizer: TextTokenizer, direc
             raise ValueError(f"{path}: {error}, as the direction {direction} needs") from error
 
 
+OBJECT_LISTS = ("scores", "typed")  # fields of metrics.json
+
+
 def _read_metrics(path: Path) -> dict:
     """An object whose fields are of the form that the page and the programs read. ValueError, naming it, otherwise."""
     values = read_json(path)
     if not isinstance(values, dict):
         raise ValueError(f"{path} must be a JSON object, found {values!r:.80}")
     for name, value in values.items():
-        if name in ("scores", "typed") and not (isinstance(value, list) and all(isinstance(v, dict) for v in value)):
+        if name in OBJECT_LISTS and not (isinstance(value, list) and all(isinstance(v, dict) for v in value)):
             raise ValueError(f'{path}: "{name}" must be a list of objects, found {value!r:.80}')
         if name == "notes" and not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
             raise ValueError(f'{path}: "{name}" must be a list of texts, found {value!r:.80}')

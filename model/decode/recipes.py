@@ -16,11 +16,13 @@ from model.trace.edits import Add, Edit, Numbers, Recipe
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 
+BATCH = "batch"  # the axis
+
 
 def check_place(place: str, config: ModelConfig) -> None:
     """ValueError unless each sentence has one row [width] for each of its tokens at this place."""
     for found in registry.matching([place], config):
-        if found.name != place or found.axes[0] != "batch" or len(found.axes) != 3:
+        if found.name != place or found.axes[0] != BATCH or len(found.axes) != 3:
             raise ValueError(f"{place} has heads or keys of its own: a direction is of [batch, position, width]")
 
 

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import hashlib
 import pickletools
-import re
 import zipfile
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -195,6 +194,18 @@ def digest_of(files: list[Path]) -> str:
     return found.hexdigest()[:16]
 
 
+class _TooManyOperations(ValueError):
+    """A pickle that would take more memory than any state dict needs."""
+
+
+def _foreign_names(path: Path) -> list[str]:
+    """What a pickle names that torch does not allow; none where that cannot be told."""
+    try:
+        return torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    except Exception:  # of hostile bytes, almost anything
+        return []
+
+
 def _check_operations(path: Path, zipped: bool) -> None:
     """ValueError for a pickle of more operations than any state dict has: 50 MB of them take 4 GB."""
     with ExitStack() as opened:
@@ -208,7 +219,7 @@ def _check_operations(path: Path, zipped: bool) -> None:
         for part in files:
             for number, _ in enumerate(pickletools.genops(part)):
                 if number > MAX_OPERATIONS:
-                    raise ValueError(f"it has more than {MAX_OPERATIONS:,} operations")
+                    raise _TooManyOperations(f"it has more than {MAX_OPERATIONS:,} operations")
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
@@ -218,11 +229,12 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
     try:
         _check_operations(path, zipped)
         found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+    except _TooManyOperations as error:
+        raise ValueError(f"{path} is not a pickle of tensors alone: {error}") from error
     except Exception as error:  # of hostile bytes, pickletools and torch raise almost anything
         # torch's own words advise to read the file with weights_only=False, which would run it.
-        names = re.search(r"GLOBAL (\S+)", str(error))
-        said = f"it names {names[1]}" if names else type(error).__name__ if "weights_only" in str(error) else str(error)
-        said = " ".join(said.split())[:200] or type(error).__name__
+        names = _foreign_names(path)
+        said = f"it names {names[0]:.100}" if names else type(error).__name__
         raise ValueError(f"{path} is not a pickle of tensors alone: {said}") from error
     if not isinstance(found, dict) or not found:
         raise ValueError(f"{path} must be a dict of tensors, found {type(found).__name__}")

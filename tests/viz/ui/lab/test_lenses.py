@@ -61,7 +61,7 @@ def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator
     monkeypatch.setattr(own, "LONGEST", 0.0)
     bare = Scene(tiny_translator.translate(SENTENCES[0]), Selection(), tiny_translator)
     note, written = named("lenses").content(bare, 2)
-    assert "model.lenses" in note["text"] and len(written["rows"]) == 3
+    assert "No lenses were fitted" in note["text"] and len(written["rows"]) == 3
     assert named("lenses").act(bare, {"act": "step"}, 2) == [note]
     shutil.copy(scene.translator.folder / fitted.FILE, tmp_path)
     assert fitted.stored(tmp_path, scene.translator.config, "0" * 16) is None and "other weights" in caplog.text

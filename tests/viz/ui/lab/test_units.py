@@ -73,6 +73,6 @@ def test_units_are_read_then_shown_then_turned_up(scene, fitted, kind):
     assert units.UNIT.until(scene.trace, scene.translator) == max(config.d_feedforward, config.d_model)
 
 
-def test_without_a_dictionary_the_command_is_named(scene):
+def test_without_a_dictionary_the_panel_says_so(scene):
     (text,) = PANEL.content(scene, 1, "dictionary", 1, 0)
-    assert "model.dictionary" in str(for_page(text["text"]))
+    assert "No dictionary was trained" in str(for_page(text["text"]))

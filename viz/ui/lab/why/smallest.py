@@ -119,7 +119,7 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict
 
     def read(one: object) -> SmallestSet:
         if not isinstance(one, Mapping):
-            raise ValueError("a set of heads is an object")
+            raise TypeError("a set of heads is an object")
         kept = frozenset(named(scene, {"heads": one.get("kept")}))
         return SmallestSet(kept, whole(one, "heads"), whole(one, "tried"), one.get("verified") is True)
 
