@@ -52,8 +52,8 @@ def trace_of(
     """What a model of `transformers` attends to while it writes greedily, or reads a target that is given.
 
     model: with encoder and decoder, loaded with attn_implementation="eager"; tokenizer: its own; text: what it is to
-    read, with whatever prefix it expects. ValueError for a model without maps, or a target without tokens.
-    Six parameters: a model, what it reads and what it writes.
+    read, with whatever prefix it expects. ValueError for a model without maps or with maps of another form than
+    [query, key] over the tokens (LED, LongT5, ProphetNet), or a target without tokens.
     """
     started = time.perf_counter()
     _check(model)
@@ -72,7 +72,7 @@ def trace_of(
     names = _Names(tokenizer, begin, _end(model, tokenizer))
     steps = summarised(output.logits[0], torch.tensor(ids, device=model.device))
     build = TraceBuilder(
-        Recorded(_Maps.of(output), [steps]),
+        Recorded(_Maps.of(output, source["input_ids"].shape[1], len(ids)), [steps]),
         names,
         seconds=time.perf_counter() - started,
         device=str(model.device),
@@ -88,6 +88,8 @@ def _check(model: Any) -> None:
         raise ValueError(f"{type(model).__name__} has no encoder and decoder: only models with both can be shown")
     if model.training:
         raise ValueError("the model is in training mode, with dropout: call its eval() first")
+    if hasattr(model.config, "attention_window"):  # LED's maps have window + 1 columns, which are offsets, not keys
+        raise ValueError(f"the maps of {type(model).__name__} are not [query, key]: it attends within a window")
     if getattr(model.config, "_attn_implementation", "eager") != "eager":
         raise ValueError(
             'the model keeps no attention maps: load it with attn_implementation="eager", found '
@@ -126,10 +128,23 @@ class _Maps:
     weights: dict[AttentionKind, Tensor]  # [layers, batch, heads, query, key]
 
     @classmethod
-    def of(cls, output: Any) -> _Maps:
+    def of(cls, output: Any, source: int, target: int) -> _Maps:
+        """Of a pass over so many source and target tokens. ValueError unless each map is [query, key] over them."""
         maps = {kind: getattr(output, name) for kind, name in THEIRS.items()}
         if any(not layers or layers[0] is None for layers in maps.values()):
             raise ValueError('the model gave no attention maps: load it with attn_implementation="eager"')
+        sizes = {
+            AttentionKind.ENCODER_SELF: (source, source),
+            AttentionKind.DECODER_SELF: (target, target),
+            AttentionKind.CROSS: (target, source),
+        }
+        for kind, layers in maps.items():
+            for layer in layers:
+                if layer.ndim != 4 or tuple(layer.shape[2:]) != sizes[kind]:
+                    raise ValueError(
+                        f"the model's {kind.value} maps are {list(layer.shape)}, expected [batch, heads, query, key] "
+                        f"with {' and '.join(map(str, sizes[kind]))} tokens: such attention cannot be shown"
+                    )
         return cls({kind: _rows(torch.stack(tuple(layers))) for kind, layers in maps.items()})
 
     @property

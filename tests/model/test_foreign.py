@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,15 +10,27 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
+    AutoModelForSeq2SeqLM,
     BartConfig,
     BartForConditionalGeneration,
+    BertConfig,
+    BigBirdPegasusConfig,
+    EncoderDecoderConfig,
+    FSMTConfig,
     GPT2Config,
     GPT2LMHeadModel,
+    LEDConfig,
+    LongT5Config,
+    NllbMoeConfig,
     PegasusConfig,
     PegasusForConditionalGeneration,
+    PLBartConfig,
     PreTrainedTokenizerFast,
+    ProphetNetConfig,
+    SwitchTransformersConfig,
     T5Config,
     T5ForConditionalGeneration,
+    T5GemmaConfig,
 )
 
 import viz
@@ -27,6 +40,7 @@ from model.trace.decoding import GREEDY, Decoding
 from model.trace.kinds import AttentionKind
 from model.trace.tokens import is_symbol
 from model.trace.words import word_groups
+from tests import ROOT
 from tests.conftest import SENTENCES
 from viz.export.standalone import from_html, to_html
 
@@ -171,3 +185,88 @@ def test_what_has_no_maps_is_refused_in_words(theirs):
     decoder = GPT2LMHeadModel(GPT2Config(vocab_size=9, n_embd=8, n_layer=1, n_head=1))
     with pytest.raises(ValueError, match="no encoder and decoder"):
         trace_of(decoder, tokenizer, TEXT)
+
+
+T5_SIZES = {"d_model": 32, "d_kv": 8, "d_ff": 40, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}
+GEMMA = {
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+}
+BERT = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+def config_of(name: str, size: int):
+    """The config of a tiny model of a family."""
+    both, start = {**IDS, **SIZES, "vocab_size": size}, {"decoder_start_token_id": 3}
+    bert = [BertConfig(vocab_size=size, **BERT, **decoder) for decoder in ({}, {"is_decoder": True})]
+    t5 = {"vocab_size": size, "pad_token_id": 0, "eos_token_id": 1, **T5_SIZES}
+    gemma = {"vocab_size": size, **GEMMA}
+    makers = {
+        "plbart": lambda: PLBartConfig(**{**both, "max_position_embeddings": 160}, **start),
+        "bert2bert": lambda: EncoderDecoderConfig.from_encoder_decoder_configs(*bert, **start, **IDS),
+        "switch": lambda: SwitchTransformersConfig(**t5, num_experts=2),
+        "nllb-moe": lambda: NllbMoeConfig(**both, **start, num_experts=2, encoder_sparse_step=1, decoder_sparse_step=1),
+        "t5gemma": lambda: T5GemmaConfig(encoder=gemma, decoder=gemma, vocab_size=size, **IDS),
+        "fsmt": lambda: FSMTConfig(
+            langs=["de", "en"], src_vocab_size=size, tgt_vocab_size=size, **IDS, **SIZES, **start
+        ),
+        "bigbird": lambda: BigBirdPegasusConfig(**both, **start, attention_type="original_full"),
+        "led": lambda: LEDConfig(**both, **start, attention_window=4, max_encoder_position_embeddings=80),
+        "longt5": lambda: LongT5Config(**t5, local_radius=4),
+        "prophetnet": lambda: ProphetNetConfig(
+            vocab_size=size,
+            hidden_size=32,
+            encoder_ffn_dim=48,
+            decoder_ffn_dim=48,
+            num_encoder_layers=2,
+            num_decoder_layers=2,
+            num_encoder_attention_heads=4,
+            num_decoder_attention_heads=4,
+            max_position_embeddings=80,
+            **IDS,
+            **start,
+        ),
+    }
+    return makers[name]()
+
+
+def tiny(name: str, tokenizer):
+    torch.manual_seed(3)
+    config = config_of(name, len(tokenizer))
+    return AutoModelForSeq2SeqLM.from_config(config, attn_implementation="eager").eval()
+
+
+@pytest.mark.parametrize("name", ["plbart", "bert2bert", "switch", "nllb-moe", "t5gemma", "fsmt", "bigbird"])
+def test_families_with_maps_of_tokens_are_traced(name):
+    tokenizer = tokenizer_of(False)
+    trace = trace_of(tiny(name, tokenizer), tokenizer, TEXT, target="Two children")
+    assert trace.cross.weights.shape[2:] == (len(trace.target_ids), len(trace.source_ids))
+
+
+@pytest.mark.parametrize("name", ["led", "longt5", "prophetnet"])
+def test_families_with_other_maps_are_refused(name):
+    """LED also where its window + 1 offsets are as many as there are tokens."""
+    tokenizer = tokenizer_of(False)
+    model = tiny(name, tokenizer)
+    five = next(text for n in range(1, 9) if len(tokenizer(text := "z" * n)["input_ids"]) == 5)
+    for text in (TEXT, five):
+        with pytest.raises(ValueError, match=r"maps"):
+            trace_of(model, tokenizer, text, target="Two children")
+
+
+def test_readmes_example_runs(tmp_path, monkeypatch):
+    """On a tiny PLBart in place of the public one."""
+    tokenizer = tokenizer_of(False)
+    tiny("plbart", tokenizer).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = (found for found in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "trace_of" in found)
+    name = re.search(r'name = "(.*)"', code)
+    assert name
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace(name[1], str(tmp_path / "tiny")), {})
+    assert (tmp_path / "plbart.html").stat().st_size > 10_000
