@@ -1,7 +1,8 @@
-"""Attributions as `FeatureAttributionOutput.save()` of the library inseq (Sarti et al. 2023) writes them, version 0.6.
+"""Attributions as `FeatureAttributionOutput.save()` of the library inseq (Sarti et al. 2023) writes them.
 
-One file holds sentences; each has scores [source, step] and [target, step] of the method, and what each step's
-probability was. Importable without torch.
+Files are written in the form of version 0.7.1, where an array is a safetensors file in base64; those of 0.6, where it
+is an object of json_tricks, are read, too. One file holds sentences; each has scores [source, step] and [target, step]
+of the method, and what each step's probability was. Importable without torch.
 
 >>> import tempfile
 >>> from model.analysis import why
@@ -27,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save
 
 from model.files import replace_file
 from model.trace.results.result import Result
@@ -38,6 +41,7 @@ OUTPUT, SEQUENCE, TOKEN = (
     ["inseq.data.attribution", "CoarseFeatureAttributionSequenceOutput"],
     ["inseq.utils.typing", "TokenWithId"],
 )
+_FLOATS = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +125,8 @@ def from_inseq(path: str | Path) -> list[Attribution]:
         found = _plain(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
         method = str(found["info"].get("attribution_method", ""))
         return [_attribution(sequence, method) for sequence in found["sequence_attributions"]]
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise ValueError(f"{path} is no file of inseq's attributions: {error!r}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError, SafetensorError) as error:
+        raise ValueError(f"{path} is no file of inseq's attributions: {error!r:.200}") from error
 
 
 def _attribution(found: dict, method: str) -> Attribution:
@@ -131,12 +135,39 @@ def _attribution(found: dict, method: str) -> Attribution:
     for tokens, values in ((source, read), (target, written)):
         if values is not None and (values.ndim < 2 or len(values) != len(tokens)):
             raise ValueError(f"scores of shape {list(values.shape)} for {len(tokens)} tokens")
-    steps = {name: np.asarray(values, np.float64) for name, values in (found.get("step_scores") or {}).items()}
+    steps = {name: _numbers(values) for name, values in (found.get("step_scores") or {}).items()}
     return Attribution(source, target, read, written, found.get("attr_pos_start") or 0, steps, method)
 
 
 def _scores(values: Any) -> np.ndarray | None:
-    return None if values is None else np.asarray(values, np.float64)
+    return None if values is None else _numbers(values)
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """float64 of an array of either version."""
+    if isinstance(values, str):
+        return _of_safetensors(base64.b64decode(values, validate=True))
+    return np.asarray(values, np.float64)
+
+
+def _of_safetensors(data: bytes) -> np.ndarray:
+    """The array "attribution" of a safetensors file, in any of inseq's three precisions."""
+    stored = dict(deserialize(data))["attribution"]
+    dtype, values = stored["dtype"], stored["data"]
+    if dtype == "F8_E4M3":
+        numbers = _float8(np.frombuffer(values, np.uint8))
+    elif dtype in _FLOATS:
+        numbers = np.frombuffer(values, _FLOATS[dtype]).astype(np.float64)
+    else:
+        raise ValueError(f"scores of type {dtype}")
+    return numbers.reshape(stored["shape"])
+
+
+def _float8(codes: np.ndarray) -> np.ndarray:
+    """float64 of 8-bit floats with 4 bits of exponent and 3 of mantissa (Micikevicius et al. 2022)."""
+    exponent, mantissa = (codes >> 3 & 15).astype(np.int64), (codes & 7) / 8
+    size = np.where(exponent == 0, mantissa * 2.0**-6, (1 + mantissa) * 2.0 ** (exponent - 7))
+    return np.where(codes & 127 == 127, np.nan, np.where(codes & 128, -size, size))
 
 
 def _instance(of: list[str], attributes: dict) -> dict:
@@ -147,14 +178,12 @@ def _tokens(tokens: Sequence[str], ids: Sequence[int]) -> list[dict]:
     return [_instance(TOKEN, {"token": str(token), "id": i}) for token, i in zip(tokens, ids)]
 
 
-def _array(values: np.ndarray) -> dict:
-    data = "b64:" + base64.b64encode(values.astype("<f4").tobytes()).decode()
-    found = {"__ndarray__": data, "dtype": "float32", "shape": list(values.shape)}
-    return {**found, "Corder": True} if values.ndim > 1 else found
+def _array(values: np.ndarray) -> str:
+    return base64.b64encode(save({"attribution": np.ascontiguousarray(values, np.float32)})).decode()
 
 
 def _plain(value: Any) -> Any:
-    """Without what json_tricks puts around objects and arrays."""
+    """Without what json_tricks puts around objects, and around the arrays of version 0.6."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if not isinstance(value, dict):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from model.analysis import why
@@ -175,6 +178,56 @@ def test_arrays_as_lists_and_scores_of_embeddings_are_read_too(tmp_path):
     path.write_text('{"sequence_attributions": 5}')
     with pytest.raises(ValueError, match="no file of inseq's attributions"):
         why.from_inseq(path)
+
+
+@pytest.mark.parametrize("version", ["0.6", "0.7.1"])
+def test_files_that_inseq_wrote_are_read(version):
+    (found,) = why.from_inseq(Path(__file__).parent / "inseq" / f"{version}.json")
+    assert (found.source, found.target, found.start) == (("▁Ja", "</s>"), ("▁Yes", ".", "</s>"), 1)
+    assert found.method == "saliency" and found.step_scores["probability"].tolist() == [0.5, 0.25]
+    assert found.source_scores.tolist() == [[0.5, 0.25], [0.125, 0.75]]
+    expected = np.array([[0.1, 0.2], [NAN, 0.3], [NAN, NAN]], np.float32)
+    np.testing.assert_array_equal(found.target_scores, expected.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float8_e4m3fn])
+def test_scores_of_every_precision_are_read(tmp_path, dtype):
+    """As `save(scores_precision=..)` writes them."""
+    scores = torch.tensor([[-0.4375, 0.0], [448.0, 2.0**-9]]).to(dtype)
+    path = _with_scores(tmp_path, safetensors.torch.save({"attribution": scores}))
+    np.testing.assert_array_equal(why.from_inseq(path)[0].source_scores, scores.double().numpy())
+
+
+def test_a_file_with_broken_scores_is_refused_briefly(tmp_path):
+    for data in (b"\0" * 30_000, b"5" * 30_000, safetensors.torch.save({"other": torch.zeros(2, 2)})):
+        with pytest.raises(ValueError, match="no file of inseq's attributions") as refused:
+            why.from_inseq(_with_scores(tmp_path, data))
+        assert len(str(refused.value)) < 400 + len(str(tmp_path))
+
+
+def _with_scores(folder: Path, data: bytes) -> Path:
+    """The file of 0.7.1 with other scores of the source."""
+    written = json.loads((Path(__file__).parent / "inseq" / "0.7.1.json").read_text(encoding="utf-8"))
+    (sequence,) = written["attributes"]["sequence_attributions"]
+    sequence["attributes"]["source_attributions"] = base64.b64encode(data).decode()
+    path = folder / "scores.json"
+    path.write_text(json.dumps(written))
+    return path
+
+
+@pytest.mark.long
+def test_inseq_reads_what_is_written_and_the_other_way_round(tiny_translator, trace, tmp_path):
+    inseq = pytest.importorskip("inseq", minversion="0.7.1")
+    steps = range(1, len(trace.target_ids))
+    asked = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
+    why.to_inseq(tmp_path / "ours.json", trace, asked, "alti")
+    theirs = inseq.FeatureAttributionOutput.load(tmp_path / "ours.json")
+    theirs.save(tmp_path / "theirs.json")
+    (ours,), (back,) = why.from_inseq(tmp_path / "ours.json"), why.from_inseq(tmp_path / "theirs.json")
+    assert (back.source, back.target, back.start, back.method) == (ours.source, ours.target, ours.start, ours.method)
+    np.testing.assert_array_equal(back.source_scores, ours.source_scores)
+    np.testing.assert_array_equal(back.target_scores, ours.target_scores)
+    np.testing.assert_array_equal(theirs.sequence_attributions[0].source_attributions.numpy(), ours.source_scores)
 
 
 NAN = float("nan")
