@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,6 +30,8 @@ from model.trace.kinds import Side
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Item = TypeVar("Item")
 
 FLOAT = 4  # bytes
 AT_ONCE = 1024  # sentences that are translated together, of any number that stream
@@ -115,7 +117,7 @@ def batched(items: Iterable, size: int) -> Iterator[tuple]:
         yield part
 
 
-def paired(texts: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
+def paired(texts: Iterable[Item], targets: Iterable[Item]) -> Iterator[tuple[Item, Item]]:
     """A text and its target, one pair after the other. ValueError, in words, where one side has more."""
     for number, (text, target) in enumerate(zip_longest(several("texts", texts), several("targets", targets))):
         if text is None or target is None:

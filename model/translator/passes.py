@@ -49,7 +49,9 @@ from model.trace.edits import Edit, Recipe
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.language import Refusal
 from model.trace.tokens import whole_ids
+from model.trace.translation import TranslationTrace
 from model.translator.loaded import Loaded
+from model.translator.texts import Sentence
 
 
 class Passes(Loaded):
@@ -134,52 +136,60 @@ class Passes(Loaded):
 
     def inspect(
         self,
-        source_ids: Sequence[int],
-        target_ids: Sequence[int],
+        source: Sentence,
+        target: Sentence | None = None,
         *,
+        direction: str | None = None,
         interventions: Changes = NO_INTERVENTIONS,
         beside: Sequence[Sequence[int]] = (),
     ) -> ForwardOutput:
-        """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
-        `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t].
-        beside: other sources of the same target, as further rows. A Refusal for texts whose full record does not fit
-        into memory."""
+        """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. source, target: texts,
+        ids or a trace; of a trace alone its own target is read. Target ids are y1 .. yT, `</s>` or not; the decoder
+        reads `<s>` and all of them but the last, so that row t predicts target_ids[t]. direction: of texts. beside:
+        other sources of the same target, as further rows. A Refusal for texts whose full record does not fit into
+        memory."""
         interventions = self._with_vectors(with_given(self.changes, interventions))
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
-        (source,) = self._checked([source_ids])
-        target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
-        if FLOAT * self.config.pass_numbers(len(source), len(target)) > self.limits.batch_bytes:
+        if target is None:
+            if not isinstance(source, TranslationTrace):
+                raise ValueError("there is no target to read: only a trace has its own")
+            target = source
+        source_ids = self.source_ids(source, direction)
+        read = self._decoder_ids(self.target_ids(target, direction))
+        if FLOAT * self.config.pass_numbers(len(source_ids), len(read)) > self.limits.batch_bytes:
             raise Refusal(
                 "A full record of a pass over texts of {source} and {target} tokens does not fit into memory: ask "
                 "about a shorter text.",
-                source=len(source),
-                target=len(target),
+                source=len(source_ids),
+                target=len(read),
             )
-        sources = [*[source] * rows, *map(list, beside)]
+        sources = [*[source_ids] * rows, *map(list, beside)]
         check_positions(interventions, self.config, sources, self.max_tokens)
-        return self._inspect(sources, [target] * len(sources), interventions)
+        return self._inspect(sources, [read] * len(sources), interventions)
 
     def run(
         self,
-        texts: Sequence[str],
-        targets: Sequence[str] | None = None,
+        texts: Sequence[Sentence] | TranslationTrace,
+        targets: Sequence[Sentence] | None = None,
         *,
         names: Sequence[str] = ("*.resid_post",),
         direction: str | None = None,
         grad: bool = False,
     ) -> Run:
         """The values of one pass over these sentences at named places, by name or glob: run["decoder.2.resid_post"],
-        [batch, position, d_model]. targets: translations to read, one per text; None: the model's own. grad: keep the
-        graph, for torch.autograd.grad. ValueError for names, texts or targets that cannot be used; runs() is for many
-        sentences."""
+        [batch, position, d_model]. texts: each a text, ids or a trace; or one trace. targets: translations to read, one
+        per text, each a text, ids or a trace; None: a trace's own tokens, and otherwise what the model translates.
+        Of a trace the tokens alone are used, not its interventions. grad: keep the graph, for torch.autograd.grad.
+        ValueError for names, texts or targets that cannot be used; runs() is for many sentences."""
+        texts = [texts] if isinstance(texts, TranslationTrace) else texts
         if not several("texts", texts):
             raise ValueError("there is no text to read: name one or more")
         return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, room=sys.maxsize))
 
     def runs(
         self,
-        texts: Iterable[str],
-        targets: Iterable[str] | None = None,
+        texts: Iterable[Sentence],
+        targets: Iterable[Sentence] | None = None,
         *,
         names: Sequence[str] = ("*.resid_post",),
         direction: str | None = None,
@@ -187,20 +197,16 @@ class Passes(Loaded):
         room: int = 1 << 28,
     ) -> Iterator[Run]:
         """run() in order, with as many sentences at a time as fit into `room` bytes: any number of sentences can be
-        streamed. Six parameters: those of run(), and how much memory to use."""
+        streamed."""
         check_transformer(self.model)
         if not several("names", names):
             raise ValueError("there is no place to read: name one or more")
         direction = self.check_direction(direction)
         pairs = zip(several("texts", texts), repeat(None)) if targets is None else paired(texts, targets)
         for part in batched(pairs, room if room == sys.maxsize else AT_ONCE):
-            sources = [self.encode(text, direction) for text, _ in part]
+            sources = [self.source_ids(text, direction) for text, _ in part]
             check_positions(self.changes, self.config, sources, self.max_tokens)
-            wanted = (
-                self.generate(sources, direction)
-                if targets is None
-                else [self.encode_target(target, direction) for _, target in part]
-            )
+            wanted = self._targets_of(part, sources, direction)
             lengths = [*zip(map(len, sources), map(len, wanted))]
             for rows in chunks(self.config, names, lengths, room):
                 found = run(
@@ -214,12 +220,26 @@ class Passes(Loaded):
                 )
                 tokens = tuple(
                     (
-                        self.tokenizer.source_tokens(sources[i], tidy(part[i][0])),
+                        self._source_tokens(sources[i], part[i][0]),
                         self.tokenizer.tokens(self._decoder_ids(wanted[i])),
                     )
                     for i in rows
                 )
                 yield replace(found, tokens=tokens)
+
+    def _targets_of(
+        self, pairs: Sequence[tuple[Sentence, Sentence | None]], sources: Sequence[list[int]], direction: str
+    ) -> list[list[int]]:
+        """The target ids of each (text, target); where there is no target, a trace's own or what the model writes."""
+        given = [text if target is None and isinstance(text, TranslationTrace) else target for text, target in pairs]
+        written = iter(self.generate([ids for ids, target in zip(sources, given) if target is None], direction))
+        return [next(written) if target is None else self.target_ids(target, direction) for target in given]
+
+    def _source_tokens(self, ids: list[int], sentence: Sentence) -> tuple[str, ...]:
+        if isinstance(sentence, TranslationTrace):
+            return sentence.source_tokens
+        text = sentence if isinstance(sentence, str) else self.tokenizer.decode_source(ids)
+        return self.tokenizer.source_tokens(ids, tidy(text))
 
     def generate(
         self,
@@ -303,13 +323,24 @@ class Passes(Loaded):
         return tuple(ids)
 
     def log_probabilities(
-        self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, batch_size: int = 64
+        self,
+        sources: Sequence[Sentence],
+        targets: Sequence[Sentence] | None = None,
+        *,
+        direction: str | None = None,
+        batch_size: int = 64,
     ) -> list[list[float]]:
-        """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
-        sources = self._checked(sources)
-        if len(sources) != len(targets):
+        """The natural log-probability of each target token y1 .. yT given its source and the tokens before it. sources,
+        targets: each a text, ids or a trace; targets None: those of the sources, which then are traces. direction: of
+        texts."""
+        if targets is None:
+            if not all(isinstance(source, TranslationTrace) for source in several("sources", sources)):
+                raise ValueError("there are no targets to read: only traces have their own")
+            targets = sources
+        if len(several("sources", sources)) != len(several("targets", targets)):
             raise ValueError(f"each source has its target: found {len(sources)} and {len(targets)}")
-        targets = [whole_ids(ids, self.config.num_target_tokens) for ids in targets]
+        sources = [self.source_ids(source, direction) for source in sources]
+        targets = [self.target_ids(target, direction) for target in targets]
         check_positions(self.changes, self.config, sources, self.max_tokens)
         return scoring.of_targets(
             self.model,

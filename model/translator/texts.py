@@ -18,6 +18,9 @@ from model.text.tidy import tidy
 from model.trace.directions import parse_direction
 from model.trace.language import Refusal
 from model.trace.tokens import whole_ids
+from model.trace.translation import TranslationTrace
+
+Sentence = str | Sequence[int] | TranslationTrace  # a text, its ids, or a trace that holds both sides' ids
 
 
 class Texts:
@@ -51,6 +54,22 @@ class Texts:
     def encode_target(self, text: str, direction: str | None = None) -> list[int]:
         """Ids of a whole translation: the forced prefix, the text's ids, `</s>`. ValueError for empty text."""
         return [*self.forced_prefix(direction), *self.encode_typed(text), self.tokenizer.end_id]
+
+    def source_ids(self, sentence: Sentence, direction: str | None = None) -> list[int]:
+        """The source ids of a text, of ids or of a trace, whose ids are taken as they are. ValueError, in words, as in
+        encode(), and for ids that are not the vocabulary's."""
+        if isinstance(sentence, str):
+            return self.encode(sentence, direction)
+        ids = sentence.source_ids if isinstance(sentence, TranslationTrace) else sentence
+        return self._within(whole_ids(ids, self.config.vocabulary_size))
+
+    def target_ids(self, sentence: Sentence, direction: str | None = None) -> list[int]:
+        """The target ids of a text, of ids or of a trace: a trace's ids are those that the model wrote, which encoding
+        its translation need not give. ValueError, in words, as in encode_target()."""
+        if isinstance(sentence, str):
+            return self.encode_target(sentence, direction)
+        ids = sentence.target_ids if isinstance(sentence, TranslationTrace) else sentence
+        return whole_ids(ids, self.config.num_target_tokens)
 
     def check_target(self, target_ids: Sequence[int]) -> list[int]:
         """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""

@@ -212,6 +212,42 @@ def test_edits_that_a_translator_has_are_not_made_again(translator):
     assert bits(more) == bits(twice.translate(TEXT))
 
 
+def test_a_trace_is_read_by_its_own_tokens(translator):
+    """The ids of a translation need not be those of its text."""
+    text, place = "Hund.", "decoder.1.resid_post"
+    letters = [*map(translator.tokenizer.pieces.index, ("▁", "d", "o", "g")), translator.tokenizer.end_id]
+    trace = translator.trace(text, target=letters)
+    assert translator.encode_target(trace.translation) != letters
+    runs = [
+        translator.run(trace, names=[place]),
+        translator.run([trace], names=[place]),
+        translator.run([text], [trace], names=[place]),
+        translator.run([trace.source_ids], [letters], names=[place]),
+    ]
+    for run in runs:
+        assert run.target_ids == (trace.target_ids,) and run.source_ids == (trace.source_ids,)
+        assert run.tokens == runs[0].tokens and torch.equal(run[place], runs[0][place])
+    mixed = translator.run([text, trace, TEXT], names=[place])
+    own = translator.run([text, TEXT], names=[place]).target_ids
+    assert mixed.target_ids == (own[0], trace.target_ids, own[1])
+    expected = translator.inspect(trace.source_ids, letters)
+    for found in (translator.inspect(trace), translator.inspect(text, trace), translator.inspect(trace, letters)):
+        assert torch.equal(found.logits, expected.logits)
+    scores = translator.log_probabilities([trace])
+    np.testing.assert_allclose(scores[0], trace.log_probability, atol=1e-5)
+    assert scores == translator.log_probabilities([text], [letters]) == translator.log_probabilities([text], [trace])
+    assert translator.log_probabilities([text], ["dog"]) == translator.log_probabilities(
+        [text], [translator.encode_target("dog")]
+    )
+    with pytest.raises(ValueError, match="only a trace"):
+        translator.inspect(text)
+    with pytest.raises(ValueError, match="only traces"):
+        translator.log_probabilities([text])
+    for wrong in ([5, 6], [None], 5):
+        with pytest.raises(ValueError, match=r"list|sentence"):
+            translator.run(wrong, names=[place])
+
+
 def test_a_trace_keeps_plain_edits_and_has_words_of_functions(translator):
     trace = translator.edit(EDITS["rows"]).translate(TEXT)
     for back in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
