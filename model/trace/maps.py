@@ -96,7 +96,9 @@ class ComputedWeights:
                     raise self._too_long(size)
                 found = np.empty((layers.size * heads.size, *cut.shape), np.float32)
             found[at] = cut
-        assert found is not None, "no layer or no head was asked for"
+        if found is None:  # no layer or no head
+            cells_shape = np.broadcast_to(np.float32(0), self.shape[2:])[tuple(cells)].shape
+            return np.empty((*layers.shape, *heads.shape, *cells_shape), np.float32)
         return found.reshape(*layers.shape, *heads.shape, *found.shape[1:])
 
     def _head(self, layer: int, head: int) -> np.ndarray:
@@ -113,7 +115,9 @@ class ComputedWeights:
         return self.kernel(self.queries[layer, head], self.keys[layer, head], allowed, bias, self.scaled)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self[:] if dtype is None else self[:].astype(dtype)
+        if copy is False:
+            raise ValueError("these maps are computed when they are looked at: an array of them is always new")
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
         """sum(), mean(), astype() and the like, of all maps."""

@@ -154,3 +154,14 @@ def test_what_queries_and_keys_do_not_tell_is_refused(tokenizer):
     flat = relative.translate(TEXT, interventions=Interventions(edits=(("encoder.0.self.bias", Scale(0.0)),)))
     recorded = relative.inspect(flat.source_ids, flat.target_ids, interventions=flat.interventions)
     np.testing.assert_array_equal(flat.encoder_self.weights[0, 3], recorded.maps(AttentionKind.ENCODER_SELF, 0)[0, 3])
+
+
+def test_empty_parts_and_conversions_are_those_of_an_array():
+    rows = np.random.default_rng(1).standard_normal((2, 3, 4, 5), np.float32)
+    weights = ComputedWeights(rows, rows)
+    whole = weights[:]
+    for index in (np.s_[0:0], np.s_[:, 0:0], np.s_[0, 0:0], np.s_[2:, :, 1:3], np.s_[..., 0:0], np.s_[0:0, 1, 2]):
+        assert weights[index].shape == whole[index].shape and weights[index].dtype == whole.dtype
+    assert np.array_equal(np.asarray(weights), whole) and np.asarray(weights, np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="always new"):
+        np.asarray(weights, copy=False)
