@@ -150,7 +150,7 @@ class Translator(Passes):
         more are in memory at once."""
         at_once = torch.get_num_threads() if self.device.type == "cpu" else 1
         for part in batched(several("texts", texts), at_once * count_of("batch size", batch_size)):
-            by_length = sorted(range(len(part)), key=lambda i: -len(part[i]))  # what is padded takes time, too
+            by_length = sorted(range(len(part)), key=lambda i: -len(tidy(part[i])))  # what is padded takes time, too
             rows = list(batched(by_length, min(batch_size, math.ceil(len(part) / at_once))))
             asked = [[part[i] for i in batch] for batch in rows]
             found = map_over_cores(looking_once(partial(self.trace_batch, direction=direction)), asked)
@@ -210,16 +210,27 @@ class Translator(Passes):
         return isinstance(self.model, Transformer) and self.limits.holds(self.config, source, target)
 
     def _traced(self, requests: Sequence[Request]) -> list[TranslationTrace]:
-        """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
+        """Traces of requests of equal interventions, decoding and forced prefixes, in one batch; in halves where that
+        is too large for the device's memory."""
         if not requests:
             return []
+        try:
+            return self._traced_at_once(requests)
+        except torch.OutOfMemoryError:
+            if len(requests) == 1:
+                raise
+        # Outside of the handler, which would keep the tensors of the failed pass.
+        half = len(requests) // 2
+        return [*self._traced(requests[:half]), *self._traced(requests[half:])]
+
+    def _traced_at_once(self, requests: Sequence[Request]) -> list[TranslationTrace]:
         started = time.perf_counter()
         sources = [list(request.source_ids) for request in requests]
         try:
             targets, recorded = self._decode_and_record(sources, requests[0])
         except torch.OutOfMemoryError as error:
             if len(requests) > 1 or self.device.type == "cpu":
-                raise  # of many, the batcher tries again with fewer
+                raise  # of many, _traced() tries again with fewer
             if self.weight_bytes > TWIN_BYTES:
                 raise Refusal(
                     "The device has no memory left for a text of {n} tokens: try a shorter one.", n=len(sources[0])
