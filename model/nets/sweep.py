@@ -209,6 +209,9 @@ def edited(edits: Mapping[str, Edit | Callable]) -> Changes:
     """Edits by place, in their order: plain ones as Interventions, which a trace keeps; with functions as a sweep."""
     if not isinstance(edits, Mapping):
         raise ValueError(f"edits are a dict from the names of places, found {edits!r:.80}")
+    for name in edits:
+        if not isinstance(name, str):
+            raise ValueError(f"a place is told by its name, found {name!r:.80}")
     plain = tuple((name, edit) for name, edit in edits.items() if isinstance(edit, Edit))
     functions = tuple((name, edit) for name, edit in edits.items() if not isinstance(edit, Edit))
     for name, function in functions:

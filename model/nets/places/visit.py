@@ -68,7 +68,8 @@ class Visit:
         return lambda part, x: self(f"{registry.SHORT[sublayer]}.{part}", x)
 
     def __call__(self, part: str, x: Tensor) -> Tensor:
-        """The tensor that the pass goes on with at the place of this part."""
+        """The tensor that the pass goes on with at the place of this part. ValueError, with the place, for NaN and
+        infinity that an edit makes."""
         place, numbers = self.found.get(part, (None, ()))
         if place is None:
             return x
@@ -82,8 +83,15 @@ class Visit:
                     x = x.detach().clone().requires_grad_()
                 change.found[place.name] = x
             else:
-                x = change(x, at)
+                before, x = x, change(x, at)
+                if x is not before and _is_broken(x) and not _is_broken(before):
+                    raise ValueError(f"the edit of {place.name} gives numbers that are not finite")
         return x
+
+
+def _is_broken(x: Tensor) -> bool:
+    """Whether a softmax over it gives NaN. Negative infinity is allowed: it forbids a key, or a token."""
+    return bool((x.isnan() | x.isposinf()).any())
 
 
 def visit(changes: Changes, prefix: str, first: int, config: ModelConfig) -> Visit | None:

@@ -345,12 +345,27 @@ def test_many_sentences_stream_in_bounded_memory(translator):
         ({"decoder.9.resid_post": Scale(2.0)}, "no place is called 'decoder.9.resid_post'"),
         ({"decoder.0.resid_post": Scale(2.0, heads=(0,))}, "has no heads of its own"),
         ({"decoder.0.self.z": Scale(2.0, heads=(4,))}, "heads are 0 to 3, found 4"),
+        ({3: Scale(2.0)}, "a place is told by its name, found 3"),
         ({"decoder.0.self.z": 3}, "must be Add, Replace, Scale, Ablate or a function"),
     ],
 )
 def test_what_cannot_be_edited_is_refused(translator, edits, words):
     with pytest.raises(ValueError, match=words):
         translator.edit(edits)
+
+
+@pytest.mark.parametrize("edit", [lambda x, at: x * float("nan"), Scale(1e300)], ids=["function", "plain"])
+def test_an_edit_that_gives_no_finite_numbers_is_named(translator, edit):
+    for place in ("encoder.1.ffn.out", "decoder.1.resid_post"):
+        with pytest.raises(ValueError, match=f"the edit of {place} gives numbers that are not finite"):
+            translator.edit({place: edit}).translate(TEXT)
+    forbidden = translator.edit({"logits": lambda x, at: x.index_fill(-1, torch.tensor([5]), float("-inf"))})
+    assert 5 not in forbidden.translate(TEXT).target_ids
+
+
+def test_traces_of_what_is_no_text_are_refused(translator):
+    with pytest.raises(ValueError, match="a text is a string, found 1"):
+        list(translator.traces([1, 2]))
 
 
 def test_what_an_edit_gives_must_fit(translator):
