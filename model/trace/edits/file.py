@@ -68,7 +68,9 @@ def _value(found: Any) -> Numbers | Recipe:
 def _numbers(found: Any) -> Numbers:
     try:
         numbers = Numbers(tuple(map(int, found["shape"])), base64.b64decode(found["float32"], validate=True))
-        return Numbers.of(numbers.array)  # which checks them
+        checked = Numbers.of(numbers.array)
+        assert isinstance(checked, Numbers)  # an array makes no recipe
+        return checked
     except (TypeError, KeyError, ValueError, binascii.Error) as error:
         raise ValueError(f"an edit's numbers are a shape and base64 of float32: {error}") from error
 
