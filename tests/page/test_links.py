@@ -140,3 +140,35 @@ def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_
     page.reload()
     expect(shown).to_have_text(SECOND)
     assert page.evaluate("history.length") == steps + 2
+
+
+LINKED = (
+    *("text", "direction", "checkpoint", "tab", "panel", "kind", "layer", "head", "view", "heads", "words", "special"),
+    *("colours", "range", "coverage", "query", "key", "compare", "changes", "step", "presents", "tour", "sheet"),
+)
+ELEMENTS = "document.querySelectorAll('script, iframe, object, embed, base, form').length"
+
+
+@pytest.mark.long
+def test_hostile_links_and_what_was_kept_open_the_page_and_run_nothing(tiny_url, open_page) -> None:
+    """open_page watches for requests to other hosts, dialogs and errors in the console."""
+    hostile = ("<img src=x onerror=window.hacked=1>", "javascript:window.hacked=1", "__proto__", "-1", "9" * 400, "%00")
+    page = open_page(tiny_url)
+    page.wait_for_selector("#translation-text")
+    elements = page.evaluate(ELEMENTS)
+    for number, field in enumerate(LINKED):
+        for value in (hostile[number % len(hostile)], hostile[(number + 2) % len(hostile)], hostile[0]):
+            follow(page, **{"text": FIRST, field: value})
+            page.wait_for_timeout(50)
+    page.evaluate("location.hash = '%E0%A4%A&=&&text=%&__proto__[a]=1&' + 'x'.repeat(100000)")
+    for kept in ('"x"', "{", '{"hash": "", "view": 5, "typed": [], "asked": {"text": "<img src=x onerror=hacked=1>"}}'):
+        page.evaluate("kept => sessionStorage.setItem('atlas-left', kept)", kept)
+        page.goto(f"{tiny_url}#{urlencode({'text': hostile[0], 'tab': hostile[1]})}")
+        page.reload()
+        page.wait_for_selector("#translation-text")
+        assert page.evaluate("window.hacked ?? null") is None
+        assert page.evaluate("({}).a ?? null") is None
+        assert page.evaluate(ELEMENTS) <= elements + 2
+    follow(page, FIRST)
+    expect(page.locator(".atlas-explorer")).to_be_visible()
+    expect(page.locator("#source-text :is(textarea, input)")).to_have_value(FIRST)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,21 +50,20 @@ def environment(checkpoints: Path, **more: str) -> dict[str, str]:
     return {**kept, "ATTENTION_ATLAS_CHECKPOINTS": str(checkpoints), **more}
 
 
-@pytest.fixture(scope="module")
-def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The app over the tiny model, configured through the environment alone."""
-    folder = tmp_path_factory.mktemp("served")
+@contextmanager
+def serving_process(checkpoints: Path, folder: Path, *arguments: str, python: str = sys.executable) -> Iterator[Served]:
+    """The app over these checkpoints, configured through the environment alone. folder: for all that it writes."""
     (folder / "sitecustomize.py").write_text(AUDIT)
     port, log, audit = free_port(), folder / "log", folder / "audit"
     audit.touch()
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "app.py"],
+            [python, "app.py", *arguments],
             cwd=ROOT,
             stdout=output,
             stderr=subprocess.STDOUT,
             env=environment(
-                tiny_checkpoint.parent,
+                checkpoints,
                 GRADIO_SERVER_PORT=str(port),
                 ATTENTION_ATLAS_MAX_SESSIONS="5",
                 ATTENTION_ATLAS_DEVICE="cpu",
@@ -78,6 +78,12 @@ def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(scope="module")
+def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving_process(tiny_checkpoint.parent, tmp_path_factory.mktemp("served")) as process:
+        yield process
 
 
 def get(port: int, path: str) -> tuple[int, bytes, http.client.HTTPMessage]:

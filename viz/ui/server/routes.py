@@ -19,6 +19,7 @@ JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 TOOLS = "/gradio_api/mcp"
 LISTING = "/gradio_api/openapi.json"
 FILE = "/gradio_api/file="
+MAX_NAME = 255  # characters of a file's name: for a longer one the system has an error of its own
 
 _READ = {
     "/",
@@ -48,6 +49,8 @@ def is_offered(method: str, path: str) -> bool:
         return False
     if path.startswith(FILE):
         return _is_own_file(path.removeprefix(FILE))
+    if max(map(len, path.split("/"))) > MAX_NAME:
+        return False
     result = RESULTS.fullmatch(path)
     if result is not None:
         return result[1] in ENDPOINTS
@@ -60,4 +63,6 @@ def _is_page_call(call: re.Match) -> bool:
 
 def _is_own_file(name: str) -> bool:
     """Whether this is a file of the page: Gradio also fetches URLs here and relays what they answer."""
-    return name == str(assets.PLOTLY) or (name.startswith(f"{assets.WEB}/") and ".." not in name.split("/"))
+    parts = name.split("/")
+    is_inside = name.startswith(f"{assets.WEB}/") and ".." not in parts
+    return name == str(assets.PLOTLY) or (is_inside and max(map(len, parts)) <= MAX_NAME)

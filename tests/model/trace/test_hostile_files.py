@@ -1,0 +1,44 @@
+"""Trace files that somebody prepared: no code in them runs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.trace import storage
+
+
+class Malicious:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self) -> tuple:
+        return (Path.touch, (Path(self.path),))
+
+
+def test_a_pickle_in_an_archive_is_refused_and_not_run(hand_made_trace, tmp_path):
+    """In each entry that a trace has, in one that it has not, and in place of the whole file."""
+    with np.load(io.BytesIO(storage.to_npz(hand_made_trace))) as archive:
+        entries = dict(archive)
+    code = np.array([Malicious(tmp_path / "ran")], object)
+    assert len(entries) > 5
+    for name in entries:
+        file = io.BytesIO()
+        np.savez(file, **{**entries, name: code})
+        with pytest.raises(ValueError, match=r"\w"):
+            storage.from_npz(file.getvalue())
+    file = io.BytesIO()
+    np.savez(file, **entries, unknown=code)
+    with contextlib.suppress(ValueError):
+        storage.from_npz(file.getvalue())
+    for data in (pickle.dumps(code), b"\x93NUMPY" + pickle.dumps(code)):
+        with pytest.raises(ValueError, match=r"\w"):
+            storage.from_npz(data)
+    assert not (tmp_path / "ran").exists()

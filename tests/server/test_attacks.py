@@ -1,0 +1,202 @@
+"""Attacks on a running server: nothing of the machine is served, nobody else is harmed, and the log quotes nothing."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from bench.load import Caller, memory
+from tests import ROOT
+from tests.server.test_serving import Served, get, serving_process
+
+MARK = "Geheimnisvollerweise"
+
+
+@pytest.fixture(scope="module")
+def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving_process(tiny_checkpoint.parent, tmp_path_factory.mktemp("attacked")) as process:
+        yield process
+
+
+@pytest.fixture(autouse=True)
+def healthy(served: Served) -> Iterator[None]:
+    yield
+    assert get(served.port, "/healthz")[0] == 200
+    assert Caller(served.port).call("translate", ["Ein Hund.", ""])["status"] == "ok"
+    assert MARK not in served.log.read_text()
+
+
+UPWARDS = ("..", "%2e%2e", "%2E.", ".%2e", "%252e%252e", "..%00", "....", "..;", "%c0%ae%c0%ae", "%u002e%u002e")
+SLASHES = ("/", "//", "%2f", "%5c", "\\", "%252f", "/./", "%c0%af")
+ENDS = ("", "", "%00.png", "?v=1", "/")
+ROUTES = (
+    "/static/", "/assets/", "/svelte/", "/atlas/", "/gradio_api/file=", "/gradio_api/file/", "/file=", "/favicon.ico/",
+    f"/gradio_api/file={ROOT}/viz/web/", "/gradio_api/file=viz/web/", "/gradio_api/file=file://", "/theme.css/",
+    "/pwa_icon/", "/gradio_api/custom_component/", "/", "//", "/gradio_api/stream/", "/gradio_api/call/translate/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("route", ["/assets/", "/static/", "/gradio_api/file="])
+def test_no_file_has_a_name_too_long_for_the_system(served, route):
+    assert get(served.port, route + 300 * "a")[0] in (403, 404)
+
+
+@pytest.mark.parametrize("count", [600, pytest.param(12_000, marks=pytest.mark.endure)])
+def test_no_path_leads_out_of_the_page_s_own_files(served, count, tiny_checkpoint):
+    pick = random.Random(5)
+    targets = {
+        "/etc/passwd": b"root:",
+        str(ROOT / "app.py"): b"build_demo",
+        str(tiny_checkpoint / "config.json"): b"num_heads",
+        str(served.log): b"is served on",
+    }
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    for _ in range(count):
+        target, content = pick.choice(list(targets.items()))
+        slash = pick.choice(SLASHES)
+        way_up = slash.join([pick.choice(UPWARDS)] * pick.randrange(13))
+        end = pick.choice([target, target[1:], quote(target, safe=""), target.replace("/", slash)])
+        path = (
+            pick.choice(ROUTES)
+            + way_up
+            + pick.choice(["", slash])
+            + end
+            + pick.choice(["", "", "%00.png", "?v=1", "/"])
+        )
+        connection.putrequest("GET", path, skip_accept_encoding=True)
+        connection.endheaders()
+        response = connection.getresponse()
+        body = response.read()
+        assert content not in body, path
+        assert response.status < 500, (path, response.status)
+
+
+SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BODY = b"5\r\nabcde\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 4",
+        b"Content-Length: 4\r\nContent-Length: 15",
+        b"Content-Length: 4, 15",
+        b"Content-Length: +4",
+        b"Content-Length: -1",
+        b"Content-Length: 0x4",
+        b"Content-Length : 4\r\nTransfer-Encoding : chunked",
+        b"Transfer-Encoding: xchunked",
+        b"Transfer-Encoding: chunked, identity",
+        b"Transfer-Encoding: identity, chunked\r\nContent-Length: 4",
+        b"Transfer-Encoding:\x0bchunked\r\nContent-Length: 4",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\nContent-Length: 4",
+        b"X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 4",
+        b"Content-Length: 99999999999999999999",
+    ],
+)
+def test_where_a_request_ends_is_not_a_matter_of_opinion(served, headers):
+    """A proxy that finds its end elsewhere would give the rest to the next visitor. So such a request ends the
+    connection, and nothing behind it is answered."""
+    request = b"POST /gradio_api/call/v2/translate HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=5) as connection:
+        connection.sendall(request + BODY + SMUGGLED)
+        answer = b""
+        try:
+            while part := connection.recv(65_536):
+                answer += part
+        except (TimeoutError, ConnectionResetError):
+            pass
+    assert b"alive" not in answer, answer
+
+
+def test_a_chunked_body_over_the_limit_is_refused_and_leaves_no_memory(served):
+    before = memory(served.process.pid)
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+            connection.sendall(
+                b"POST /gradio_api/call/v2/translate HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
+            answer = b""
+            try:
+                for _ in range(60):
+                    connection.sendall(b"f4240\r\n" + b"[" * 1_000_000 + b"\r\n")
+                connection.sendall(b"0\r\n\r\n")
+                answer = connection.recv(65_536)
+            except (ConnectionResetError, BrokenPipeError):
+                continue
+        assert answer.startswith(b"HTTP/1.1 413 "), answer[:200]
+    assert memory(served.process.pid) - before < 40  # MB
+
+
+def status_of(served: Served, method: str, path: str, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    body = json.dumps({"text": "Ein Hund."}) if method == "POST" else None
+    connection.request(method, path, body, headers)
+    return connection.getresponse().status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://example.org"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1.example.org"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1"},
+    ],
+)
+def test_pages_of_other_sites_can_neither_ask_nor_read(served, headers):
+    for path in (
+        "/gradio_api/call/translate", "/gradio_api/call/v2/translate", "/gradio_api/run/translate",
+        "/gradio_api/queue/join", "/gradio_api/cancel", "/gradio_api/mcp/", "/", "/readyz",
+    ):  # fmt: skip
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "application/json"):
+            assert status_of(served, "POST", path, {"Content-Type": kind, **headers}) == 403, path
+    if "Origin" in headers:  # which browsers send with what a script wants to read
+        assert status_of(served, "GET", "/config", headers) == 403
+
+
+def test_the_page_itself_and_programs_can(served):
+    own = f"127.0.0.1:{served.port}"
+    for headers in (
+        {},
+        {"Sec-Fetch-Site": "same-origin", "Origin": f"http://{own}"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": f"http://{own}"},
+    ):
+        json_ = {"Content-Type": "application/json", **headers}
+        assert status_of(served, "POST", "/gradio_api/call/v2/translate", json_) == 200, headers
+
+
+VALUES = (
+    None, True, -1, 10**30, 1e308, "", MARK, "<script>", [], [[[]]], {}, {"id": 2**64}, {"id": 1, "text": MARK},
+    {"__proto__": {"a": 1}}, [MARK] * 50, {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tries", [pytest.param(1, marks=pytest.mark.long), pytest.param(12, marks=pytest.mark.endure)])
+def test_every_handler_of_the_page_ends_whatever_it_is_given(served, tries):
+    pick = random.Random(7)
+    handlers = [one for one in Caller(served.port).page()["dependencies"] if one["backend_fn"]]
+    assert len(handlers) > 50
+    for handler in handlers:
+        for number in range(tries):
+            values = [pick.choice(VALUES) for _ in handler["inputs"]]
+            event = pick.choice(
+                [None, {"id": number, **dict.fromkeys(("text", "panel", "values"), pick.choice(VALUES))}]
+            )
+            try:
+                Caller(served.port).ask(handler["id"], values, f"{MARK}-{handler['id']}-{number}", event)
+            except ValueError as error:
+                assert "failed" in str(error) or "HTTP 4" in str(error), error
+    assert served.process.poll() is None
