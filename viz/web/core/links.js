@@ -143,8 +143,9 @@ function follow(isNews) {
   if (!openTab() || !view.has("text") || pending.question()) return;
   if (OWN_PLACE.some((name) => link.has(name))) return;
   const opens = last === null; // with an example, before a link's own sentence comes
-  if (isSentenceOf(link, view) || (!link.has("text") && !isNews)) readdress(view);
-  else if (isNews && !opens && !isFollowed) {
+  if (isSentenceOf(link, view) || (!link.has("text") && !isNews)) {
+    if (!isFollowed) readdress(view); // a part that opens by and by still reads the link
+  } else if (isNews && !opens && !isFollowed) {
     if (!link.has("text")) readdress(last);
     history.pushState(history.state, "", `#${view}`);
   } else if (!opens) return;
@@ -158,7 +159,8 @@ for (const event of ["atlas-ask", "atlas-ask-given", "atlas-example"])
   document.addEventListener(event, onQuestion);
 document.addEventListener("atlas-drawn", () => follow(true));
 const followSoon = debounce(() => last && follow(false), 300);
-for (const event of ["click", "keyup", "change"]) document.addEventListener(event, followSoon);
+for (const name of ["click", "keyup", "change"])
+  document.addEventListener(name, (event) => event.isTrusted && followSoon());
 
 // Copy the page's address with these fields, and say so; where that is not allowed, a field to copy it from is shown.
 // show(words or field).
