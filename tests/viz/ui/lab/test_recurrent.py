@@ -22,6 +22,7 @@ from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.viz.ui.lab import panels
 from viz.ui.desk.scene import Scene
+from viz.ui.lab.heads import units
 from viz.ui.lab.train import recurrent
 from viz.ui.server import api
 from viz.ui.session import Selection
@@ -186,3 +187,8 @@ def test_either_network_shows_the_stages_and_both_scores(shipped_translators, ch
     assert len(scores["rows"]) >= 2
     bare = Scene(trace, Selection().fitted(trace), shipped_translators["de-en"])
     assert [block["type"] for block in panels.named("additive").content(bare, 1)] == ["text"]
+
+
+def test_the_slider_of_units_works_without_a_feed_forward(served):
+    translator = served["de-en (gru)"]
+    assert units.UNIT.until(translator.translate(SENTENCES[0]), translator) == 1
