@@ -184,10 +184,10 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
         (lambda t: View(heads=(2, 4)), "heads are pairs"),
         (lambda t: t.translate(3), "a text is a string, found 3"),
         (lambda t: t.translate([TEXT]), "a text is a string"),
-        (lambda t: t.run([3]), "a text is a string, found 3"),
+        (lambda t: t.run([3]), "token ids are a list, found 3"),
         (lambda t: t.run(3), "texts are a list, found 3"),
         (lambda t: t.run([TEXT], "ab"), "targets are a list, found the text 'ab'"),
-        (lambda t: t.run([TEXT], [3]), "a text is a string"),
+        (lambda t: t.run([TEXT], [3]), "token ids are a list, found 3"),
         (lambda t: t.translate_batch(None), "texts are a list, found None"),
         (lambda t: t.trace(target=3, text=TEXT), "token ids are a list, found 3"),
         (lambda t: t.trace(TEXT, target=b"ab"), "token ids are a list, found the text"),
@@ -225,7 +225,7 @@ def test_a_kind_does_for_a_view_of_its_first_head(tiny_translator):
 
 def test_numbers_come_from_wherever_they_are():
     assert Ablate(heads=np.array([1, 2])) == Ablate(heads=(1, 2)) and Ablate(positions=np.arange(2)).positions == (0, 1)
-    assert Scale(np.float32(0.5)) == Scale(0.5) and type(Scale(np.int64(2)).by) is int
+    assert Scale(np.float32(0.5)) == Scale(0.5) and type(Scale(np.int64(2)).by) is float
     assert Add(torch.ones(2, dtype=torch.bfloat16)) == Add([1.0, 1.0])
 
 

@@ -191,4 +191,4 @@ def test_either_network_shows_the_stages_and_both_scores(shipped_translators, ch
 
 def test_the_slider_of_units_works_without_a_feed_forward(served):
     translator = served["de-en (gru)"]
-    assert units.UNIT.until(translator.translate(SENTENCES[0]), translator) == 1
+    assert units.UNIT.of(translator.translate(SENTENCES[0]), translator) == 1
