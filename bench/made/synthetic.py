@@ -59,5 +59,5 @@ def random_trace(
         seconds=0.0,
         device="cpu",
         checkpoint="random",
-        digest="0" * 16,
+        digest=f"{seed:016x}",
     )

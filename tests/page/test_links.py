@@ -131,7 +131,7 @@ def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_
         page.wait_for_function("text => new URLSearchParams(location.hash.slice(1)).get('text') === text", arg=text)
     page.locator("#tab-heads-button").click()
     page.wait_for_function("location.hash.includes('tab=heads')")
-    assert page.evaluate("history.length") == steps + 2
+    assert page.evaluate("history.length") == min(steps + 2, 50)  # of more no browser keeps
     page.go_back()
     expect(shown).to_have_text(FIRST)
     expect(page.locator(".heading-line")).to_have_text("Layer 3 · Head 5")
@@ -139,7 +139,7 @@ def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_
     expect(shown).to_have_text(SECOND)
     page.reload()
     expect(shown).to_have_text(SECOND)
-    assert page.evaluate("history.length") == steps + 2
+    assert page.evaluate("history.length") == min(steps + 2, 50)
 
 
 LINKED = (

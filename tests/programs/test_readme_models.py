@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -10,12 +9,10 @@ from pathlib import Path
 
 import pytest
 from gradio_client import Client
-from transformers import AutoTokenizer
 
 from bench.ports import free_port
 from model.checkpoint import load
 from tests import ROOT
-from tests.model import test_foreign
 from tests.model.families import theirs
 from tests.model.families.test_hub import FakeHub, fake  # noqa: F401 (fixture)
 
@@ -96,15 +93,3 @@ def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, readm
         finally:
             app.terminate()
     assert fake.asked == [], "the hub was off"
-
-
-def test_the_example_of_a_foreign_model_runs(tmp_path, monkeypatch):
-    tokenizer = test_foreign.tokenizer_of(byte_level=False)
-    folder = tmp_path / "t5"
-    test_foreign.t5(len(tokenizer)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    assert AutoTokenizer.from_pretrained(folder)
-    monkeypatch.chdir(tmp_path)
-    (code,) = blocks("python")
-    exec(code.replace("allenai/led-base-16384", str(folder)), {})
-    assert json.dumps("The house is small.")[1:-1] in (tmp_path / "led.html").read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ def neighbours(
     """The sentence with the word that holds the source token at `position` changed, once for each of the `count`
     vocabulary entries nearest to it: whole words in the same case, by the cosine of source embeddings; a word of
     several pieces is their mean. In a language of which the project has a lexicon, words of that language alone, and of
-    the word's own grammatical forms. Nearest first.
+    the word's own grammatical forms where there are such. Nearest first.
 
     A Refusal, in words, where the token belongs to no word of the sentence.
     """
@@ -69,6 +69,7 @@ def _near(translator: Translator, trace: TranslationTrace, position: int, count:
     known = _known(parse_direction(trace.direction)[0])
     form = known.get(word.lower(), frozenset())
     found: list[str] = []
+    of_language: list[str] = []  # of other forms, for a word whose form no other word has
     for token in translator.tokenizer.source_tokens(near.tolist(), ""):
         other = token.removeprefix(SPACE)
         fits = (
@@ -77,13 +78,15 @@ def _near(translator: Translator, trace: TranslationTrace, position: int, count:
             and other[:1].isupper() == word[:1].isupper()
             and len(other) > 1
             and other.lower() != word.lower()
-            and (not known or _alike(form, known.get(other.lower())))
+            and (not known or other.lower() in known)
         )
         if fits:
-            found.append(other)
+            of_language.append(other)
+            if not known or _alike(form, known[other.lower()]):
+                found.append(other)
         if len(found) == count:
             break
-    return start, word, found
+    return start, word, found or of_language[:count]
 
 
 @lru_cache(maxsize=8)
@@ -97,9 +100,9 @@ def _known(code: str) -> Mapping[str, frozenset[Form]]:
     return {**dict.fromkeys(seen | FUNCTION_WORDS.get(language, frozenset()), frozenset()), **found}
 
 
-def _alike(form: frozenset[Form], other: frozenset[Form] | None) -> bool:
-    """Whether a word of other forms (None: of another language) can stand wherever one of these forms does."""
-    return other is not None and (form <= other if form else not other)
+def _alike(form: frozenset[Form], other: frozenset[Form]) -> bool:
+    """Whether a word of other forms can stand wherever one of these forms does."""
+    return form <= other if form else not other
 
 
 def _spelled(tokens: tuple[str, ...], group: tuple[int, ...]) -> str:

@@ -34,7 +34,7 @@ def test_a_pickle_with_code_is_refused_and_not_run(folder, tmp_path):
             _use_new_zipfile_serialization=zipped,
         )
         said = refused(folder, PICKLE, "not a pickle of tensors alone")
-        assert "weights_only" not in said and ("names builtins.getattr" in said or "UnpicklingError" in said)
+        assert "weights_only" not in said and ("it names" in said or "UnpicklingError" in said)
     (folder / PICKLE).write_bytes(pickle.dumps(Malicious(tmp_path / "ran")))
     refused(folder, PICKLE)
     assert not (tmp_path / "ran").exists()

@@ -63,7 +63,7 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     expect(page.locator("#explorer .heading-line")).to_have_text(f"Layer {layer} · Head {head}")
     expect(page.locator("#explorer .thumbnails")).to_have_attribute("aria-label", re.compile(f"^{kind}"))
     place = page.locator(f"#explorer .thumbnail[data-layer='{int(layer) - 1}'][data-head='{int(head) - 1}']")
-    expect(place).to_have_attribute("aria-label", re.compile(r"; over 2\s000 sentences: .* 0\.\d\d"))
+    expect(place).to_have_attribute("aria-label", re.compile(r"; over 2,000 sentences: .* 0\.\d\d"))
     expect(place.locator(".mark")).to_contain_text(re.compile(r"\S"))
     page.locator("#explorer .help-button").click()
     expect(page.locator("dialog.help dl").last).to_contain_text(place.locator(".mark").text_content().split()[0])

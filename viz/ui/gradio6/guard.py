@@ -20,7 +20,7 @@ from viz.ui.gradio6.wakeful_queue import ended_alone, function_of, has_answers, 
 from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.bodies import Bodies, ClientGone, Unread
-from viz.ui.server.line import Line
+from viz.ui.server.line import PAGE_SHARE, SHARE, Line
 from viz.ui.server.named import ENDPOINTS
 from viz.ui.server.routes import (
     BY_FIELD,
@@ -141,7 +141,8 @@ class Guard:
             if at_once:
                 await self._while_wanted(lane, scope, body, receive, relay)
             else:
-                self._line_of(scope).check(lane, _address(scope))
+                by_page = path == JOIN and (function is None or function.api_name not in ENDPOINTS)
+                self._line_of(scope).check(lane, _address(scope), PAGE_SHARE if by_page else SHARE)
                 await self.app(scope, _replay(body, receive), relay)
         except Busy as error:
             await answer(send, 503, refusal("busy", str(error)))

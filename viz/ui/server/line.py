@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 
 from model.serve.limits import Busy
 
-SHARE = 0.25  # of the places in line, for the requests of one address in one lane
+SHARE = 0.25  # of the places in line, for the calls of one address in one lane
+PAGE_SHARE = 0.8  # for questions of the page: a class has one address
 
 
 class Line:
@@ -32,14 +33,14 @@ class Line:
         """How many requests wait."""
         return sum(len(turns) for lines in self._lines.values() for turns in lines.values())
 
-    def check(self, lane: str, address: str) -> None:
+    def check(self, lane: str, address: str, share: float = SHARE) -> None:
         """Raise Busy if another request of this address would find no place in the lane."""
         total, own = self._elsewhere(lane, address)
         total += len(self)
         own += len(self._lines.get(lane, {}).get(address, ()))
         if total >= self.waiting:
             raise Busy.behind(total)
-        if own >= max(1, int(SHARE * self.waiting)):
+        if own >= max(1, int(share * self.waiting)):
             raise Busy.behind(own)
 
     @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from viz import assets
+from viz import assets, words
 from viz.ui.server.named import ENDPOINTS
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
@@ -64,5 +64,5 @@ def _is_page_call(call: re.Match) -> bool:
 def _is_own_file(name: str) -> bool:
     """Whether this is a file of the page: Gradio also fetches URLs here and relays what they answer."""
     parts = name.split("/")
-    is_inside = name.startswith(f"{assets.WEB}/") and ".." not in parts
+    is_inside = name.startswith((f"{assets.WEB}/", f"{words.FOLDER}/")) and ".." not in parts
     return name == str(assets.PLOTLY) or (is_inside and max(map(len, parts)) <= MAX_NAME)
