@@ -173,15 +173,16 @@ function createPresentation() {
   }
 
   // A picture's own steps: where one changed nothing, there is nothing further that way until another did. by: the way of
-  // the buttons that it went, if any.
+  // the buttons that it went, if any. The next step ends the wait: a step and its opposite leave the title as it was.
   function moved(picture, act, by) {
     const from = picture.title();
     act();
-    if (by)
-      setTimeout(() => {
-        if (picture.title() === from) met = { from, by };
-        changed();
-      }, SETTLED);
+    clearTimeout(moved.later);
+    moved.later = setTimeout(() => {
+      if (picture.title() !== from) met = null;
+      else if (by) met = { from, by };
+      changed();
+    }, SETTLED);
   }
 
   // Whether something comes next (1) or before (-1). Not asked before it is tried of a picture with steps of its own.
