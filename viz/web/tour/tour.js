@@ -164,7 +164,9 @@ function createTour(root, rpc) {
       const found = [...document.querySelectorAll(answer.look)].find(seen);
       const late = performance.now() - since > PATIENCE;
       if (found && found !== pointed?.element && (late || ready(answer))) point(found);
-      // What is pointed at may be drawn anew, by an answer that was under way: then it is looked for again.
+      else pointed?.follow();
+      // What is pointed at may be drawn anew, by an answer that was under way: then it is looked for again. And it may
+      // be moved where no size changes and no scrolling ends.
       if (!late) setTimeout(look, pointed ? AGAIN : 80);
     };
     look();
@@ -204,13 +206,14 @@ function createTour(root, rpc) {
     const sizes = new ResizeObserver(show);
     addEventListener("scrollend", show);
     const leave = () => {
+      pointed.follow = () => {};
       sizes.disconnect();
       removeEventListener("scrollend", show);
       MOVES.forEach((move) => removeEventListener(move, leave, true));
     };
     [element, document.body, sheet].forEach((one) => sizes.observe(one));
     MOVES.forEach((move) => addEventListener(move, leave, { capture: true, passive: true }));
-    pointed = { element, leave };
+    pointed = { element, leave, follow: show };
     away.observe(element);
     show();
   }
