@@ -227,12 +227,21 @@ class Layer(nn.Module):
 @dataclass(frozen=True, eq=False)
 class SourceMemory:
     """An encoded batch of sources: memory [batch, source, d_model], its padding mask [batch, 1, 1, source] or None
-    where nothing is padded, and the encoder's records. Whoever decodes over it shares its keys and values."""
+    where nothing is padded, and the encoder's records. Whoever decodes over it shares its keys and values.
+    padded_lengths: how many tokens each source has, int [batch]; None: all of memory's positions."""
 
     memory: Tensor
     mask: Tensor | None
     records: tuple[LayerRecord, ...] = ()
     projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by decoder layer
+    padded_lengths: Tensor | None = None
+
+    @property
+    def lengths(self) -> Tensor:
+        """How many tokens each source has, int [batch], or [1] where they are of one length."""
+        if self.padded_lengths is not None:
+            return self.padded_lengths
+        return torch.tensor([self.memory.shape[1]])
 
     def keys_values(self, layer: Layer) -> tuple[Tensor, Tensor]:
         """What a decoder layer's cross-attention reads, each [batch, heads, source, d_head]: computed once."""
@@ -250,4 +259,5 @@ class SourceMemory:
             self.memory.index_select(0, rows),
             None if self.mask is None else self.mask.index_select(0, rows),
             projected={layer: of_sentences(keys, values, rows) for layer, (keys, values) in self.projected.items()},
+            padded_lengths=None if self.padded_lengths is None else self.padded_lengths.index_select(0, rows),
         )

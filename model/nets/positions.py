@@ -83,8 +83,8 @@ def tutorial_encoding(positions: Tensor, d_model: int, *, length: int, base: flo
     return torch.where(torch.arange(d_model, device=positions.device) % 2 == 0, angles.sin(), angles.cos())
 
 
-# Codes that no published model adds, and a toy can be trained with. The length that one of them looks at is the longest
-# that the toy reads: while it writes, nobody knows how long the sentence will be.
+# Codes that no published model adds, and a toy can be trained with. The normalised count depends on the length of the
+# sentence; a decoder, which does not know how long its own will be, divides by the source's.
 CONTRASTS = {
     PositionCode.COUNT: count_encoding,
     PositionCode.NORMALISED: normalised_count_encoding,
@@ -94,12 +94,13 @@ CONTRASTS = {
 }
 
 
-def encoding(config: ModelConfig, positions: Tensor) -> Tensor:
-    """The code that a model of this config computes for positions [length]: float32 [length, d_model]."""
+def encoding(config: ModelConfig, positions: Tensor, length: int | None = None) -> Tensor:
+    """The code that a model of this config computes for positions [length]: float32 [length, d_model]. length: of the
+    sentence, for a code that depends on it; None: the longest that the model reads."""
     assert config.adds_positions and config.position_code is not PositionCode.LEARNED
     where = positions + config.position_offset
     if found := CONTRASTS.get(config.position_code):
-        rows = found(where, config.d_model, length=config.max_length, base=config.position_base)
+        rows = found(where, config.d_model, length=length or config.max_length, base=config.position_base)
         return rows.float().expand(-1, config.d_model)  # a count is added to every dimension
     if config.position_code is PositionCode.FAIRSEQ:
         return fairseq_encoding(where, config.d_model, base=config.position_base)
@@ -117,11 +118,20 @@ class ComputedPositions(nn.Module):
         table = encoding(config, torch.arange(config.max_length, device="cpu"))
         self.register_buffer("table", table, persistent=False)
 
-    def forward(self, first: int, length: int, positions: Positions = Positions()) -> Tensor | None:
-        """What is added to embeddings at positions first .. first + length - 1: [length, d_model], or None."""
+    def forward(
+        self, first: int, length: int, positions: Positions = Positions(), lengths: Tensor | None = None
+    ) -> Tensor | None:
+        """What is added to embeddings at positions first .. first + length - 1: [length, d_model], or None.
+
+        lengths: tokens of each source, int [batch]; None: `length`. With a code that depends on them the result is
+        [batch, length, d_model]."""
         if not positions.enabled:
             return None
         start = first + positions.shift
+        if self.config.position_code is PositionCode.NORMALISED:
+            at = torch.arange(start, start + length, device="cpu")
+            sentences = [length] if lengths is None else lengths.tolist()
+            return torch.stack([encoding(self.config, at, n) for n in sentences]).to(self.table)
         if start >= 0 and start + length <= len(self.table):
             return self.table[start : start + length]
         # On the CPU, too: not every device has the float64 that they are computed in.
@@ -131,7 +141,9 @@ class ComputedPositions(nn.Module):
 class NoPositions(nn.Module):
     """A model that is told no positions: nothing is added."""
 
-    def forward(self, first: int, length: int, positions: Positions = Positions()) -> None:
+    def forward(
+        self, first: int, length: int, positions: Positions = Positions(), lengths: Tensor | None = None
+    ) -> None:
         """As ComputedPositions: there is no code to switch off or to shift."""
 
 
@@ -151,7 +163,9 @@ class LearnedPositions(nn.Module):
         """The rows of positions 0 .. max_length - 1: [max_length, d_model]."""
         return self.weight[self.offset :]
 
-    def forward(self, first: int, length: int, positions: Positions = Positions()) -> Tensor | None:
+    def forward(
+        self, first: int, length: int, positions: Positions = Positions(), lengths: Tensor | None = None
+    ) -> Tensor | None:
         """As ComputedPositions. ValueError for positions that have no row."""
         if not positions.enabled:
             return None

@@ -163,22 +163,38 @@ class Transformer(nn.Module):
         return F.embedding(ids, self.target_matrix if decoder else self.embedding.weight) * self.scale
 
     def place(
-        self, rows: Tensor, changes: Changes = NO_INTERVENTIONS, *, first: int = 0, decoder: bool = False
+        self,
+        rows: Tensor,
+        changes: Changes = NO_INTERVENTIONS,
+        *,
+        first: int = 0,
+        decoder: bool = False,
+        lengths: Tensor | None = None,
     ) -> Tensor:
         """token_rows() [batch, length, d_model] + position: what the first layer reads (section 3.5), in some families
-        after a norm. Apart from token_rows(), so that rows that are no token's can take their place."""
+        after a norm. Apart from token_rows(), so that rows that are no token's can take their place. lengths: tokens of
+        each source, int [batch], for codes that depend on them; None: as many as there are rows."""
         code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
-        added = code(first, rows.shape[1], changes.target_positions if decoder else changes.source_positions)
+        used = changes.target_positions if decoder else changes.source_positions
+        added = code(first, rows.shape[1], used, lengths)
         if (at := visit(changes, stack.side.value, first, self.config)) is not None:
             rows = at("embed", rows)
-            added = None if added is None else at("pos", added[None])
+            added = None if added is None else at("pos", added if added.dim() == 3 else added[None])
         return self.dropout(stack.entered(rows, added))
 
     def embed(
-        self, ids: Tensor, changes: Changes = NO_INTERVENTIONS, *, first: int = 0, decoder: bool = False
+        self,
+        ids: Tensor,
+        changes: Changes = NO_INTERVENTIONS,
+        *,
+        first: int = 0,
+        decoder: bool = False,
+        lengths: Tensor | None = None,
     ) -> Tensor:
-        """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5)"""
-        return self.place(self.token_rows(ids, decoder=decoder), changes, first=first, decoder=decoder)
+        """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5).
+        lengths: as in place()."""
+        rows = self.token_rows(ids, decoder=decoder)
+        return self.place(rows, changes, first=first, decoder=decoder, lengths=lengths)
 
     def new_cache(self) -> KeyValueCache:
         """What a decode remembers, before its first row."""
@@ -195,9 +211,10 @@ class Transformer(nn.Module):
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)
         mask = None if mask.all() else mask  # most steps of most decodes then need not mask at all
-        x = self.embed(source_ids, interventions)
+        lengths = None if mask is None else mask.sum(-1).flatten()
+        x = self.embed(source_ids, interventions, lengths=lengths)
         memory, records = self.encoder(x, mask, interventions=interventions, record=record)
-        return SourceMemory(memory, mask, records)
+        return SourceMemory(memory, mask, records, padded_lengths=lengths)
 
     def decode(
         self,
@@ -215,7 +232,7 @@ class Transformer(nn.Module):
         self.check(interventions, batch=len(target_ids))
         first = 0 if cache is None else cache.length
         mask = self.target_mask(target_ids, first)
-        x = self.embed(target_ids, interventions, first=first, decoder=True)
+        x = self.embed(target_ids, interventions, first=first, decoder=True, lengths=source.lengths)
         return self.decoder(x, mask, source, interventions=interventions, cache=cache, record=record)
 
     def target_mask(self, target_ids: Tensor, first: int = 0) -> Tensor | None:

@@ -50,9 +50,10 @@ class Passing:
         model = self.model
         source_rows, target_rows = rows or (model.token_rows(source), model.token_rows(target, decoder=True))
         keys, causal = padding_mask(source, model.config.pad_id), causal_mask(target.shape[1], device=target.device)
+        lengths = keys.sum(-1).flatten()  # [batch]
         for side, stack, placed in (
-            (Side.ENCODER, model.encoder, model.place(source_rows)),
-            (Side.DECODER, model.decoder, model.place(target_rows, decoder=True)),
+            (Side.ENCODER, model.encoder, model.place(source_rows, lengths=lengths)),
+            (Side.DECODER, model.decoder, model.place(target_rows, decoder=True, lengths=lengths)),
         ):
             self.written.parts[side].append(placed[None])
             by_distance = stack.biases(0, placed.shape[1])

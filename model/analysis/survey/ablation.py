@@ -28,7 +28,8 @@ def losses(model: Transformer, found: Pass, means: Means) -> dict[AttentionKind,
     for layer, record in enumerate(found.output.layers(Side.ENCODER)):
         sweep = _one_head(model, ENCODER, layer, len(plain), means.at(ENCODER, found.source_ids.shape[1]))
         memory, _ = model.encoder(_repeated(model, ENCODER, record.before), rows, interventions=sweep, start=layer)
-        hidden, _ = model.decode(_repeated(model, ENCODER, found.decoder_ids), SourceMemory(memory, rows))
+        source = SourceMemory(memory, rows, padded_lengths=rows.sum(-1).flatten())
+        hidden, _ = model.decode(_repeated(model, ENCODER, found.decoder_ids), source)
         result[ENCODER].append(_loss(model, ENCODER, found, plain, hidden))
     source = SourceMemory(_repeated(model, DECODER, found.output.memory), _repeated(model, DECODER, padding))
     length = found.decoder_ids.shape[1]

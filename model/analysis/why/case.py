@@ -145,7 +145,7 @@ class Case:
         if keys is not None:
             itself = torch.eye(length, dtype=torch.bool, device=rows.device)[first:]
             mask = mask & (keys[:, None, None, :] | itself)
-        placed = self.model.place(rows[:, first:], changes, first=first, decoder=True)
+        placed = self.model.place(rows[:, first:], changes, first=first, decoder=True, lengths=source.lengths)
         cache = self._plain_rows(first, len(rows)) if first else None
         hidden, _ = self.model.decoder(placed, mask, source, interventions=changes, cache=cache, last=1)
         return hidden[:, 0]

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from model.config import PositionCode
 from model.nets.attention import MultiHeadAttention, scaled_dot_product
 from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.layer import Layer, SourceMemory
@@ -54,6 +55,7 @@ class DecoderStep:
             raise ValueError(f"the lean step does not support {', '.join(unknown)}: take the model's own path")
         self.embedding = model.target_matrix
         self.encoding = partial(model.target_positions, length=1, positions=interventions.target_positions)
+        self.needs_lengths = model.config.position_code is PositionCode.NORMALISED
         self.config, self.changes = model.config, interventions if has_visits(interventions) else None
         # As tensors: of a plain number, a product makes one each time, which takes ten times as long.
         self.scale, self.output_scale = map(self.embedding.new_tensor, (model.scale, model.output_scale))
@@ -79,11 +81,14 @@ class DecoderStep:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
         grows by a row. rows: receives what each layer's attentions were computed of."""
         position = cache.length
-        x, encoding = torch.embedding(self.embedding, ids) * self.scale, self.encoding(position)
+        x = torch.embedding(self.embedding, ids) * self.scale
+        encoding = self.encoding(position, lengths=source.lengths if self.needs_lengths else None)
+        if self.needs_lengths and encoding is not None:
+            encoding = encoding[:, 0]  # [batch, d_model], elsewhere [1, d_model]
         at = self._at("decoder", position)
         if at is not None:
             x = at("embed", x[:, None])[:, 0]
-            encoding = None if encoding is None else at("pos", encoding[None])[0]
+            encoding = None if encoding is None else at("pos", encoding[:, None])[:, 0]
         if self.norm_before_positions:
             x = self.entry(x)
         x = x if encoding is None else x + encoding

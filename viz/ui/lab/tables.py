@@ -13,7 +13,7 @@ SECTION = say("Paper, section {n}", n="3.5")
 
 def model_table(scene: Scene, length: int) -> np.ndarray:
     """What the model itself adds at positions 0 .. length - 1: float32 [length, d_model]."""
-    return scene.translator.model.source_positions(0, length).detach().float().cpu().numpy()
+    return scene.translator.model.source_positions(0, length).flatten(0, -2).detach().float().cpu().numpy()
 
 
 def longest(config: ModelConfig) -> int:

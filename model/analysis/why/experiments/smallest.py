@@ -136,7 +136,8 @@ class Whole:
             }
             sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
             memory = case.encode(case.source_rows, changes=sweep)
-            rows, length = model.place(case.target_rows, sweep, decoder=True), case.target_rows.shape[1]
+            length = case.target_rows.shape[1]
+            rows = model.place(case.target_rows, sweep, decoder=True, lengths=memory.lengths)
             mask = causal_mask(length, device=rows.device)
             hidden, _ = model.decoder(rows, mask, memory, interventions=sweep, last=length)
             chosen = log_probabilities(model.project, hidden[0], self.target_ids, model.config.num_target_tokens)

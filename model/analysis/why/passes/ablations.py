@@ -135,9 +135,10 @@ class Ablations:
     def _entering(self) -> tuple[Tensor, Tensor]:
         """What the first layer of either stack reads, [1, length, d_model]."""
         case = self.case
+        lengths = torch.tensor([case.source_rows.shape[1]])
         return (
             case.model.place(case.source_rows, case.interventions),
-            case.model.place(case.target_rows, case.interventions, decoder=True),
+            case.model.place(case.target_rows, case.interventions, decoder=True, lengths=lengths),
         )
 
     def _keep(self, found: dict[Place, Tensor]) -> None:

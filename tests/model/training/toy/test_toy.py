@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.positions.schemes import SCHEMES
+from model.analysis.positions import criteria
+from model.analysis.positions.schemes import SCHEMES, of_table
 from model.text.words import WordTokenizer
-from model.training.toy import corpora, frames, measure, settings
+from model.training.toy import corpora, frames, measure
 from model.training.toy.frames import DECODED, Frame
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
@@ -143,13 +144,29 @@ def test_a_count_added_to_every_dimension_is_taken_away_by_the_norm_that_reads_i
 @pytest.mark.parametrize("code", ["count", "normalised", "binary", "sine", "tutorial"])
 def test_a_code_to_try_is_the_schemes_own_and_decoding_sees_what_training_saw(code):
     run = trained(ORDER, 30, positions=code)
-    table = run.model.source_positions(0, 8)
+    table = run.model.source_positions(0, 8).flatten(0, -2)
     scheme = SCHEMES[("count", "normalised", "binary", "sine", "tutorial").index(code)]
-    rows = scheme.at(5, settings.MAX_LENGTH, 32)
+    rows = scheme.at(5, 8, 32)
     assert np.allclose(table[5].numpy(), np.broadcast_to(rows, 32), atol=1e-6)
     trace = run.opened().translate(ORDER[0][0])
     written = run.frames[-1].outputs[0]
     assert all(one == other for one, other in zip(trace.target_ids, written))
+
+
+def test_a_normalised_count_is_divided_by_each_sources_own_length():
+    run = trained(ORDER, 30, positions="normalised")
+    model, (long, short) = run.model.eval(), (torch.tensor([[5, 6, 7, 8, 3]]), torch.tensor([[5, 6, 3]]))
+    padded = torch.nn.functional.pad(short, (0, 2), value=model.config.pad_id)
+    target = torch.tensor([[run.tokenizer.begin_id, 5, 6, 7]])
+    with torch.inference_mode():
+        both = model(torch.cat((long, padded)), target.expand(2, -1)).logits
+        for row, source in enumerate((long, short)):
+            assert torch.allclose(both[row], model(source, target).logits[0], atol=1e-5)
+    added = model.target_positions(2, 2, lengths=torch.tensor([5, 3]))  # a decoder divides by the source's length
+    assert added[:, :, 0].tolist() == [[0.5, 0.75], [1.0, 1.5]]
+    own = of_table("own", lambda n: model.source_positions(0, n).flatten(0, -2), rows=None)
+    judged, expected = (criteria.judge(scheme, 16, 32) for scheme in (own, SCHEMES[1]))
+    assert [verdict.passed for verdict in judged] == [verdict.passed for verdict in expected]
 
 
 def test_the_first_loss_is_about_that_of_a_guess_and_the_first_turn_only_looks():

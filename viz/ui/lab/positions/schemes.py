@@ -56,7 +56,8 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
             blocks.text(
                 say(
                     "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
-                    "that the last of n tokens has 1; others divide by n. In the paper's exponent 2i/d, i counts "
+                    "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
+                    "divides by the source's length. In the paper's exponent 2i/d, i counts "
                     "pairs of dimensions; where it counts dimensions, the exponent is twice as large, and a sine and "
                     "its cosine have different ones: a tutorial's exponents, above."
                 ),
@@ -95,7 +96,7 @@ def _own(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
     rows = config.max_length if config.position_code is PositionCode.LEARNED else None
     length = min(MOST, config.max_length)
     name = say("this model’s own table, {n} positions", n=length)
-    scheme = of_table(name, lambda n: translator.model.source_positions(0, n), rows=rows)
+    scheme = of_table(name, lambda n: translator.model.source_positions(0, n).flatten(0, -2), rows=rows)
     return [(name, criteria.judge(scheme, length, config.d_model))]
 
 
