@@ -24,8 +24,10 @@ from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
 from viz.ui.tours.measures.measured import NOTHING, Measured, written
 from viz.ui.tours.scene import StopScene
-from viz.ui.tours.tour import FIELD, WORDS, Claim, Pair, Stop, Tour, tours, words
+from viz.ui.tours.tour import FIELD, WORDS, Claim, Pair, Sentence, Stop, Tour, tours, words
 from viz.words import say
+
+CANDIDATE = "word"  # the pair of a candidate sentence whose translation the model may get wrong
 
 
 def build(translators: Translators, session: Session) -> Component:
@@ -98,21 +100,24 @@ def answered(
     if tour is None:
         raise Refusal("There is no tour of this name.")
     route = route_of(translators, tour, str(data.get("direction") or ""), shown)
-    number = data.get("stop")
-    number = number if is_whole(number, 1, len(tour.stops)) else 1
-    stop = tour.stops[number - 1]
+    translator, number = translators[route.label], data.get("stop")
+    stops = [stop for stop in tour.stops if chosen(translator, route.direction, tour, stop)]
+    if not stops:
+        raise Refusal("This model shows nothing of what this tour is about.")
+    number = number if is_whole(number, 1, len(stops)) else 1
+    stop = stops[number - 1]
     listed = [
         {"name": one.name, "title": words(one.title, {}), "minutes": one.minutes} for one in offered(translators, every)
     ]
     return {
         "tour": tour.name,
         "stop": number,
-        "stops": len(tour.stops),
+        "stops": len(stops),
         "direction": route.direction,
         "tours": listed,
         "look": stop.look,
         "asks": tour.asks,
-        **at(translators[route.label], route.direction, tour, stop),
+        **at(translator, route.direction, tour, stop),
     }
 
 
@@ -140,10 +145,24 @@ def _route(translators: Translators, direction: str) -> Route | None:
     )
 
 
+def chosen(translator: Translator, direction: str, tour: Tour, stop: Stop) -> Sentence | None:
+    """The sentence that a stop is shown on: of several candidates, the first in whose translation none of its pair's
+    words occurs. None where all of them are translated right."""
+    candidates = tour.sentences[stop.sentence][direction]
+    if len(candidates) == 1:
+        return candidates[0]
+    for one in candidates:
+        wrote = translator.translate(one.text, direction).translation.casefold()
+        if not any(word.casefold() in wrote for word in one.pairs[CANDIDATE].targets):
+            return one
+    return None
+
+
 def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
     """A stop's text, its view, its claim, and what it asks. Where no head has the property that it asks for, `missing`
     says so, and there is no claim and no question."""
-    sentence = tour.sentences[stop.sentence][direction]
+    sentence = chosen(translator, direction, tour, stop)
+    assert sentence is not None, "a stop that this model does not show"
     trace = translator.translate(sentence.text, direction)
     pair = sentence.pairs[stop.pair] if stop.pair else None
     scene, missing = StopScene(trace, made_by=translator, pair=pair, other=sentence.other), None

@@ -71,12 +71,13 @@ class Stop:
 
 @dataclass(frozen=True)
 class Tour:
-    """sentences: name -> direction -> Sentence; each has the same directions, the first of which is preferred. takes:
-    minutes; None: as long as it takes to read."""
+    """sentences: name -> direction -> candidates, of which the first that the model gets wrong is shown; a single one
+    is shown whatever becomes of it. Each has the same directions, the first of which is preferred. takes: minutes;
+    None: as long as it takes to read."""
 
     name: str
     title: str
-    sentences: Mapping[str, Mapping[str, Sentence]]
+    sentences: Mapping[str, Mapping[str, tuple[Sentence, ...]]]
     stops: tuple[Stop, ...]
     takes: int | None = None
 
@@ -111,12 +112,15 @@ def read(path: Path) -> Tour:
     found = json.loads(path.read_text(encoding="utf-8"))
     sentences = {
         name: {
-            direction: Sentence(
-                one["text"],
-                {pair: Pair(source, tuple(targets)) for pair, (source, *targets) in one.get("pairs", {}).items()},
-                one.get("other", ""),
+            direction: tuple(
+                Sentence(
+                    one["text"],
+                    {pair: Pair(source, tuple(targets)) for pair, (source, *targets) in one.get("pairs", {}).items()},
+                    one.get("other", ""),
+                )
+                for one in (found if isinstance(found, list) else [found])
             )
-            for direction, one in directions.items()
+            for direction, found in directions.items()
         }
         for name, directions in found.pop("sentences").items()
     }

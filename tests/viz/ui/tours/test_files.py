@@ -25,10 +25,10 @@ def test_every_stop_names_what_there_is():
     titles = {name for _, name, _ in tabs.TABS}
     for tour, stop in STOPS:
         for direction in tour.directions:
-            sentence = tour.sentences[stop.sentence][direction]
-            if stop.pair:
-                pair = sentence.pairs[stop.pair]
-                assert pair.source in sentence.text and pair.targets, stop.title
+            for sentence in tour.sentences[stop.sentence][direction]:
+                if stop.pair:
+                    pair = sentence.pairs[stop.pair]
+                    assert pair.source in sentence.text and pair.targets, stop.title
         tab, panel = stop.open["tab"], stop.open.get("panel")
         assert tab in titles and stop.look, stop.title
         if panel:

@@ -28,7 +28,7 @@ from viz.ui.tours import guide
 from viz.ui.tours.measures import MEASURES
 from viz.ui.tours.measures.maps import sharper, uneven
 from viz.ui.tours.measures.measured import share
-from viz.ui.tours.tour import FIELD, Stop, Tour, tours
+from viz.ui.tours.tour import FIELD, Pair, Sentence, Stop, Tour, tours
 from viz.words import for_page
 
 EVERY = tours()
@@ -209,3 +209,23 @@ def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
     assert guide.offered(other, EVERY) == [] and guide.invitation(other) is None
     with pytest.raises(Refusal):
         guide.route_of(other, next(iter(EVERY.values())))
+
+
+@pytest.mark.parametrize("direction", EVERY["failing"].directions)
+def test_how_it_fails_shows_sentences_that_this_model_gets_wrong(shipped_translators, direction):
+    translator, tour = shipped_translators[direction], EVERY["failing"]
+    for stop in tour.stops:
+        sentence = guide.chosen(translator, direction, tour, stop)
+        wrote = translator.translate(sentence.text, direction).translation
+        assert not any(word in wrote for word in sentence.pairs["word"].targets), wrote
+
+
+def test_a_stop_that_no_candidate_shows_is_left_out(shipped_translators):
+    right = Sentence("Der Hund schläft.", {"word": Pair("Hund", ("dog",)), "known": Pair("Hund", ("dog",))})
+    tour = EVERY["failing"]
+    tour = dataclasses.replace(tour, sentences={**tour.sentences, "name": {"de-en": (right, right)}})
+    found = guide.answered(shipped_translators, {"failing": tour}, {"tour": "failing", "stop": 1, "direction": "de-en"})
+    assert found["stops"] == len(tour.stops) - 1 and found["title"].english == tour.stops[1].title
+    with pytest.raises(Refusal, match="shows nothing"):
+        every = dataclasses.replace(tour, sentences={key: {"de-en": (right, right)} for key in tour.sentences})
+        guide.answered(shipped_translators, {"failing": every}, {"tour": "failing", "direction": "de-en"})

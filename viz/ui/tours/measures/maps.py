@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
@@ -115,15 +117,11 @@ def pieces(scene: StopScene) -> Measured:
     return Measured(float(len(scene.source)), Unit.COUNT, {"pieces": spelled})
 
 
-def copied(scene: StopScene) -> Measured:
-    """The least that any piece of the pair's word is read with when it is written again, each by the head that reads it
-    most: of a word that is the same on both sides, piece by piece."""
-    source, target = scene.source, scene.target
-    if not target or len(source) != len(target):
-        return NOTHING
-    weights = scene.trace.maps(AttentionKind.CROSS).weights[:, :, list(target), list(source)]  # [layers, heads, piece]
-    found = weights.max((0, 1))
-    return Measured(float(found.min()), also={"count": len(source)})
+def digits(scene: StopScene) -> Measured:
+    """How many digits of the pair's number do not follow one another in the translation."""
+    source, target = (re.sub(r"\D", "", text) for text in (scene.pair.source, scene.trace.translation))
+    kept = SequenceMatcher(None, source, target, autojunk=False).get_matching_blocks()
+    return Measured(float(len(source) - sum(block.size for block in kept)), Unit.COUNT, {"count": len(source)})
 
 
 def uneven(scene: StopScene) -> Measured:
@@ -189,7 +187,7 @@ MEASURES: Mapping[str, Callable[..., Measured]] = {
         trained,
         moved,
         pieces,
-        copied,
+        digits,
         uneven,
         future,
         rows,
