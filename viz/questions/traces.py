@@ -1,0 +1,73 @@
+"""Translations by their addresses, made where they are not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.serve.byte_cache import ByteCache
+from model.trace.address import Address
+from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from model.translators import Translators
+
+TRACE_BYTES = 256_000_000  # of the translations that are kept
+
+
+class Traces:
+    """Translations by their addresses: those that were used last are kept, any other is made again."""
+
+    def __init__(self, translators: Translators, most: int = TRACE_BYTES) -> None:
+        self.translators = translators
+        self._kept: ByteCache[TranslationTrace] = ByteCache(most, size_of)
+
+    @property
+    def bytes(self) -> int:
+        """Of the translations that are kept."""
+        return self._kept.bytes
+
+    def add(self, trace: TranslationTrace) -> None:
+        """Keep a translation that was just made."""
+        if (address := Address.of(trace)) is not None:
+            self._kept.put(address.key, trace)
+
+    def find(self, address: Address) -> TranslationTrace:
+        """The translation at this address. A Refusal for a model that is not served, ValueError for what it cannot
+        translate, Busy while too many wait."""
+        trace = self._kept.get_or_compute(address.key, lambda: self._made(address))
+        self.add(trace)  # under its whole address, too
+        return trace
+
+    def _made(self, address: Address) -> TranslationTrace:
+        translator, direction = self.translator_of(address)
+        decoding, given = address.decoding, {}
+        if address.target_ids is not None:
+            given = {"target": address.target_ids}
+        elif decoding is not None:
+            given = {"beam": decoding.width, "length_penalty": decoding.length_penalty}
+        trace = translator.trace(
+            address.text, direction, source_ids=address.source_ids, interventions=address.interventions, **given
+        )
+        return trace if address.target_ids is None else replace(trace, decoding=decoding)
+
+    def translator_of(self, address: Address) -> tuple[Translator, str]:
+        """The model of an address, and the direction. A Refusal where it is not served, or has other weights now."""
+        if address.digest:
+            if (made := self.translators.made(address.digest)) is not None:
+                return made, address.direction
+            raise Refusal(
+                "The checkpoint of this translation, {name}, is not loaded: translate again.", name=address.checkpoint
+            )
+        route = self.translators.routes[0]
+        if address.direction:
+            route = self.translators.find(address.direction, address.checkpoint)
+        if route is None:
+            raise Refusal("No model that is served here translates in this direction.")
+        return self.translators[route.label], route.direction
+
+
+def size_of(trace: TranslationTrace) -> int:
+    """Bytes of a translation's arrays."""
+    return sum(trace.maps(kind).weights.nbytes for kind in trace.kinds) + sum(
+        array.nbytes for array in (trace.log_probability, trace.top_ids, trace.top_probabilities)
+    )
