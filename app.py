@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import threading
+from weakref import WeakKeyDictionary
 
 from model.program import program
 from model.serve.late import late
@@ -28,19 +29,24 @@ except ImportError:
 with late("pandas"):  # which Gradio imports and this page never uses: 33 MB, and a sixth of a second
     import gradio as gr
 
+from starlette.routing import Route
+
 from model.families import hub
 from model.serve.cores import Cores
 from model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import assets, theme
+from viz.questions import registry
+from viz.questions.registry import Context
+from viz.questions.traces import Traces
 from viz.ui import direction, header, language, tabs, train
 from viz.ui.component import serve_web_files
 from viz.ui.gradio6 import parts, tool_answers
 from viz.ui.gradio6.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
 from viz.ui.gradio6.guard import check_port
 from viz.ui.gradio6.lent_gpu import wrap_for_zero_gpu
-from viz.ui.server import named
+from viz.ui.server import ask, named
 from viz.ui.server.leaving import leave
 from viz.ui.server.options import parse
 
@@ -48,18 +54,30 @@ TITLE = "Attention Atlas"
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 COLLECTED_AFTER = 50_000  # new objects; Python's own 700 are those of a single answer
 IDLE = 600  # seconds in which nobody asks a model, after which it leaves memory
+_CONTEXTS: WeakKeyDictionary[gr.Blocks, Context] = WeakKeyDictionary()  # of the questions of pages that were built
 LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C
 
 
-def build_demo(translators: Translators) -> gr.Blocks:
-    """The whole page over these translators."""
+def build_demo(translators: Translators, *, zero_gpu: bool = False) -> gr.Blocks:
+    """The whole page over these translators. zero_gpu: its questions go through Gradio's queue, which lends a GPU."""
     serve_web_files()
+    registry.load_all()
+    context = Context(translators, Traces(translators))
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         header.title(TITLE, translators)
         named.build(translators)  # first: a handler of the page may not take an endpoint's name
-        tabs.build(translators, header.build(translators))
+        if zero_gpu:
+            ask.add_calls(context)
+        tabs.build(translators, header.build(translators, context.traces))
+    _CONTEXTS[demo] = context
     demo.space_id = None  # with it, a Space's page asks Google for fonts and Hugging Face for its name (measured)
     return demo
+
+
+def routes(demo: gr.Blocks) -> list[Route]:
+    """Where this page asks its questions; nowhere if it was not built by build_demo()."""
+    context = _CONTEXTS.get(demo)
+    return [] if context is None else [ask.route(context, next(iter(context.translators.values())).limits)]
 
 
 def launch_options(demo: gr.Blocks) -> dict:
@@ -91,6 +109,7 @@ def launch_options(demo: gr.Blocks) -> dict:
         "i18n": language.translations(demo.config, also=(train.YOURS,)),
         "mcp_server": tool_answers.OFFERED,  # its endpoints
         "app_kwargs": {
+            "routes": routes(demo),
             "middleware": parts.middleware(),
             "docs_url": None,
             "redoc_url": None,
@@ -157,7 +176,7 @@ def main(argv: list[str] | None = None) -> None:
         # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
         # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.
         shared.number = 1
-    demo = build_demo(translators)
+    demo = build_demo(translators, zero_gpu=zero_gpu)
     if zero_gpu:
         translators.to("cuda")
         for translator in translators.all:

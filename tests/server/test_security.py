@@ -23,6 +23,12 @@ from viz.ui.server.named import ENDPOINTS
 TEXT = "Ein kleiner Hund schläft."
 WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")
 
+# What takes the model seconds.
+FLOODS = {
+    "/gradio_api/run/why_smallest": {"data": [TEXT]},
+    "/ask/page_panel": {"address": {"text": TEXT}, "fields": {"panel": "why-holds"}},
+}
+
 # In a network of its own, where 100.100.100.200 is this machine: does the app ask there for what a caller names?
 NETWORK = """
 import json, subprocess, sys, threading, urllib.error, urllib.request
@@ -92,10 +98,11 @@ def test_no_request_makes_the_app_fetch_another_address(tiny_checkpoint):
 
 
 @pytest.mark.long
-def test_bodies_that_are_cut_off_leave_no_memory_behind(served):
+@pytest.mark.parametrize("path", ["/gradio_api/call/translate", "/ask/page_panel"])
+def test_bodies_that_are_cut_off_leave_no_memory_behind(served, path):
     port, pid = served
     before = memory(pid)
-    head = "POST /gradio_api/call/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     body = b'{"data": ["' + b"x" * 7_900_000
 
     def send() -> None:
@@ -164,13 +171,15 @@ def test_private_handlers_are_not_reachable(served):
 
 
 @pytest.mark.long
-def test_a_flood_of_calls_leaves_room_for_others(shipped):
+@pytest.mark.parametrize("way", FLOODS)
+def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
     port, pid = shipped
     before, ended = memory(pid), threading.Event()
 
     def flood() -> None:
-        body = json.dumps({"data": [TEXT]})
-        head = f"POST /gradio_api/run/why_smallest HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body.encode())}\r\n\r\n"
+        body = json.dumps(FLOODS[way])
+        kind = "Content-Type: application/json\r\n"
+        head = f"POST {way} HTTP/1.1\r\nHost: x\r\n{kind}Content-Length: {len(body.encode())}\r\n\r\n"
         while not ended.is_set():
             with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
                 connection.sendall((head + body).encode())

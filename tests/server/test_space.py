@@ -55,6 +55,10 @@ class LentProcess:
         assert 0 < duration <= 60
 
         def decorate(handler):
+            if inspect.isgeneratorfunction(handler):
+                whole = self.GPU(duration=duration)(functools.wraps(handler)(_listed(handler)))
+                return functools.wraps(handler)(lambda *args: (part for part in whole(*args)))
+
             @functools.wraps(handler)
             def lent(*args):
                 self.ran.append(handler.__name__)
@@ -72,6 +76,12 @@ class LentProcess:
             return lent
 
         return decorate
+
+
+def _listed(handler):
+    """All that a generator yields, at once: `spaces` sends it one by one."""
+    listed = lambda *args: [*handler(*args)]  # noqa: E731
+    return listed
 
 
 def test_handlers_that_use_the_model_cross_to_the_lent_process(serve, tiny_checkpoint):
@@ -109,7 +119,8 @@ def test_a_handler_that_streams_is_lent_as_one():
         yield from (f"{event._data} {i}" for i in range(count))
 
     lent = lent_gpu._on_lent_gpu(stream, spaces)
-    assert lent(2, gr.EventData(gr.Button(), "step")) == ["step 0", "step 1"]
+    assert inspect.isgeneratorfunction(lent), "or Gradio takes no part of it"
+    assert [*lent(2, gr.EventData(gr.Button(), "step"))] == ["step 0", "step 1"]
 
 
 def test_what_the_page_remembers_crosses_too(tiny_translator):
@@ -124,7 +135,21 @@ def test_every_handler_that_uses_the_model_says_so(tiny_translator):
     """Without its concurrency_id a handler would run the model outside the lent process, and unbounded."""
     demo = app.build_demo(Translators([tiny_translator]))
     named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in lent_gpu.MODEL_EVENTS}
-    assert {"translate", "needed", "act", "attention", "step", "score"} <= named
+    assert {"translate", "act", "attention", "step", "score"} <= named
+
+
+def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(serve, tiny_checkpoint):
+    spaces = LentProcess()
+    translators = Translators.load(tiny_checkpoint.parent, "cpu")
+    demo = app.build_demo(translators, zero_gpu=True)
+    lent_gpu.wrap_for_zero_gpu(demo, spaces)
+    client = Client(serve(demo), verbose=False, analytics_enabled=False)
+    question = {"address": {"text": SENTENCES[2]}, "fields": {"panel": "logits"}}
+    found = client.predict(question, api_name="/page_panel")
+    assert found["blocks"], repr(found)[:300]
+    refused = client.predict({"fields": {"panel": "none"}}, api_name="/page_panel")
+    assert refused["error"] == "invalid" and spaces.ran == ["page_panel"] * 2
+    assert not [name for name in client.view_api(return_format="dict")["named_endpoints"] if "page_" in name]
 
 
 def test_without_spaces_nothing_is_wrapped(tiny_translator):

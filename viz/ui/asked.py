@@ -31,6 +31,25 @@ class Asked:
         step = pinned.default_step(trace, MAX_TOKENS) if step is None else step
         return cls(step, contrast, _about(trace, step))
 
+    @classmethod
+    def from_plain(cls, data: object) -> Asked:
+        """What to_plain() made, as the page sends it back; of anything else, that nothing was asked yet."""
+        if not isinstance(data, dict) or not is_whole(data.get("step"), 0) or not _is_ids(data.get("about")):
+            return cls()
+        contrast, about = data.get("contrast"), tuple(map(tuple, data["about"]))
+        if isinstance(contrast, dict):
+            against = contrast.get("against")
+            found = next((one for one in Against if one.value == against), Against.RUNNER_UP)
+            return cls(data["step"], found, about)
+        if not isinstance(contrast, str) and not is_whole(contrast):
+            return cls()
+        return cls(data["step"], contrast, about)
+
+    def to_plain(self) -> dict:
+        """JSON-ready."""
+        contrast = {"against": self.contrast.value} if isinstance(self.contrast, Against) else self.contrast
+        return {"step": self.step, "contrast": contrast, "about": [list(ids) for ids in self.about]}
+
     def fitted(self, trace: TranslationTrace) -> Asked:
         """The same about this trace; where it was asked about another one, what is asked of itself."""
         same = self.step is not None and self.about == _about(trace, self.step)
@@ -56,6 +75,11 @@ def _runner_up(trace: TranslationTrace, step: int) -> int:
 
 def _has_letters(token: str) -> bool:
     return not is_symbol(token) and any(map(str.isalnum, token))
+
+
+def _is_ids(value: object) -> bool:
+    """Whether it is a list of lists of whole numbers."""
+    return isinstance(value, list) and all(isinstance(ids, list) and all(map(is_whole, ids)) for ids in value)
 
 
 def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:

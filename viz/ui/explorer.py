@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 
 import gradio as gr
 
-from model.trace import is_whole
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
@@ -16,7 +15,7 @@ from model.translators import Translators
 from viz.export.formats import FORMATS
 from viz.maps.reduce import View, named_by_both, score_map
 from viz.ui import overlays
-from viz.ui.asked import Asked, name_of, wanted_by
+from viz.ui.asked import Asked, wanted_by
 from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
@@ -25,6 +24,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside, cutting
 from viz.ui.header import Header, asked_of, translated
+from viz.ui.lab.frame import told_of
 from viz.ui.rpc import Message, told
 from viz.ui.session import TRANSLATES, Selection, Session
 from viz.wire.overlay import descriptor
@@ -73,7 +73,7 @@ def build(translators: Translators | None, header: Header) -> None:
         overlay = about(lambda message, scene: overlaid(scene, message.data))
         desk.answers(f"{prefix}overlay", overlay, states, refused=not_overlaid, **turn)
         desk.answers(f"{prefix}export", about(lambda message, scene: exported(scene, message.data)), states, **turn)
-    session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **PRIVATE)
+    session.asked.change(lambda asked: told(**told_of(asked)), [session.asked], [explorer], queue=False, **PRIVATE)
     cut = about(lambda message, scene: {"cut": cutting.answered(scene, message.data)})
     desk.answers("cut", cut, states, turn=True, refused=not_cut, queue=False, **MODEL)
     uncut = about(lambda message, scene: ({}, *header.shown(message, cutting.translated(scene, message.data))))
@@ -157,13 +157,7 @@ def choose(trace: TranslationTrace | None, event: gr.EventData) -> object:
 
 def chosen(trace: TranslationTrace | None, data: Mapping[str, object]) -> Selection:
     """The selection that the page reports, inside the limits of the trace. A Refusal for an unknown kind."""
-
-    def position(name: str) -> int | None:
-        value = data.get(name)
-        return value if is_whole(value, 0) else None
-
-    kind = fields.entry(data, "kind", {kind.value: kind for kind in AttentionKind})
-    found = Selection(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
+    found = Selection.from_plain(data)
     return found.fitted(trace) if trace else found
 
 

@@ -14,6 +14,7 @@ from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
+from viz.questions.traces import Traces
 from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
@@ -65,9 +66,10 @@ def title(name: str, translators: Translators) -> None:
     )
 
 
-def build(translators: Translators) -> Header:
-    """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
-    do, default = _Handlers(translators), translators.routes[0]
+def build(translators: Translators, traces: Traces) -> Header:
+    """Lay out and wire the header. The page opens with the first example already translated, where there is one.
+    traces: that the page's questions are about."""
+    do, default = _Handlers(translators, traces), translators.routes[0]
     example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
     first = _opening(model, example, default.direction) if example else None
     selection = most_telling(first) if first else Selection()
@@ -192,8 +194,8 @@ def _linked(changes: str) -> Interventions:
 class _Handlers:
     """What the header answers."""
 
-    def __init__(self, translators: Translators) -> None:
-        self.translators = translators
+    def __init__(self, translators: Translators, traces: Traces) -> None:
+        self.translators, self.traces = translators, traces
 
     def translate(self, message: Message, selection: Selection) -> dict | tuple[dict, object]:
         """Translate a text as the menus say, {text, entry, pair, beam} (viz/ui/direction.py; pair: of a model of many
@@ -210,6 +212,7 @@ class _Handlers:
 
     def showing(self, trace: TranslationTrace, selection: Selection | None = None) -> dict:
         """With what the explorer draws: an event of its own would take longer than the drawing."""
+        self.traces.add(trace)
         return {**self.line(trace), "map": sent(self.translators, trace, selection)}
 
     def line(self, trace: TranslationTrace) -> dict:
@@ -223,6 +226,7 @@ class _Handlers:
 
     def opening(self, trace: TranslationTrace) -> dict:
         """Of what the page opens with nobody waits for the doubts."""
+        self.traces.add(trace)
         return {**self.line(trace), "doubts": doubts(trace, serving(self.translators, trace))}
 
     def doubts(self, message: Message, trace: TranslationTrace | None) -> dict:

@@ -9,6 +9,7 @@ import gradio as gr
 from model.analysis.why.means_cache import MeansCache
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
+from model.trace import is_whole
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -17,6 +18,7 @@ from model.translators import Translators
 from viz.maps import patterns
 from viz.maps.branches import Tree
 from viz.ui.asked import Asked
+from viz.ui.desk.fields import entry
 
 # How many events of a kind run at once. Translations share batches inside the translator, so many may be under way;
 # other work on the model ("concurrency_id": "model") goes one by one, as many at once as `--concurrency` says.
@@ -33,6 +35,19 @@ class Selection:
     head: int = 0
     query: int | None = None
     key: int | None = None
+
+    @classmethod
+    def from_plain(cls, data: object) -> Selection:
+        """As the page says it. A Refusal for an unknown kind."""
+        if not isinstance(data, dict):
+            return cls()
+
+        def position(name: str) -> int | None:
+            value = data.get(name)
+            return value if is_whole(value, 0) else None
+
+        kind = entry(data, "kind", {kind.value: kind for kind in AttentionKind})
+        return cls(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
 
     def fitted(self, trace: TranslationTrace) -> Selection:
         """The same, inside the limits of this trace: its layers, heads and tokens."""

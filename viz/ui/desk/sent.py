@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.trace.address import Address
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
@@ -15,11 +16,12 @@ from viz.words import Words, say
 def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None) -> dict:
     """What the page is told of a translation: the trace, and what its heads are named where these very weights were
     surveyed. selection: what was chosen when it was asked for; None: the page knows."""
-    made_by = translators.made(trace.digest) if translators else None
+    made_by, address = translators.made(trace.digest) if translators else None, Address.of(trace)
     survey = made_by.survey if made_by else None
     measured = survey.directions.get(trace.direction) if survey else None
     return {
         **payload(trace, selection and selection.fitted(trace)),
+        "address": address and address.to_plain(),
         "marks": marks(measured),
         "beyond": _beyond(made_by, trace) if made_by else None,
         "language": beside.language(trace),

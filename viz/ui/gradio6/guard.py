@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from model.serve.cancellation import cancelled_by
 from model.serve.limits import Busy
+from viz.questions.registry import QUESTIONS
 from viz.ui.gradio6.part import Part, unsaid
 from viz.ui.gradio6.wakeful_queue import ended_alone, function_of, has_answers, is_known, line_limits, waiting_from
 from viz.ui.server.answers import refusal
@@ -29,6 +30,7 @@ from viz.ui.server.routes import (
     LISTING,
     ONE_REQUEST,
     PAGE,
+    QUESTION,
     RESULTS,
     STREAM,
     TOOLS,
@@ -73,13 +75,17 @@ class Guard:
     def __init__(self, app: App) -> None:
         self.app, self.bodies = app, Bodies()
         self._line: Line | None = None
+        self._calls: set[str] | None = None  # the questions that go through Gradio's queue
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         path, method = below(scope), scope["method"]
-        if not is_offered(method, path):
+        if self._calls is None:
+            names = {one.api_name for one in scope["app"].get_blocks().fns.values()}
+            self._calls = {name for name in QUESTIONS if name in names}
+        if not is_offered(method, path, self._calls):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))
         elif method not in WRITES and (result := RESULTS.fullmatch(path)) and not is_known(scope["app"], result[2]):
             await answer(
@@ -103,9 +109,16 @@ class Guard:
                 pass
 
     async def _post(self, path: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        call = CALLS.fullmatch(path)
+        call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
         if path.startswith(TOOLS):
             await self.app(scope, _replay(body, receive), send)
+            return
+        if asked is not None:
+            try:
+                lane = QUESTIONS[asked[1]].lane
+                await self._while_wanted(lane, scope, body, receive, send, PAGE_SHARE)
+            except Busy as error:
+                await answer(send, 503, refusal("busy", str(error)))
             return
         try:
             content = await _read_json(body)
@@ -154,14 +167,16 @@ class Guard:
             self._line = Line({**WIDTH, "model": at_once}, most, lambda *which: waiting_from(app, *which))
         return self._line
 
-    async def _while_wanted(self, lane: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+    async def _while_wanted(
+        self, lane: str, scope: Scope, body: bytes, receive: Receive, send: Send, share: float = SHARE
+    ) -> None:
         """Answer a call in its turn. If the caller leaves, it leaves the line or, once it runs, stops at the end of the
         part that is running."""
         gone, runs = threading.Event(), False
 
         async def run() -> None:
             nonlocal runs
-            async with self._line_of(scope).turn(lane, _address(scope)):
+            async with self._line_of(scope).turn(lane, _address(scope), share):
                 runs = True
                 with cancelled_by(gone):
                     await self.app(scope, _replay(body, lambda: disconnected), send)
@@ -225,7 +240,7 @@ def _address(scope: Scope) -> str:
 
 def _most(path: str) -> int:
     """Bytes that the body of a request to this path may have."""
-    if path == JOIN or CALLS.fullmatch(path):
+    if path == JOIN or CALLS.fullmatch(path) or QUESTION.fullmatch(path):
         return MAX_CALL
     return MAX_PAGE if path.startswith(TOOLS) else MAX_OTHER
 

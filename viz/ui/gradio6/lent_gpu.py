@@ -52,11 +52,19 @@ def _on_lent_gpu(handler: Callable, spaces: ModuleType) -> Callable:
     if lent is inside:
         return handler
 
+    def crossing(values: tuple) -> tuple:
+        return tuple(_EventData(v._data) if isinstance(v, gr.EventData) else v for v in values)
+
     @functools.wraps(handler)
     def call(*values: object) -> object:
-        return lent(*(_EventData(v._data) if isinstance(v, gr.EventData) else v for v in values))
+        return lent(*crossing(values))
 
-    return call
+    @functools.wraps(handler)
+    def stream(*values: object) -> Iterator[object]:
+        yield from lent(*crossing(values))
+
+    # Gradio takes one value from whatever is no generator function.
+    return stream if inspect.isgeneratorfunction(handler) else call
 
 
 def _missing() -> Iterator[str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from viz import assets
+from viz.questions.registry import QUESTIONS
 from viz.ui import language
 from viz.ui.gradio6.files import FOREVER, takes_gzip
 from viz.ui.gradio6.frame import shell
@@ -84,6 +85,8 @@ class Preloads:
         self._together = together(named)
         self._packed = gzip.compress(self._together)
         meta = f'<meta name="atlas-process" content="{PROCESS}"><meta name="atlas-page" content="{name_of(config)}">'
+        if any(one["api_name"] in QUESTIONS for one in config["dependencies"]):
+            meta += '<meta name="atlas-asks" content="lent">'
         self._head = (meta + "".join((*of_gradio(named), *of_ours(parts))) + language.head()).encode()
         digest = sha256(self._together).hexdigest()[:16]
         self._end = f'<link rel="stylesheet" href="./assets/together-{digest}.css">'.encode()

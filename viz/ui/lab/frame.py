@@ -17,10 +17,10 @@ from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from viz.ui.asked import Asked, name_of, wanted_by
 from viz.ui.component import Component
-from viz.ui.desk.desk import MODEL, PRIVATE, Desk
+from viz.ui.desk.desk import PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
-from viz.ui.rpc import Message, tells_itself, told
+from viz.ui.rpc import Message, told
 from viz.ui.session import Selection
 from viz.wire.address import named
 from viz.wire.payload import key_of
@@ -30,14 +30,14 @@ from viz.wire.question import exact, headline, picture, question_payload
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the question."""
     session = header.session
-    content = Component("question", told(stale=True), events=("needed", "ask"), elem_id="why-question")
+    content = Component("question", told(stale=True), events=("ask",), elem_id="why-question")
 
     desk = Desk(content, session, translators)
 
     def ask(message: Message, scene: Scene) -> tuple:
         wanted = wanted_by(message.data, scene.trace, scene.asked)
         wanted.question(scene.translator, scene.trace)  # raises: what was asked before stands
-        return {"asked": name_of(wanted)}, *states_of(message, wanted, scene.selection)
+        return told_of(wanted), *states_of(message, wanted, scene.selection)
 
     def pin(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
         if trace is None:
@@ -49,16 +49,18 @@ def build(translators: Translators, header: Header) -> None:
         step = None if trace is None else selected_step(selection, trace)
         return gr.skip() if step in (None, asked.fitted(trace).step) else wanted_by({"step": step}, trace, asked)
 
-    show, states = desk.about(lambda message, scene: answered(scene))
-    desk.answers("needed", show, states, turn=True, queue=False, **MODEL)
     # Through the queue: what changes a state outside it does not set off that state's own change event. Without the
     # model, so that it waits for no panel.
-    asking, _ = desk.about(ask)
+    asking, states = desk.about(ask)
     desk.answers("ask", asking, states, [session.asked, session.selection])
     header.result.pin(pin, states, [session.asked, session.selection], trigger_mode="multiple", **PRIVATE)
     session.selection.change(follow, states, session.asked, **PRIVATE)
-    session.trace.change(None, outputs=content, js=tells_itself(stale=True), **PRIVATE)
-    session.asked.change(lambda asked: told(asked=name_of(asked)), session.asked, content, **PRIVATE)
+    session.asked.change(lambda asked: told(**told_of(asked)), session.asked, content, **PRIVATE)
+
+
+def told_of(asked: Asked) -> dict:
+    """What the page is told of a question: its name, and what it sends back with what it asks about it."""
+    return {"asked": name_of(asked), "question": asked.to_plain()}
 
 
 def answered(scene: Scene) -> dict:

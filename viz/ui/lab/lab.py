@@ -7,35 +7,30 @@ is computed again for another question as for another sentence, and a Refusal of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from inspect import isgeneratorfunction
 
 import gradio as gr
 from gradio.context import get_blocks_context
-from gradio.events import Dependency
 
 from model.trace import is_whole
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from viz.ui.component import Component
-from viz.ui.desk.desk import MODEL, PRIVATE, Desk
+from viz.ui.desk.desk import PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
 from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Control, Slider, Text
 from viz.ui.lab.panel import Panel
 from viz.ui.language import label
-from viz.ui.rpc import Message, fills, tells_itself, told
+from viz.ui.rpc import Message, dispatches, fills, tells_itself, told
 from viz.ui.session import TRANSLATES, serving
-from viz.wire import blocks
-from viz.wire.summary import INVITATION
-from viz.words import Words, say
+from viz.words import Words
 
-EVENTS = ("needed", "act", "find", "fill", "translate", "stop", "set")
-UNCHECKED = {"preprocess": False}  # Panel.fitted() checks; a page that came from another server has other sliders' ends
-EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
+EVENTS = ("read", "fill", "translate", "set")
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ Ways = list[tuple[gr.Tabs | gr.Accordion, dict[str, dict]]]
 
 def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> Ways:
     """Lay out and wire the panels that the registry has for this tab."""
-    lab = Lab(translators, header)
+    lab = Lab(translators, header, follows=("address", "asked") if tab.asks else ("address",))
     if tab.asks:
         frame.build(translators, header)
     found: Ways = []
@@ -78,9 +73,6 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
                             lab.add(panel)
             found.append((inner, {panel.name: gr.update(selected=panel.name) for panel in panels}))
     lab.measure()
-    lab.follow(header.session.trace)
-    if tab.asks:
-        lab.follow(header.session.asked)
     return found
 
 
@@ -88,11 +80,10 @@ class Lab:
     """The panels of one tab of the page. Each computes when it is opened, when the sentence changes while it is open,
     and when one of its controls does."""
 
-    def __init__(self, translators: Translators, header: Header) -> None:
-        self.translators, self.header, self.session = translators, header, header.session
-        self.components: list[Component] = []
+    def __init__(self, translators: Translators, header: Header, follows: Sequence[str] = ("address",)) -> None:
+        """follows: the fields of the page's store whose changes make panels ask anew (viz/web/store/store.js)."""
+        self.translators, self.header, self.session, self.follows = translators, header, header.session, follows
         self.sliders: list[tuple[gr.Slider, Slider]] = []  # that go as far as a sentence
-        self.streams: list[Dependency] = []  # of panels that show results in place of one another
 
     def add(self, panel: Panel) -> Component:
         """The panel, here: what to look for, its controls, its content."""
@@ -100,7 +91,6 @@ class Lab:
         Component("prose", {"title": panel.title, "text": panel.look, "link": link})
         controls, button = self._controls(panel)
         linked = dict(zip(panel.fields, controls))
-        streams = isgeneratorfunction(panel.compute)
         content = Component(
             "panel",
             told(stale=True),
@@ -111,6 +101,7 @@ class Lab:
                 "name": panel.name,
                 "checks_page": panel.checks_page,
                 "stops": panel.stops,
+                "follows": self.follows,
                 "linked": {
                     field: "number" if isinstance(control, Slider) else "text"
                     for field, control in zip(panel.fields, panel.controls)
@@ -120,38 +111,23 @@ class Lab:
         content.elem_classes = ["atlas-controlled"] if controls or button else []
         if linked:
             content.set(None, outputs=[*linked.values(), content], js=fills(f"atlas-set-{panel.name}", *linked, "told"))
-        desk = Desk(content, self.session, self.translators)
-        show, states = desk.about(streamed(panel) if streams else shown(panel), none=EMPTY)
-        asks = {**MODEL, **UNCHECKED, "inputs": [*states, *controls]}
-        if streams:
-            needed = desk.streams("needed", show, **asks)
-        else:  # outside the queue, which costs more than most panels do
-            needed = desk.answers("needed", show, turn=True, queue=False, **asks)
-        if panel.acts:
-            act, _ = desk.about(acted(panel), none=EMPTY)
-            desk.answers("act", act, turn=True, queue=False, **asks)
+            told_so = dispatches(f"atlas-read-{panel.name}", *linked)
+            content.read(None, [*linked.values()], js=told_so, trigger_mode="multiple", **PRIVATE)
         if button:
             button.click(None, outputs=content, js=tells_itself(stale=True), **PRIVATE)
-        if streams:
-            self.streams.append(needed)
+        streams = isgeneratorfunction(panel.compute)
         for control in () if button else controls:
             # A textbox reports as input what is typed, but not what is pasted or cleared.
             listen = control.change if isinstance(control, gr.Textbox) else control.input
             # The panel asks again. A stream that is under way ends; all else is waited for.
             told_so = tells_itself(stale=True) if streams else tells_itself(stale=True, waits=True)
-            listen(None, outputs=content, cancels=needed if streams else None, js=told_so, **PRIVATE)
-        self._wire(panel, desk, controls)
-        if panel.stops:
-            content.stop(None, cancels=needed, **PRIVATE)
-        self.components.append(content)
+            listen(None, outputs=content, js=told_so, **PRIVATE)
+        self._wire(panel, content, controls)
         return content
 
-    def _wire(self, panel: Panel, desk: Desk, controls: list[gr.components.Component]) -> None:
+    def _wire(self, panel: Panel, content: Component, controls: list[gr.components.Component]) -> None:
         """What a panel's blocks may ask for that other parts of the page show."""
         header = self.header
-
-        def filled(message: Message, scene: Scene, *values: object) -> dict:
-            return {"fill": panel.given(panel.fills, scene, message.data, *values)}
 
         def translated(message: Message, scene: Scene) -> tuple:
             panel.require(scene)
@@ -160,10 +136,9 @@ class Lab:
 
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
-            found, states = desk.about(filled, none={})
-            desk.answers("find", found, [*states, *controls], **MODEL, **UNCHECKED)
-            desk.component.fill(None, outputs=line, js=fills(f"atlas-fill-{panel.name}", "text"), **PRIVATE)
+            content.fill(None, outputs=line, js=fills(f"atlas-fill-{panel.name}", "text"), **PRIVATE)
         if panel.translates:
+            desk = Desk(content, self.session, self.translators)
             found, states = desk.about(translated, none={})
             desk.answers("translate", found, states, header.shows, **TRANSLATES)
 
@@ -234,71 +209,6 @@ class Lab:
         if sliders:
             told_so = [self.session.trace.change, get_blocks_context().root_block.load]
             gr.on(told_so, ends, [self.session.trace, *sliders], sliders, preprocess=False, **PRIVATE)
-
-    def follow(self, state: gr.State) -> None:
-        """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open
-        one asks for more."""
-        stale = tells_itself(len(self.components), stale=True)
-        state.change(None, outputs=self.components, cancels=self.streams or None, js=stale, **PRIVATE)
-
-
-def shown(panel: Panel) -> Callable[..., dict]:
-    """What the panel shows, for Desk.about."""
-
-    def show(message: Message, scene: Scene, *values: object) -> dict:
-        missing = panel.missing(scene)
-        return {
-            "blocks": missing or panel.content(scene, *values),
-            "about": about(scene.trace),
-            "lacks": bool(missing),
-            "controls": dict(zip(panel.fields, panel.fitted(scene, values))),
-        }
-
-    return show
-
-
-def acted(panel: Panel) -> Callable[..., dict]:
-    """What its blocks ask for besides."""
-
-    def act(message: Message, scene: Scene, *values: object) -> dict:
-        return {"blocks": panel.act(scene, message.data, *values), "about": about(scene.trace)}
-
-    return act
-
-
-def streamed(panel: Panel) -> Callable[..., Iterator[dict]]:
-    """What a panel shows that streams."""
-
-    def stream(message: Message, scene: Scene, *values: object) -> Iterator[dict]:
-        missing, whole = panel.missing(scene), {}
-        for part, found in enumerate([missing] if missing else panel.content(scene, *values)):
-            whole = {
-                "blocks": found,
-                "about": about(scene.trace),
-                "lacks": bool(missing),
-                "controls": dict(zip(panel.fields, panel.fitted(scene, values))),
-                "drawing": [message.mark, part],
-            }
-            yield {**whole, "more": True}
-        # Once more the same, which the page need not draw again: of values that come at once, as from a stream that is
-        # slow to open, Gradio's page passes on the last one alone.
-        yield {**whole, "more": False}
-
-    return stream
-
-
-def about(trace: TranslationTrace) -> Words:
-    """Which translation a panel is about, and how it was decoded."""
-    return say(
-        "{source} → {target} · decoding: {how}",
-        source=shortened(trace.source_text),
-        target=shortened(trace.translation) or say("(nothing)"),
-        how=trace.decoded_by,
-    )
-
-
-def shortened(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:

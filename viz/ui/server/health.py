@@ -7,13 +7,14 @@ import time
 
 from fastapi import FastAPI
 
+from viz.questions.registry import QUESTIONS
 from viz.ui.gradio6.preloads import name_of
 from viz.ui.gradio6.wakeful_queue import waiting
 from viz.ui.rpc import PROCESS
 from viz.ui.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.leaving import complete, leaving
 from viz.ui.server.named import ENDPOINTS
-from viz.ui.server.routes import CALLS
+from viz.ui.server.routes import CALLS, QUESTION
 
 try:
     import prometheus_client
@@ -61,7 +62,9 @@ class Health:
 
 def route(path: str) -> str:
     """What a request is counted as: an endpoint by its name, else "page" or "queue"; few names, whatever is asked."""
-    called = CALLS.match(path)
+    called, asked = CALLS.match(path), QUESTION.fullmatch(path)
+    if asked:
+        return asked[1] if asked[1] in QUESTIONS else "page"
     if called:
         return called[2] if called[2] in ENDPOINTS else "page"
     return "queue" if path.startswith("/gradio_api/queue/") else "page"

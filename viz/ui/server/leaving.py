@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 
-ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/")  # and answers
+ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/", "/ask/")  # and answers
 QUIET = 0.3  # seconds without an answer under way: a program asks first, and fetches the answer with its next request
 SAID = "The server is about to end, and takes no more questions. Please try again in a moment."
 

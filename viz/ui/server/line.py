@@ -44,12 +44,12 @@ class Line:
             raise Busy.behind(own)
 
     @asynccontextmanager
-    async def turn(self, lane: str, address: str) -> AsyncIterator[None]:
+    async def turn(self, lane: str, address: str, share: float = SHARE) -> AsyncIterator[None]:
         """Wait for a turn in a lane and hold it. Raises Busy if there is no place to wait in."""
         if self._free[lane] > 0:
             self._free[lane] -= 1
         else:
-            self.check(lane, address)
+            self.check(lane, address, share)
             await self._wait(self._lines[lane], lane, address)
         try:
             yield

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from viz import assets, words
+from viz.questions.registry import QUESTIONS
 from viz.ui.server.named import ENDPOINTS
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
@@ -14,6 +16,7 @@ CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)/?")
 RESULTS = re.compile(r"/gradio_api/call/(?:v2/)?([^/]+)/([^/]+)")
 ONE_REQUEST = ("run", "api")
 BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" lists their values in order
+QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/ui/server/ask.py)
 PAGE = "predict"  # where the page calls handlers outside Gradio's queue, by their number
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 TOOLS = "/gradio_api/mcp"
@@ -38,13 +41,16 @@ _READ_BELOW = ("/assets/", "/static/", "/atlas/", "/pwa_icon", "/gradio_api/hear
 _WRITTEN = {JOIN, "/gradio_api/cancel", "/gradio_api/reset"}
 
 
-def is_offered(method: str, path: str) -> bool:
-    """Whether the app answers this method at this path (decoded, below the page's own root)."""
+def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
+    """Whether the app answers this method at this path (decoded, below the page's own root). calls: the page's
+    questions that go through Gradio's queue."""
     if path == TOOLS or path.startswith(f"{TOOLS}/"):
         return True
     if method in WRITES:
-        call = CALLS.fullmatch(path)
-        return path in _WRITTEN or (call is not None and (call[2] in ENDPOINTS or _is_page_call(call)))
+        call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
+        if asked is not None:
+            return asked[1] in QUESTIONS
+        return path in _WRITTEN or (call is not None and (call[2] in ENDPOINTS or _is_page_call(call, calls)))
     if method not in READS:
         return False
     if path.startswith(FILE):
@@ -53,12 +59,12 @@ def is_offered(method: str, path: str) -> bool:
         return False
     result = RESULTS.fullmatch(path)
     if result is not None:
-        return result[1] in ENDPOINTS
+        return result[1] in ENDPOINTS or result[1] in calls
     return (path.rstrip("/") or "/") in _READ or path.startswith(_READ_BELOW)
 
 
-def _is_page_call(call: re.Match) -> bool:
-    return call[1] == "run" and call[2] == PAGE
+def _is_page_call(call: re.Match, calls: Container[str]) -> bool:
+    return (call[1] == "run" and call[2] == PAGE) or (call[1] == "call" and call[2] in calls)
 
 
 def _is_own_file(name: str) -> bool:

@@ -3,6 +3,7 @@ import { debounce, invite, onTheme } from "../core/dom.js";
 import { said } from "../core/language.js";
 import { drawn, pageLink, pinned, tabLinks } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
+import { store } from "../store/store.js";
 import { createOverlays } from "./overlays.js";
 import { createParts } from "./parts.js";
 import * as states from "./state.js";
@@ -31,11 +32,17 @@ export default function explorer(root, api) {
   // --- what a person does -----------------------------------------------------------------------------------------
   const fitted = (wanted) => overlays.fitted(states.fitted(wanted, scene.trace));
 
+  // Another state: everything on the page can look up what is selected.
+  function take(state) {
+    scene.state = state;
+    store.set({ selection: states.selectionOf(state) });
+  }
+
   // Change the state and redraw what depends on it.
   function change(changes) {
     if (!scene.trace) return;
     const before = scene.state;
-    scene.state = fitted(states.changed(before, changes));
+    take(fitted(states.changed(before, changes)));
     drawing.draw(before);
   }
 
@@ -58,7 +65,7 @@ export default function explorer(root, api) {
   }
 
   function pin(map, row, column) {
-    scene.state = states.withPin(scene.state, map, scene.trace, { row, column });
+    take(states.withPin(scene.state, map, scene.trace, { row, column }));
     drawing.showPinned();
     selection.tell();
   }
@@ -71,7 +78,7 @@ export default function explorer(root, api) {
 
   // Another state, all of it.
   function open(state) {
-    scene.state = fitted(state);
+    take(fitted(state));
     drawing.draw();
   }
 
@@ -126,7 +133,7 @@ export default function explorer(root, api) {
     if (value.cut) return cut.receive(value.cut);
     if (value.kept) return receiveKept(value.kept);
     if (value.alike) return receiveAlike(value.alike);
-    if (value.asked !== undefined) return askedAnother(value.asked);
+    if (value.asked !== undefined) return askedAnother(value);
     if (value.download) return actions.receive(value.download);
     if (value.error) return maps.refuse(value) ? drawing.draw() : drawing.say(said(value.error));
     if (value.cell) return receiveCell(value);
@@ -137,8 +144,9 @@ export default function explorer(root, api) {
   }
 
   // Another token is pinned in the tab "Why": what is about it is computed anew.
-  function askedAnother(name) {
+  function askedAnother({ asked: name, question }) {
     overlays.ask(name);
+    store.set({ asked: question });
     if (scene.trace && overlays.find(scene.state)?.asks) drawing.draw();
   }
 
@@ -204,6 +212,7 @@ export default function explorer(root, api) {
     open(wanted ?? (isNews ? { ...scene.state, ...chosen } : scene.state));
     if (wanted) selection.tell();
     bringBeside(wanted?.beside);
+    if (payload.address !== undefined) store.set({ address: payload.address });
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
   }
 

@@ -1,9 +1,11 @@
-// A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
+// A lab panel. It is told {stale} (ask for content once it can be seen), asks, and is answered {blocks} or {error}.
+import { createAsker, ask as askServer } from "../core/ask.js";
 import { el, whenSeen } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { drawn, panelLinks, visit } from "../core/links.js";
 import { plotly } from "../core/plotly.js";
 import { connect } from "../core/rpc.js";
+import { store } from "../store/store.js";
 import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import * as surveying from "../heads/take.js";
@@ -17,13 +19,13 @@ import { matrix } from "./matrix.js";
 const BLOCKS = { ...simple, ...surveying, survey, exports, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
 
 export default async function panel(root, api) {
-  const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
-  let drawing = null; // a name for what stands here, where a panel draws in parts
+  const { name, linked = {}, follows = [] } = api.options ?? {},
+    asker = createAsker();
   let about = null; // which translation the panel is about, in words
   let turn = 0, // of what was asked and of what came
     figures = null; // a promise that those of what came are drawn, until they are
   let acts = 0,
-    asked; // asked: what the page drew when the last question went out, for a panel that checks it
+    checked; // what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, t("Computing …")));
   await plotly();
 
@@ -32,33 +34,29 @@ export default async function panel(root, api) {
     {
       type: "button",
       class: "plain stop",
-      onclick: () => (api.trigger("stop", {}), stop.remove()),
+      onclick: () => (asker.stop(), stop.remove(), root.setAttribute("aria-busy", "false")),
     },
     t("Stop"),
   );
 
-  function show(value, number) {
-    if (value.error) root.setAttribute("aria-busy", "false");
-    if (value.stale !== undefined) return void (shown() && ask(value));
-    if (value.fill !== undefined) return fill(value.fill, number);
+  function show(value) {
     if (value.error) {
+      root.setAttribute("aria-busy", "false");
+      stop.remove();
       root.querySelector(".failed")?.remove();
-      root.prepend(el("p", { class: "failed", role: "alert" }, value.error));
+      root.prepend(el("p", { class: "failed", role: "alert" }, said(value.error)));
       return; // what was there stays readable
     }
-    if (value.more === false) stop.remove();
-    if (!value.blocks) return;
-    panelLinks[name] = value.controls ?? {};
-    const mine = ++turn,
+    const mine = value.blocks ? ++turn : turn,
       ready = () => mine === turn && root.setAttribute("aria-busy", "false");
-    if (value.drawing && String(value.drawing) === drawing)
-      return void (figures ? figures.then(ready) : ready());
-    drawing = String(value.drawing);
+    if (value.more === false) stop.remove();
+    if (!value.blocks) return void (figures ? figures.then(ready) : ready());
+    panelLinks[name] = value.controls ?? {};
     about = value.about;
     root.classList.toggle("lacking", Boolean(value.lacks)); // whose controls would do nothing
     const plotted = (figures = place(root, value.blocks));
-    if (!plotted) ready();
-    else plotted.then(() => (ready(), plotted === figures && (figures = null)));
+    if (plotted) plotted.then(() => plotted === figures && (figures = null));
+    if (!value.more) show({});
     if (value.more && api.options?.stops) root.prepend(stop);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
@@ -99,11 +97,33 @@ export default async function panel(root, api) {
     caption: () => said(about) || "",
   });
 
-  const request = (name, data, answered) =>
-    rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
+  // What a question of this panel says besides.
+  const question = async (fields) => ({
+    address: store.state.address,
+    fields: {
+      panel: name,
+      controls: await controls(),
+      selection: store.state.selection,
+      asked: store.state.asked,
+      ...fields,
+    },
+  });
+
+  const request = async (act, data, answered) =>
+    answered(await askServer("page_panel_act", await question({ act, data })));
+
+  // What the panel's controls, which are Gradio's, are set to.
+  const readers = [];
+  const controls = () =>
+    Object.keys(linked).length
+      ? new Promise((resolve) => (readers.push(resolve), api.trigger("read", {})))
+      : Promise.resolve({});
+  document.addEventListener(`atlas-read-${name}`, (event) => {
+    event.preventDefault();
+    for (const resolve of readers.splice(0)) resolve(event.detail);
+  });
 
   // What led to this panel may set its controls.
-  const { name, linked = {} } = api.options ?? {};
   const set = () => {
     if (visit.link?.panel === name && Object.keys(linked).some((one) => one in visit.link))
       api.trigger("set", {});
@@ -117,7 +137,14 @@ export default async function panel(root, api) {
   });
 
   // What a block asks for that other parts of the page show; here only why it cannot be had.
-  const beside = (event, data) => rpc.ask(event, data, show, null, { beside: true });
+  async function beside(event, data) {
+    if (event !== "find") return rpc.ask(event, data, show, null, { beside: true });
+    const mine = ++finds,
+      found = await askServer("page_panel_fill", await question({ data }));
+    if (mine !== finds) return;
+    if (found.error) show(found);
+    else fill(found.fill);
+  }
 
   // What a block asks for besides: its answer takes the place of what stood in a slot. Of several, the last one counts.
   function act(name, slot, data = {}) {
@@ -138,33 +165,44 @@ export default async function panel(root, api) {
   }
 
   // The panel's line of text becomes what a block found for it.
-  let filled = 0,
+  let finds = 0,
     filling = "";
-  function fill(text, number) {
-    if (number < filled) return;
-    [filled, filling] = [number, text];
+  function fill(text) {
+    filling = text;
     api.trigger("fill", {});
   }
-  document.addEventListener(
-    `atlas-fill-${api.options?.name}`,
-    ({ detail }) => (detail.text = filling),
-  );
+  document.addEventListener(`atlas-fill-${name}`, ({ detail }) => (detail.text = filling));
 
   // waits: a control was moved. What was asked before is waited for, and then the last position counts.
-  function ask({ waits = false } = {}) {
+  let asks = 0,
+    asking = 0, // how many questions are under way
+    held = false; // whether a question waits for them
+  async function ask({ waits = false } = {}) {
+    held = waits && asking > 0;
+    if (held) return;
+    const mine = ++asks;
     turn += 1;
+    asker.stop();
     root.setAttribute("aria-busy", "true");
-    asked = api.options?.checks_page ? drawn.weights() : undefined;
-    rpc.ask("needed", { drawn: asked }, show, null, { waits });
+    checked = api.options?.checks_page ? drawn.weights() : undefined;
+    asking += 1;
+    const asked = await question({ drawn: checked });
+    if (mine === asks) await asker.ask("page_panel", asked, { part: show });
+    asking -= 1;
+    if (held && !asking) ask();
   }
 
-  const rpc = connect(api, show, { replaces: true });
+  const rpc = connect(api, (value) => {
+    if (value.stale === undefined) show(value);
+    else if (shown()) ask(value);
+  });
   const shown = whenSeen(root, ask);
+  store.follow(follows, () => shown() && ask());
   set();
   // The explorer may draw a new translation after this panel has asked about it.
   if (api.options?.checks_page)
     document.addEventListener(
       "atlas-drawn",
-      () => shown() && asked?.key !== drawn.weights().key && ask(),
+      () => shown() && checked?.key !== drawn.weights().key && ask(),
     );
 }

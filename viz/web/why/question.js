@@ -4,9 +4,11 @@ import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, linkTo, pageLink, pinned, tabLinks } from "../core/links.js";
+import { createAsker } from "../core/ask.js";
 import { connect } from "../core/rpc.js";
 import { glossed } from "../lab/glossary.js";
 import { pictured } from "../picture/copy.js";
+import { store } from "../store/store.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
 
@@ -202,6 +204,7 @@ export default function question(root, api) {
   }
 
   function take(answer) {
+    if (answer.question) store.set({ asked: answer.question });
     if (answer.stale) return void (visible() && needed());
     if (answer.asked && !answer.tokens && answer.asked !== pending)
       return void (visible() && needed(answer.asked));
@@ -226,21 +229,22 @@ export default function question(root, api) {
     ask(data);
   }
 
-  function ask(data) {
-    send("ask", data);
-  }
-
   // What was asked later makes every answer to an earlier question old.
-  function send(event, data) {
+  function ask(data) {
     const mine = ++sent;
+    asker.stop();
     root.setAttribute("aria-busy", "true");
-    rpc.ask(event, data, (answer) => mine === sent && take(answer));
+    rpc.ask("ask", data, (answer) => mine === sent && take(answer));
   }
 
   // about: the name of what is asked; what is on its way already is not asked for again.
   function needed(about = null) {
+    const mine = ++sent,
+      { address, selection, asked } = store.state;
     pending = about;
-    send("needed", {});
+    root.setAttribute("aria-busy", "true");
+    const answered = (answer) => mine === sent && take(answer);
+    asker.ask("page_why", { address, fields: { selection, asked } }, { part: answered });
   }
 
   // --- links ----------------------------------------------------------------------------------------------------------
@@ -293,8 +297,10 @@ export default function question(root, api) {
     );
   }
 
+  const asker = createAsker();
   const rpc = connect(api, take);
   const visible = whenSeen(root, needed);
+  store.follow(["address"], () => visible() && needed());
   window.addEventListener("hashchange", openLink);
   document.addEventListener("atlas-question", ({ detail }) => shown && ask(detail));
   openLink();

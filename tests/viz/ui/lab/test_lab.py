@@ -18,8 +18,6 @@ from model.analysis.dissection import dropped
 from model.checkpoint import Checkpoint
 from model.checks.verify import CHECKS
 from model.config import Activation, PositionCode
-from model.serve.limits import BatchLimits
-from model.serve.turns import Turns
 from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
@@ -29,7 +27,6 @@ from tests.model.families import theirs
 from tests.viz.ui.lab import panels
 from viz import assets
 from viz.export.formats import FORMATS
-from viz.ui.asked import Asked
 from viz.ui.desk.desk import Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import inside, registry, selected
@@ -374,19 +371,6 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
     object.__setattr__(trace, "digest", "gone")
     with pytest.raises(ValueError, match="translate again"):
         attention.PANEL.content(desk.scene(trace), "", 0, 0, 0)
-
-
-def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
-    trace = tiny_translator.translate("Der Hund")
-    with gr.Blocks() as demo:
-        session = Session(gr.State(trace), gr.State(Selection()), Turns(BatchLimits(seconds=0.01)))
-        made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
-        Lab(Translators([tiny_translator]), SimpleNamespace(session=session)).add(made)
-    (show,) = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
-    assert json.loads(show(None, trace, Selection(), Asked())["json"])["blocks"] == [{"kind": "made"}]
-    with session.turns.one():
-        answer = json.loads(show(None, trace, Selection(), Asked())["json"])
-    assert "busy" in json.dumps(answer["error"]) and "blocks" not in answer
 
 
 @pytest.mark.parametrize(

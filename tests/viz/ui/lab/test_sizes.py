@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from inspect import isgenerator
 
@@ -15,13 +14,17 @@ import torch
 
 import app
 from model.checkpoint import Checkpoint
+from model.trace.address import Address
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from model.training.learned import read
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
 from tests.viz.ui.lab.panels import named
-from viz.ui.asked import Asked
+from viz.questions.panels import by_name, page_panel
+from viz.questions.registry import Context
+from viz.questions.traces import Traces
 from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.train.learned import RECORD, records
@@ -52,13 +55,14 @@ def demos(tiny_translator, small_translator) -> Callable[[str], gr.Blocks]:
     return cache(lambda first: app.build_demo(Translators(orders[first])))
 
 
-def questions(demo: gr.Blocks) -> Iterator[tuple[str, Callable, list]]:
-    """Of every panel: its name, what computes it, and its controls."""
-    for function in demo.fns.values():
-        if any(event == "needed" for _, event in function.targets):
-            (panel,) = (block for block in function.outputs if isinstance(block, Component))
-            if panel.elem_id.startswith("panel-"):
-                yield panel.elem_id, function.fn, list(function.inputs)[3:]
+def controls_of(demo: gr.Blocks) -> dict[str, list[gr.components.Component]]:
+    """Of every panel, by its name: its controls."""
+    read = {id_: list(one.inputs) for one in demo.fns.values() for id_, event in one.targets if event == "read"}
+    return {
+        block.elem_id.removeprefix("panel-"): read.get(block._id, [])
+        for block in demo.blocks.values()
+        if isinstance(block, Component) and block.elem_id and block.elem_id.startswith("panel-")
+    }
 
 
 def ends(control: gr.components.Component) -> list:
@@ -85,19 +89,24 @@ def test_every_panel_serves_models_of_every_size(
     """The larger of the two meets the ends of its own controls in test_lab.py, too."""
     demo, asked = demos(first), 0
     trace = {"small": small_translator, "tiny": tiny_translator}[shown].translate("A red boat.")
-    for name, compute, controls in questions(demo):
-        if name == "panel-verify":
+    translators = Translators([small_translator, tiny_translator])
+    context, address = Context(translators, Traces(translators)), Address.of(trace)
+    for name, controls in controls_of(demo).items():
+        if name == "verify":
             continue  # it has no controls, and takes seconds
         choices = [ends(control) for control in controls]
         for i in range(max(map(len, choices), default=1)):
             values = [options[i % len(options)] for options in choices]
-            selected = Selection(layer=9, head=9, query=99)
-            answer = compute(None, trace, selected, Asked(), *values)
-            parts = list(answer) if isgenerator(answer) else [answer]
-            answer = {key: value for part in parts for key, value in json.loads(part["json"]).items()}
-            # Words may be refused, in words; a slider or a menu never.
-            typed = any(isinstance(control, gr.Textbox) for control in controls)
-            assert "blocks" in answer or (typed and answer["error"]), (name, values, answer)
+            fields = {
+                "panel": name,
+                "controls": dict(zip(by_name()[name].fields, values)),
+                "selection": {"kind": "cross", "layer": 9, "head": 9, "query": 99},
+            }
+            try:
+                answer = page_panel(context, address, fields)
+                assert all("blocks" in part for part in list(answer)[:-1]) if isgenerator(answer) else answer["blocks"]
+            except Refusal:  # words may be refused, in words; a slider or a menu never
+                assert any(isinstance(control, gr.Textbox) for control in controls), (name, values)
             asked += 1
     assert asked > 60
     assert most_telling(trace).fitted(trace) == most_telling(trace)
@@ -106,7 +115,7 @@ def test_every_panel_serves_models_of_every_size(
 def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, demos) -> None:
     sliders = {
         control.label if isinstance(control.label, str) else control.label.key: control.maximum
-        for _, _, controls in questions(demos("small"))
+        for controls in controls_of(demos("small")).values()
         for control in controls
         if isinstance(control, gr.Slider)
     }

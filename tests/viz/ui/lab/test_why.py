@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -371,11 +372,23 @@ def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -
         tab = next(tab for tab in registry.TABS if tab.asks)
         header = Header(session, trace, Selection(), result, gr.Dropdown(), print)
         lab.build(tab, Translators([tiny_translator]), header)
-    changed = [one for one in demo.fns.values() if (session.asked._id, "change") in one.targets]
-    told = {block._id for one in changed for block in one.outputs}
     panels = [
         block
         for block in demo.blocks.values()
         if getattr(block, "elem_id", "") in {f"panel-{panel.name}" for panel in registry.PANELS[tab.name]}
     ]
-    assert len(panels) == len(registry.PANELS[tab.name]) and {block._id for block in panels} <= told
+    assert len(panels) == len(registry.PANELS[tab.name])
+    assert all('"follows": ["address", "asked"]' in panel.js_on_load for panel in panels)
+
+
+@pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, 7, "Bier"])
+def test_a_question_goes_to_the_page_and_comes_back(trace, contrast) -> None:
+    asked = Asked.of(trace, 2, contrast)
+    assert Asked.from_plain(json.loads(json.dumps(asked.to_plain()))) == asked
+
+
+@pytest.mark.parametrize(
+    "plain", [None, [], {}, {"step": -1, "about": []}, {"step": 1}, {"step": 1, "about": [3]}, {"step": 1, "about": []}]
+)
+def test_what_is_no_question_asks_nothing(plain) -> None:
+    assert Asked.from_plain(plain) == Asked()

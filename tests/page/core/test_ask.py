@@ -1,0 +1,141 @@
+"""The page's end of /ask, and its store, by themselves in a browser: the server is the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.page.browser import load_modules
+
+pytestmark = pytest.mark.browser
+
+# fetch() as a server would make it: `replies` are taken one after another, each {status, type, lines, breaks}.
+SERVER = """(replies) => {
+  window.asked = [];
+  window.parts = [];
+  window.fetched = async (address, { body, signal }) => {
+    asked.push({ path: new URL(address).pathname, ...JSON.parse(body) });
+    const { status = 200, type = "application/json", lines = [], breaks = false, waits = 0 } = replies.shift() ?? {};
+    await new Promise((resolve, reject) => {
+      setTimeout(resolve, waits);
+      signal?.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
+    });
+    if (status === 0) throw new TypeError("no connection");
+    const bytes = lines.map((line) => new TextEncoder().encode(JSON.stringify(line) + "\\n"));
+    const stream = new ReadableStream({
+      pull(controller) {
+        const next = bytes.shift();
+        if (next) controller.enqueue(next);
+        else if (breaks) controller.error(new TypeError("cut off"));
+        else controller.close();
+      },
+    });
+    return new Response(stream, { status, headers: { "content-type": type } });
+  };
+}"""
+ASK = "(question) => atlas.ask('page_one', question, { fetched, part: (content) => parts.push(content) })"
+LINES = "application/x-ndjson"
+
+
+@pytest.fixture()
+def page(chromium: Browser) -> Iterator[Page]:
+    page = chromium.new_page()
+    load_modules(page, "core/ask.js", "store/store.js")
+    page.clock.install()
+    yield page
+    page.close()
+
+
+def asked(page: Page, *replies: dict) -> tuple[object, list, int]:
+    """Ask of a server that replies with these: the answer, its parts, and how often it was asked."""
+    page.evaluate(SERVER, list(replies))
+    page.evaluate(
+        f"question => {{ window.done = undefined; ({ASK})(question).then((found) => (window.done = found)); }}",
+        {"address": {"text": "x"}, "fields": {"n": 1}},
+    )
+    for _ in range(40):
+        if page.evaluate("window.done !== undefined"):
+            break
+        page.clock.run_for(1000)
+    return page.evaluate("[done, parts, asked.length]")
+
+
+def test_a_question_is_one_request(page) -> None:
+    assert asked(page, {"lines": [{"blocks": [1]}]}) == [{"blocks": [1]}, [{"blocks": [1]}], 1]
+    assert page.evaluate("window.asked") == [{"path": "/ask/page_one", "address": {"text": "x"}, "fields": {"n": 1}}]
+
+
+def test_parts_are_told_one_by_one(page) -> None:
+    lines = [{"n": number, "text": "Grüße " * 20_000} for number in range(3)]
+    done, parts, times = asked(page, {"type": LINES, "lines": lines})
+    assert parts == lines and done == lines[-1] and times == 1
+
+
+def test_a_refusal_is_words(page) -> None:
+    refusal = {"api_version": 1, "status": "error", "error": "invalid", "message": {"say": "No.", "with": {}}}
+    done, parts, times = asked(page, {"lines": [refusal]})
+    assert done == {"error": refusal["message"]} and parts == [done] and times == 1
+
+
+@pytest.mark.parametrize("failure", [{"status": 0}, {"status": 502}, {"status": 504}, {"status": 503}])
+def test_a_server_that_does_not_answer_is_asked_again(page, failure) -> None:
+    assert asked(page, failure, failure, {"lines": [{"n": 1}]}) == [{"n": 1}, [{"n": 1}], 3]
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again_as_a_whole(page) -> None:
+    lines = [{"n": 0}, {"n": 1}]
+    done, parts, times = asked(
+        page, {"type": LINES, "lines": lines[:1], "breaks": True}, {"type": LINES, "lines": lines}
+    )
+    assert times == 2 and done == lines[-1] and parts[-2:] == lines
+
+
+def test_after_all_waits_the_page_says_so(page) -> None:
+    done, parts, times = asked(page, *[{"status": 0}] * 20)
+    assert "does not answer" in done["error"] and parts == [done] and times == 7
+
+
+def test_a_busy_server_says_why_in_the_end(page) -> None:
+    busy = {"status": 503, "lines": [{"status": "error", "error": "busy", "message": "Too many."}]}
+    done, _, times = asked(page, *[busy] * 20)
+    assert done == {"error": "Too many."} and times == 7
+
+
+def test_of_questions_one_after_another_the_last_counts(page) -> None:
+    page.evaluate(SERVER, [{"lines": [{"n": 1}], "waits": 500}, {"lines": [{"n": 2}], "waits": 50}])
+    page.evaluate("""() => {
+      const asker = (window.asker = atlas.createAsker({ fetched }));
+      const part = (content) => parts.push(content);
+      window.answers = {};
+      for (const n of [1, 2]) asker.ask("page_one", { fields: { n } }, { part }).then((found) => (answers[n] = found));
+    }""")
+    assert page.evaluate("asker.busy()")
+    page.clock.run_for(2000)
+    assert page.evaluate("[answers[2], answers[1], parts, asker.busy()]") == [{"n": 2}, None, [{"n": 2}], False]
+
+
+def test_a_question_that_is_stopped_has_no_answer(page) -> None:
+    page.evaluate(SERVER, [{"lines": [{"n": 1}], "waits": 500}])
+    page.evaluate("""() => {
+      window.asker = atlas.createAsker({ fetched });
+      asker.ask("page_one", {}, { part: (content) => parts.push(content) }).then((found) => (window.found = [found]));
+      asker.stop();
+    }""")
+    page.clock.run_for(2000)
+    assert page.evaluate("[found, parts, asked.length, asker.busy()]") == [[None], [], 1, False]
+
+
+def test_whoever_follows_a_field_hears_of_its_changes(page) -> None:
+    heard = page.evaluate("""() => {
+      const store = atlas.createStore({ address: null, asked: null }), heard = [];
+      const end = store.follow(["address"], ({ address }) => heard.push(address));
+      store.set({ asked: { step: 1 } });
+      store.set({ address: { text: "a" }, asked: null });
+      store.set({ address: { text: "a" } });
+      end();
+      store.set({ address: null });
+      return heard;
+    }""")
+    assert heard == [{"text": "a"}]

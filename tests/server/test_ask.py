@@ -1,0 +1,222 @@
+"""POST /ask/NAME: the page's questions, each answered by one request to any process."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+import app
+from bench.load import running_app
+from model.serve.cancellation import raise_if_cancelled
+from model.trace.address import Address
+from model.translators import Translators
+from viz.questions.registry import QUESTIONS, Question
+from viz.ui.server.named import ENDPOINTS
+
+TEXT = "Ein kleiner Hund schläft."
+JSON = {"Content-Type": "application/json"}
+PANEL = {"address": {"text": TEXT, "direction": "de-en"}, "fields": {"panel": "position-table"}}
+
+
+def send(port: int, path: str, body: bytes, headers: dict[str, str] = JSON) -> tuple[http.client.HTTPResponse, bytes]:
+    """A request's answer, and its body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", path, body, headers)
+    found = connection.getresponse()
+    return found, found.read()
+
+
+def ask(port: int, name: str, **question: object) -> dict:
+    """The answer to a question."""
+    found, body = send(port, f"/ask/{name}", json.dumps(question).encode())
+    assert found.status == 200, body[:500]
+    return json.loads(body)
+
+
+@pytest.fixture
+def port(tiny_url: str) -> int:
+    return urlsplit(tiny_url).port
+
+
+@pytest.fixture
+def registered() -> Iterator[dict[str, Question]]:
+    """The questions, of which those that a test adds are gone after it."""
+    before = dict(QUESTIONS)
+    yield QUESTIONS
+    QUESTIONS.clear()
+    QUESTIONS.update(before)
+
+
+def test_a_panel_is_answered_by_one_request(port):
+    answer = ask(port, "page_panel", **PANEL)
+    assert answer["blocks"] and answer["controls"] and answer["lacks"] is False
+    assert answer["about"]["with"]["source"] == TEXT
+
+
+def test_every_panel_is_answered(port):
+    for name in (name for panels in app.tabs.lab.registry.PANELS.values() for name in (one.name for one in panels)):
+        found, body = send(port, "/ask/page_panel", json.dumps({**PANEL, "fields": {"panel": name}}).encode())
+        answers = list(map(json.loads, body.splitlines()))
+        assert found.status == 200 and not [one for one in answers if one.get("error") == "internal"], (name, body)
+
+
+@pytest.mark.long
+def test_another_server_answers_the_same_about_the_same_translation(tiny_checkpoint, port, tiny_translator):
+    trace = tiny_translator.translate(TEXT, beam=3)
+    question = {"address": Address.of(trace).to_plain(), "fields": {"panel": "logits"}}
+    with running_app(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]) as (other, _):
+        one, two = (ask(at, "page_panel", **question) for at in (port, other))
+    assert one["about"] == two["about"] and one["about"]["with"]["how"]["with"] == {"width": 3}
+    found, expected = (list(_numbers(answer["blocks"])) for answer in (one, two))
+    assert len(found) >= 20
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def _numbers(value: object) -> Iterator[float]:
+    """All numbers in a JSON value, in order."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(one)
+    elif isinstance(value, float):
+        yield value
+
+
+def test_an_answer_in_parts_is_a_line_each(port):
+    question = {**PANEL, "fields": {"panel": "verify"}}
+    found, body = send(port, "/ask/page_panel", json.dumps(question).encode())
+    parts = [json.loads(line) for line in body.splitlines()]
+    assert found.headers["Content-Type"].startswith("application/x-ndjson") and len(parts) > 2
+    assert all(part["more"] and part["blocks"] for part in parts[:-1]) and parts[-1] == {"more": False}
+    assert found.headers["X-Accel-Buffering"] == "no"
+
+
+def test_a_large_answer_is_packed_for_whoever_takes_that(port):
+    body = json.dumps({**PANEL, "fields": {"panel": "projections"}}).encode()
+    packed, content = send(port, "/ask/page_panel", body, {**JSON, "Accept-Encoding": "gzip"})
+    plain, whole = send(port, "/ask/page_panel", body)
+    assert packed.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
+    assert len(content) < 0.6 * len(whole) and json.loads(gzip.decompress(content)) == json.loads(whole)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({**PANEL, "address": {"text": TEXT, "direction": "xx-yy"}}, "No model that is served here"),
+        ({**PANEL, "address": {"text": TEXT, "digest": "0" * 16}}, "translate again"),
+        ({**PANEL, "address": {"text": "x " * 20_000}}, "characters; the limit is"),
+        ({**PANEL, "address": [TEXT]}, "An address is an object"),
+        ({**PANEL, "fields": {"panel": "nothing"}}, "something unknown"),
+        ({**PANEL, "fields": ["panel"]}, "fields of a question"),
+        ({**PANEL, "fields": {**PANEL["fields"], "selection": {"kind": "no"}}}, "something unknown"),
+    ],
+)
+def test_what_cannot_be_answered_is_an_answer_in_words(port, question, words):
+    answer = ask(port, "page_panel", **question)
+    assert (answer["api_version"], answer["status"], answer["error"]) == (1, "error", "invalid")
+    assert words in json.dumps(answer["message"])
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", [], {"step": -1}, {"step": 1, "about": 3, "contrast": []}])
+def test_what_is_no_question_or_selection_is_none(port, value):
+    fields = {"panel": "why-tokens", "asked": value, "controls": value, "data": value, "drawn": value}
+    assert ask(port, "page_panel", address=PANEL["address"], fields=fields)["blocks"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("/ask/page_nothing", b"{}", JSON, 404),
+        ("/ask/", b"{}", JSON, 404),
+        ("/ask/page_panel", b"{}", {"Content-Type": "text/plain"}, 415),
+        ("/ask/page_panel", b"{}", {}, 415),
+        ("/ask/page_panel", b"[]", JSON, 422),
+        ("/ask/page_panel", b"[" * 100_000, JSON, 422),
+        ("/ask/page_panel", b'{"address": ' + b"1" * 9_000_000 + b"}", JSON, 413),
+        ("/ask/page_panel", b"{}", {**JSON, "Sec-Fetch-Site": "cross-site"}, 403),
+        ("/ask/page_panel", b"{}", {**JSON, "Origin": "https://other.example"}, 403),
+        *((f"/ask/{name}", b"{}", JSON, 404) for name in ENDPOINTS),
+    ],
+)
+def test_a_request_that_is_no_question_is_refused(port, path, body, headers, status):
+    found, said = send(port, path, body, headers)
+    assert found.status == status and json.loads(said)["status"] == "error"
+
+
+def test_every_question_is_named_as_one_of_the_page():
+    assert {name.split("_")[0] for name in QUESTIONS} == {"page"} and not set(QUESTIONS) & set(ENDPOINTS)
+
+
+def test_a_stream_that_is_closed_stops_its_question(port, registered):
+    ended, parts = threading.Event(), []
+
+    def page_count(context, address, fields):
+        try:
+            for number in range(200):
+                parts.append(number)
+                yield {"number": number, "filling": "x" * 10_000}
+                time.sleep(0.05)
+        finally:
+            ended.set()
+
+    registered["page_count"] = Question(page_count, "model")
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("POST", "/ask/page_count", b"{}", JSON)
+    found = connection.getresponse()
+    assert json.loads(found.readline())["number"] == 0
+    found.close()
+    connection.close()
+    assert ended.wait(2) and len(parts) < 60
+
+
+def test_work_whose_caller_has_left_is_cancelled(port, registered):
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def page_work(context, address, fields):
+        begun.set()
+        for _ in range(200):
+            time.sleep(0.02)
+            try:
+                raise_if_cancelled()
+            except Exception:
+                cancelled.set()
+                raise
+        return {}
+
+    registered["page_work"] = Question(page_work, "model")
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("POST", "/ask/page_work", b"{}", JSON)
+    assert begun.wait(5)
+    connection.close()
+    assert cancelled.wait(2)
+
+
+def test_a_fault_of_the_program_is_an_answer_and_the_log_has_no_text(port, registered, caplog):
+    def page_fault(context, address, fields):
+        raise RuntimeError(fields["text"])
+
+    registered["page_fault"] = Question(page_fault, "page")
+    answer = ask(port, "page_fault", fields={"text": TEXT})
+    assert answer["error"] == "internal" and "RuntimeError" in json.dumps(answer["message"])
+    assert "page_fault" in caplog.text and TEXT not in caplog.text
+
+
+def test_a_translation_is_made_once_for_all_questions_about_it(tiny_translator, monkeypatch):
+    demo = app.build_demo(Translators([tiny_translator]))
+    context, made = app._CONTEXTS[demo], []
+    monkeypatch.setattr(
+        type(tiny_translator),
+        "trace",
+        lambda *given, _trace=tiny_translator.trace, **o: made.append(1) or _trace(*given[1:], **o),
+    )
+    trace = context.trace(Address("Der Hund schläft im Haus.", "de-en"))
+    for _ in range(3):
+        assert context.trace(Address.of(trace)) is trace
+    assert len(made) == 1

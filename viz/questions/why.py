@@ -1,0 +1,17 @@
+"""What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.trace.address import Address
+from viz.questions.panels import scene_of
+from viz.questions.registry import Answer, Context, question
+from viz.ui.lab import frame
+from viz.wire.summary import INVITATION
+
+
+@question(lane="model")
+def page_why(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """The question and its answer, as frame.answered() says. fields: asked and selection, as the page has them."""
+    return {"invitation": INVITATION} if address is None else frame.answered(scene_of(context, address, fields))

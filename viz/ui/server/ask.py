@@ -1,0 +1,149 @@
+"""POST /ask/NAME: a question of the page, {"address", "fields"} as JSON, and its answer.
+
+An answer is one JSON object, or of a question that is answered in parts (application/x-ndjson) one a line, each in
+place of the one before. What cannot be answered is {"api_version", "status": "error", "error", "message"}, as at the
+named endpoints; its message is a sentence that the page translates. Of a request that is no question the HTTP status
+says so, too; of a question that is refused it is 200, since browsers report any other as a fault of the page.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+
+import gradio as gr
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from model.serve.cancellation import Cancelled, raise_if_cancelled
+from model.serve.limits import BatchLimits, Busy
+from model.trace.language import words_of
+from viz.questions.registry import QUESTIONS, Context, ask
+from viz.ui.gradio6.discreet_log import describe
+from viz.ui.server.answers import refusal
+from viz.words import for_page, say
+
+PATH = "/ask/"
+JSON, LINES = "application/json", "application/x-ndjson"
+PACKED = 2_000  # bytes of an answer that is worth packing
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter: a proxy is to pass on each line
+
+log = logging.getLogger(__name__)
+
+
+def route(context: Context, limits: BatchLimits) -> Route:
+    """The route, for the app that is served. limits: whose share of the cores a question is computed on."""
+
+    async def answered(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in QUESTIONS:
+            return _response(404, refusal("invalid", "There is no such question."))
+        if request.headers.get("content-type", "").split(";")[0].strip().lower() != JSON:
+            return _response(415, refusal("invalid", f"A question is sent as {JSON}."))
+        body = await to_thread.run_sync(_read, await request.body())
+        if body is None:
+            return _response(422, refusal("invalid", "A question is one JSON object."))
+        compute = functools.partial(_computed, limits, functools.partial(ask, context, name, body))
+        found = await to_thread.run_sync(compute)
+        if isinstance(found, Generator):
+            return StreamingResponse(_lines(found, limits), media_type=LINES, headers=HEADERS)
+        text = await to_thread.run_sync(_text, found)
+        return _response(200, text, _packs(request))
+
+    return Route(f"{PATH}{{name}}", answered, methods=["POST"])
+
+
+def add_calls(context: Context) -> None:
+    """Add every question to the page that is being built as a call of Gradio's queue, which ZeroGPU lends a GPU: the
+    page asks these instead (viz/web/core/lent.js)."""
+    limits = next(iter(context.translators.values())).limits
+    for name, one in QUESTIONS.items():
+        gr.api(
+            _call(context, limits, name),
+            api_name=name,
+            api_visibility="undocumented",
+            concurrency_id=one.lane,
+            queue=True,
+        )
+
+
+def _call(context: Context, limits: BatchLimits, name: str) -> Callable[[dict], Generator[dict]]:
+    def call(question: dict) -> Generator[dict]:
+        found = _computed(limits, functools.partial(ask, context, name, question))
+        parts = found if isinstance(found, Generator) else iter([found])
+        while (content := _computed(limits, functools.partial(next, parts, None))) is not None:
+            yield for_page(content)
+            if is_refusal(content):
+                return
+
+    call.__name__ = name
+    call.__annotations__ = {"question": dict, "return": dict}
+    return call
+
+
+def _read(body: bytes) -> dict | None:
+    """The object that a body holds; None if it holds anything else."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def is_refusal(content: Mapping) -> bool:
+    """Whether an answer says why there is none."""
+    return "api_version" in content
+
+
+def _computed(limits: BatchLimits, compute: functools.partial) -> object:
+    """What compute() returns; in its place, why there is nothing."""
+    try:
+        with limits.share():
+            raise_if_cancelled()
+            return compute()
+    except Busy as error:
+        return refusal("busy", for_page(words_of(error)))
+    except Cancelled:
+        return refusal("busy", "The caller left before the answer was complete.")
+    except ValueError as error:
+        return refusal("invalid", for_page(words_of(error)))
+    except Exception as error:  # the outermost edge: nothing of ours is above it
+        log.error("a question of the page failed:\n%s", describe(error))
+        fault = say(
+            "This is a fault of the program ({error}), not of what you asked. Its log says where.",
+            error=type(error).__name__,
+        )
+        return refusal("internal", for_page(fault))
+
+
+async def _lines(parts: Generator[dict], limits: BatchLimits) -> AsyncIterator[bytes]:
+    next_part = functools.partial(_computed, limits, functools.partial(next, parts, None))
+    try:
+        while (content := await to_thread.run_sync(next_part)) is not None:
+            yield await to_thread.run_sync(_text, content) + b"\n"
+            if is_refusal(content):
+                return
+    finally:
+        parts.close()
+
+
+def _text(content: object) -> bytes:
+    return json.dumps(for_page(content), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _packs(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def _response(status: int, content: bytes | dict, packs: bool = False) -> Response:
+    body = content if isinstance(content, bytes) else _text(content)
+    headers = dict(HEADERS)
+    if packs and len(body) >= PACKED:
+        body = gzip.compress(body, compresslevel=4)
+        headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
+    return Response(body, status, headers, JSON)
