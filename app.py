@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import threading
-from weakref import WeakKeyDictionary
 
 from model.program import program
 from model.serve.late import late
@@ -29,7 +28,6 @@ except ImportError:
 with late("pandas"):  # which Gradio imports and this page never uses: 33 MB, and a sixth of a second
     import gradio as gr
 
-from starlette.routing import Route
 
 from model.families import hub
 from model.serve.cores import Cores
@@ -54,7 +52,6 @@ TITLE = "Attention Atlas"
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 COLLECTED_AFTER = 50_000  # new objects; Python's own 700 are those of a single answer
 IDLE = 600  # seconds in which nobody asks a model, after which it leaves memory
-_CONTEXTS: WeakKeyDictionary[gr.Blocks, Context] = WeakKeyDictionary()  # of the questions of pages that were built
 LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C
 
 
@@ -62,22 +59,17 @@ def build_demo(translators: Translators, *, zero_gpu: bool = False) -> gr.Blocks
     """The whole page over these translators. zero_gpu: its questions go through Gradio's queue, which lends a GPU."""
     serve_web_files()
     registry.load_all()
-    context = Context(translators, Traces(translators))
+    limits = next(iter(translators.values())).limits
+    context = Context(translators, Traces(translators), limits=limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         header.title(TITLE, translators)
         named.build(translators)  # first: a handler of the page may not take an endpoint's name
         if zero_gpu:
             ask.add_calls(context)
         tabs.build(translators, header.build(translators, context.traces))
-    _CONTEXTS[demo] = context
+    ask.answer_from(demo, context)
     demo.space_id = None  # with it, a Space's page asks Google for fonts and Hugging Face for its name (measured)
     return demo
-
-
-def routes(demo: gr.Blocks) -> list[Route]:
-    """Where this page asks its questions; nowhere if it was not built by build_demo()."""
-    context = _CONTEXTS.get(demo)
-    return [] if context is None else [ask.route(context, next(iter(context.translators.values())).limits)]
 
 
 def launch_options(demo: gr.Blocks) -> dict:
@@ -109,7 +101,7 @@ def launch_options(demo: gr.Blocks) -> dict:
         "i18n": language.translations(demo.config, also=(train.YOURS,)),
         "mcp_server": tool_answers.OFFERED,  # its endpoints
         "app_kwargs": {
-            "routes": routes(demo),
+            "routes": ask.routes(demo),
             "middleware": parts.middleware(),
             "docs_url": None,
             "redoc_url": None,

@@ -10,22 +10,28 @@ from model.program import command_line, program
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-from collections.abc import Callable
+from types import SimpleNamespace
 
 import gradio as gr
 
 from bench.made.synthetic import random_trace
+from model.trace.address import Address
 from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
 from viz import assets, theme
 from viz.figures.heatmap import plot_heatmap
 from viz.maps.reduce import View
+from viz.questions import registry
+from viz.questions.registry import Context
+from viz.questions.traces import Traces
 from viz.ui import explorer
 from viz.ui.component import serve_web_files
-from viz.ui.desk.desk import Desk
-from viz.ui.desk.history import found
-from viz.ui.rpc import Message, told
-from viz.ui.session import Selection, Session
+from viz.ui.rpc import told
+from viz.ui.server import ask
+from viz.ui.session import Selection
 from viz.wire.payload import payload
+
+NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is
 
 
 def build(tokens: int, source: int | None = None) -> gr.Blocks:
@@ -35,20 +41,13 @@ def build(tokens: int, source: int | None = None) -> gr.Blocks:
     private = {"api_visibility": "private", "show_progress": "hidden"}
     with gr.Blocks(title="Benchmark", analytics_enabled=False) as demo:
         traces = [random_trace(source or tokens, tokens, seed=seed, held=bool(source)) for seed in range(2)]
-        history, count = gr.State(tuple(traces)), gr.State(0)
+        count = gr.State(0)
         selection = Selection(AttentionKind.ENCODER_SELF if source else AttentionKind.CROSS)
-        component = explorer.component(payload(traces[0], selection if source else None))
-        desk = Desk(component, Session(gr.State(traces[0]), gr.State(selection)))
-        for event, answer in (("layers", explorer.layers), ("tiles", explorer.tiled), ("cell", explorer.cell)):
-
-            def find(message: Message, history: tuple, answer: Callable = answer) -> dict:
-                return answer(found(history, message.data.get("key")), message.data)
-
-            desk.answers(event, find, [history])
+        component = explorer.component(shown(traces[0], selection if source else None))
         translate = gr.Button("Translate", elem_id="translate")
 
         def another(n: int) -> tuple:
-            return told(**payload(traces[(n + 1) % 2], selection if source else None)), n + 1
+            return told(**shown(traces[(n + 1) % 2], selection if source else None)), n + 1
 
         translate.click(another, [count], [component, count], **private)
 
@@ -56,7 +55,17 @@ def build(tokens: int, source: int | None = None) -> gr.Blocks:
         plot = gr.Plot(plot_heatmap(traces[0], View("cross", 2, 0)), elem_id="plot")
         for head, button in enumerate(heads):
             button.click(lambda head=head: plot_heatmap(traces[0], View("cross", 2, head)), [], [plot], **private)
+    context = Context(NO_MODELS, Traces(NO_MODELS))
+    for trace in traces:
+        context.traces.add(trace)
+    registry.load_all()
+    ask.answer_from(demo, context)
     return demo
+
+
+def shown(trace: TranslationTrace, selection: Selection | None) -> dict:
+    """What the explorer draws of a trace, and asks for more of."""
+    return {**payload(trace, selection), "address": Address.of(trace).to_plain()}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -66,8 +75,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--source", type=int, help="tokens of the source, as of a long text")
     args = parser.parse_args(argv)
     css = theme.css_variables() + assets.page_style()
-    build(args.tokens, args.source).launch(
-        server_name="127.0.0.1", server_port=args.port, css=css, run_history=False, quiet=True
+    demo = build(args.tokens, args.source)
+    routes = {"routes": ask.routes(demo)}
+    demo.launch(
+        server_name="127.0.0.1", server_port=args.port, css=css, run_history=False, quiet=True, app_kwargs=routes
     )
 
 

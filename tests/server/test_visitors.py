@@ -23,11 +23,8 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz.maps.branches import Origin, Tree
-from viz.ui import explorer
-from viz.ui.desk import history as past
+from viz.questions.maps import layers
 from viz.ui.gradio6 import visitors
-from viz.ui.rpc import Message
-from viz.wire.payload import key_of
 
 
 @pytest.fixture()
@@ -118,18 +115,6 @@ def test_beyond_their_bytes_the_one_longest_idle_is_forgotten_first(demo):
     assert sum(visitor.held for visitor in store.session_data.values()) == pytest.approx(4 * size, rel=0.05)
 
 
-def test_answers_made_at_once_are_all_remembered_but_none_that_was_overtaken(demo):
-    """Each is told of the history as it was when it was asked."""
-    visitor = visitors.Visitors(demo)["a"]
-    key = [block._id for block in demo.blocks.values() if isinstance(block, gr.State)][2]
-    first, *traces = (random_trace(6, 5, seed=seed) for seed in range(4))
-    visitor[key] = (first,)
-    values = [Message(number).state(past.remember(trace)) for number, trace in enumerate(traces, 1)]
-    for value in (values[0], values[2], values[1]):
-        visitor[key] = value
-    assert visitor[key] == (first, traces[0], traces[2])
-
-
 def test_what_stands_in_two_states_counts_once():
     one = random_trace(20, 20)
     assert visitors.held_bytes([one, (one,), one]) < visitors.held_bytes([one]) + 500
@@ -185,22 +170,19 @@ def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_i
         )
         maps = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
         assert 0.4 * TRACE_BYTES < maps <= TRACE_BYTES
-        for key, value in ((shown, trace), (history, past.remembered((), trace)), (tree_key, tree)):
+        for key, value in ((shown, trace), (history, (trace,)), (tree_key, tree)):
             store[str(number)][key] = value
             assert held(store) <= ALL_BYTES
         traces.append(trace)
         most = max(most, held(store))
     kept = [int(name) for name in store.session_data]
     assert most > 0.8 * ALL_BYTES and kept == list(range(VISITORS - len(kept), VISITORS)) and len(kept) > 8
-    for number, trace in enumerate(traces):
+    for number in range(len(traces)):
         remembered = store[str(number)].state_data.get(history, ()) if number in kept else ()
         if number in kept:
-            assert explorer.layers(
-                past.found(remembered, key_of(trace)), {"key": key_of(trace), "wanted": [["cross", 0]]}
-            )["layers"]
+            assert layers(remembered[-1], {"wanted": [["cross", 0]]})["layers"]
         else:
-            with pytest.raises(Refusal, match=FORGOTTEN):
-                past.found(remembered, key_of(trace))
+            assert not remembered
 
 
 @pytest.mark.long

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 
 from model.analysis.why.means_cache import MeansCache
+from model.serve.limits import BatchLimits
 from model.trace.address import Address
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -33,6 +34,7 @@ class Context:
     translators: Translators
     traces: Traces
     means: MeansCache = field(default_factory=MeansCache)
+    limits: BatchLimits = BatchLimits()  # whose share of the cores a question is computed on
 
     def trace(self, address: Address | None) -> TranslationTrace:
         """The translation that a question is about. A Refusal for a question about none."""

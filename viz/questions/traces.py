@@ -68,6 +68,11 @@ class Traces:
 
 def size_of(trace: TranslationTrace) -> int:
     """Bytes of a translation's arrays."""
-    return sum(trace.maps(kind).weights.nbytes for kind in trace.kinds) + sum(
+    return weight_bytes(trace) + sum(
         array.nbytes for array in (trace.log_probability, trace.top_ids, trace.top_probabilities)
     )
+
+
+def weight_bytes(trace: TranslationTrace) -> int:
+    """Bytes of a translation's maps."""
+    return sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)

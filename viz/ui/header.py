@@ -19,7 +19,6 @@ from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
 from viz.ui.desk.doubts import doubtful, doubts
-from viz.ui.desk.history import remember
 from viz.ui.desk.sent import sent
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
@@ -49,11 +48,11 @@ class Header:
     @property
     def shows(self) -> list[gr.components.Component]:
         """What another trace is told to."""
-        return [self.session.trace, self.session.history, self.result]
+        return [self.session.trace, self.result]
 
-    def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, object, dict]:
+    def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, dict]:
         """For whoever changes the session's trace in answer to a question: what `shows` is told."""
-        return *_shown(message, trace), message.tells(**self.showing(trace), **more)
+        return message.state(trace), message.tells(**self.showing(trace), **more)
 
 
 def title(name: str, translators: Translators) -> None:
@@ -134,10 +133,9 @@ def build(translators: Translators, traces: Traces) -> Header:
     result.ask(None, controls, js=dispatches("atlas-ask-given", *ASKED), **PRIVATE)
     menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
     result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
-    history_state = gr.State((first,) if first else ())
-    session = Session(trace_state, selection_state, turns_for(translators), history=history_state)
+    session = Session(trace_state, selection_state, traces, turns_for(translators))
     desk = Desk(result, session)
-    asked = desk.answers("translate", do.translate, [selection_state], [trace_state, history_state], **TRANSLATES)
+    asked = desk.answers("translate", do.translate, [selection_state], [trace_state], **TRANSLATES)
     asked.then(None, js=dispatches("atlas-ended"), **PRIVATE)
     asked.failure(None, js=dispatches("atlas-failed"), **PRIVATE)
     desk.answers("doubts", do.doubts, [trace_state], **TRANSLATES)
@@ -153,12 +151,6 @@ def _opening(model: Translator, example: str, direction: str) -> TranslationTrac
         return model.translate(example, direction)
     except ValueError as error:
         raise ValueError(f"the example {example!r} of {model.name}: {error}") from error
-
-
-def _shown(message: Message, trace: TranslationTrace) -> tuple[object, object]:
-    """The next values of the session's trace and history. They come with the answer: an event that followed from it
-    would hold up what the page draws."""
-    return message.state(trace), message.state(remember(trace))
 
 
 def asked_of(translators: Translators, data: Mapping[str, object]) -> Route:
@@ -208,7 +200,7 @@ class _Handlers:
             trace = translated(self.translators, route, data)
         except ValueError as error:
             return {"error": words_of(error), "fill": fill}
-        return {**self.showing(trace, selection), "fill": fill}, *_shown(message, trace)
+        return {**self.showing(trace, selection), "fill": fill}, message.state(trace)
 
     def showing(self, trace: TranslationTrace, selection: Selection | None = None) -> dict:
         """With what the explorer draws: an event of its own would take longer than the drawing."""

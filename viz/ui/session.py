@@ -17,6 +17,7 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.maps import patterns
 from viz.maps.branches import Tree
+from viz.questions.traces import Traces
 from viz.ui.asked import Asked
 from viz.ui.desk.fields import entry
 
@@ -70,7 +71,7 @@ class Session:
     trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
     selection  gr.State of a Selection: written by the explorer and the stepper, read by all
     turns      for handlers outside Gradio's queue that use the model
-    history    gr.State of earlier translations, up to the one that is shown, whose maps the page may still ask for
+    traces     translations by their addresses
     means_cache   the means of the models that are served
     asked      gr.State of an Asked: the pinned token and its contrast, written by the tab "Why" and by a click on any
                written token
@@ -78,10 +79,10 @@ class Session:
 
     trace: gr.State
     selection: gr.State
+    traces: Traces
     turns: Turns = field(default_factory=Turns)
     means_cache: MeansCache = field(default_factory=MeansCache)
     asked: gr.State = field(default_factory=lambda: gr.State(Asked()))
-    history: gr.State = field(default_factory=lambda: gr.State(()))
 
 
 def turns_for(translators: Translators) -> Turns:

@@ -69,7 +69,7 @@ def build(translators: Translators, header: Header) -> None:
         return {**reply.page, "publish": True}, reply.tree, reply.opened
 
     def publish(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None, event: gr.EventData):
-        return header.shown(Message.of(event), opened) if is_of(tree, trace) else [gr.skip()] * 3
+        return header.shown(Message.of(event), opened) if is_of(tree, trace) else [gr.skip()] * 2
 
     def follow_the_sentence(trace: TranslationTrace, tree: Tree | None):
         return told(stale=tree is None or not tree.holds(trace))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import gradio as gr
 import numpy as np
@@ -10,13 +11,17 @@ import pytest
 from playwright.sync_api import Page, TimeoutError
 
 from model.trace.kinds import AttentionKind
+from viz.questions import registry
+from viz.questions.registry import Context
+from viz.questions.traces import Traces
 from viz.ui import explorer
 from viz.ui.component import Component, serve_web_files
-from viz.ui.desk.history import remember
 from viz.ui.header import Header
 from viz.ui.rpc import told
+from viz.ui.server import ask
 from viz.ui.session import Selection, Session
 
+NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
 DRAWN = """() => {
   const plot = document.querySelector('.atlas-explorer .detail .plot');
@@ -65,21 +70,26 @@ def page_of(*traces):
         gr.Button("Elsewhere", elem_id="elsewhere").click(lambda: Selection(), [], [selection])
         selection.change(lambda s: f"{s.kind.value} {s.layer} {s.head} {s.query} {s.key}", [selection], [chosen])
 
-        session = Session(state, selection)
+        context = Context(NO_MODELS, Traces(NO_MODELS))
+        session = Session(state, selection, context.traces)
         explorer.build(None, Header(session, traces[0], Selection(), result, gr.Dropdown(visible=False), print))
 
         shown = next(one for one in demo.blocks.values() if one.elem_id == "explorer")
 
         def move_on(count: int, selected: Selection):
             trace = traces[(count + 1) % len(traces)]
-            return trace, remember(trace), count + 1, told(**explorer.sent(None, trace, selected))
+            return trace, count + 1, told(**explorer.sent(None, trace, selected))
 
         def restore(selected: Selection, event: gr.EventData):
             trace = next(one for one in traces if one.source_text == event._data["text"])
-            return event._data["text"], trace, remember(trace), told(**explorer.sent(None, trace, selected))
+            return event._data["text"], trace, told(**explorer.sent(None, trace, selected))
 
-        following.click(move_on, [count, selection], [state, session.history, count, shown])
-        result.translate(restore, [selection], [text, state, session.history, shown])
+        following.click(move_on, [count, selection], [state, count, shown])
+        result.translate(restore, [selection], [text, state, shown])
+    for trace in traces:
+        context.traces.add(trace)
+    registry.load_all()
+    ask.answer_from(demo, context)
     return demo
 
 

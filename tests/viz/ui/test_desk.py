@@ -11,6 +11,7 @@ import pytest
 
 from model.training.toy.store import ToyStore, Visit
 from model.translators import Translators
+from viz.questions.traces import Traces
 from viz.ui import rpc, stepper, train
 from viz.ui.component import Component
 from viz.ui.desk import desk, fields
@@ -30,7 +31,7 @@ def ask(translators):
     """ask(find, *values) -> what the component and the others are sent, as its handler gives it."""
     with gr.Blocks() as demo:
         component, state = Component("guide", None, events=("stop",)), gr.State(1)
-        session = Session(gr.State(None), gr.State(Selection()), turns_for(translators))
+        session = Session(gr.State(None), gr.State(Selection()), Traces(translators), turns_for(translators))
 
         def asked(find, others=(state,), **data):
             desk.Desk(component, session).answers("stop", find, [state], others, turn=True)
@@ -61,16 +62,6 @@ def test_a_page_of_another_process_is_told_so_and_nothing_else(ask):
     assert content(ask(found, others=(), process="another")) == {"moved": True}
     value, state = ask(found, process="another")
     assert content(value) == {"moved": True} and state == gr.skip()
-
-
-def test_a_page_of_another_process_gets_no_stream(translators):
-    with gr.Blocks() as demo:
-        session = Session(gr.State(None), gr.State(Selection()), turns_for(translators))
-        component = Component("guide", None, events=("stop",))
-        desk.Desk(component, session).streams("stop", lambda question: iter([{"part": 1}, {"part": 2}]), [])
-        (handler,) = [fn.fn for fn in demo.fns.values()][-1:]
-    parts = [[*handler(gr.EventData(None, {"id": 4, "process": process}))] for process in (rpc.PROCESS, "another")]
-    assert [[content(part) for part in found] for found in parts] == [[{"part": 1}, {"part": 2}], [{"moved": True}]]
 
 
 def test_what_is_asked_wrongly_is_told_in_words_and_the_others_stay(ask, caplog):

@@ -6,23 +6,25 @@ import base64
 import gzip
 import json
 
-import gradio as gr
 import numpy as np
 import pytest
 
 from model.trace import storage
+from model.trace.address import Address
 from model.trace.kinds import AttentionKind
+from model.trace.language import words_of
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui import explorer, overlays
-from viz.ui.asked import Asked
-from viz.ui.component import Component
+from viz.questions import registry
+from viz.questions.registry import Context
+from viz.questions.traces import Traces
+from viz.ui import overlays
 from viz.ui.desk.scene import Scene
-from viz.ui.header import Header
 from viz.ui.lab.why import heads
 from viz.ui.server import api
-from viz.ui.session import Selection, Session
+from viz.ui.session import Selection
 from viz.wire.payload import key_of
+from viz.words import for_page
 
 LONG = " ".join(["Der kleine Hund schläft unter dem Tisch"] * 2)
 VIEW = {"kind": "cross", "layer": 1, "head": 2, "heads": [], "combine": "single", "words": False}
@@ -36,26 +38,18 @@ def trace(tiny_translator):
     return found
 
 
-@pytest.fixture()
-def ask():
-    """ask(translator, trace, event, **data): what the explorer is answered, about a trace that it shows."""
-
-    def asked(translator: Translator, trace, event: str, **data) -> dict:
-        with gr.Blocks() as demo:
-            state, result = gr.State(trace), Component("translation", {}, events=("pin", "open"))
-            session = Session(state, gr.State(Selection()))
-            header = Header(session, trace, Selection(), result, gr.Dropdown(), print)
-            explorer.build(Translators([translator]), header)
-        (handler,) = (fn for fn in demo.fns.values() if any(name == event for _, name in fn.targets))
-        states = {session.trace: trace, session.selection: Selection(), session.asked: Asked()}
-        given = [states.get(state, ()) for state in handler.inputs]  # the rest is the history
-        value = handler.fn(gr.EventData(None, {"id": 1, "key": key_of(trace), "view": VIEW, **data}), *given)
-        return json.loads(value["json"])
-
-    return asked
+def ask(translator: Translator, trace, name: str, **data) -> dict:
+    """What the explorer is answered about a trace that it shows."""
+    translators = Translators([translator])
+    context = Context(translators, Traces(translators))
+    body = {"address": Address.of(trace).to_plain(), "fields": {"view": VIEW, **data}}
+    try:
+        return for_page(registry.ask(context, f"page_{name}", body))
+    except ValueError as error:
+        return {"error": for_page(words_of(error))}
 
 
-def test_the_whole_trace_is_exported_whatever_is_shown(ask, tiny_translator, trace, monkeypatch):
+def test_the_whole_trace_is_exported_whatever_is_shown(tiny_translator, trace, monkeypatch):
     """An overlay that would be refused, and take its time before that, is neither computed nor named."""
     monkeypatch.setattr(overlays, "shown", lambda *_: pytest.fail("no map is needed"))
     file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")["download"]
@@ -65,10 +59,10 @@ def test_the_whole_trace_is_exported_whatever_is_shown(ask, tiny_translator, tra
     )
 
 
-def test_one_map_is_exported_as_it_is_shown(ask, tiny_translator, trace):
-    file = ask(tiny_translator, trace, "model_export", format="csv", overlay="layer_difference")["download"]
+def test_one_map_is_exported_as_it_is_shown(tiny_translator, trace):
+    file = ask(tiny_translator, trace, "export", format="csv", overlay="layer_difference")["download"]
     assert file["name"] == "layer_difference-cross-layer2-head3.csv"
-    refused = ask(tiny_translator, trace, "model_export", format="csv", overlay="effect_if_cut")
+    refused = ask(tiny_translator, trace, "export", format="csv", overlay="effect_if_cut")
     assert refused["error"]["say"].startswith("This map has {n} edges")
 
 
@@ -77,18 +71,13 @@ def test_a_programs_whole_trace_needs_no_map_of_one_head(trace, monkeypatch):
     assert api._all_maps(trace, "json")["trace"]["translation"] == trace.translation
 
 
-def test_a_refused_overlay_says_which_one_it_was(ask, tiny_translator, trace):
-    found = ask(tiny_translator, trace, "model_overlay", overlay="effect_if_cut", **{"as": "effect 1 2"})
-    assert found["error"] and (found["key"], found["as"]) == (key_of(trace), "effect 1 2")
-
-
-def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone(ask, recurrent_checkpoint):
+def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone(recurrent_checkpoint):
     offered = {one["id"]: one["kinds"] for one in overlays.options(model=True)["overlays"]}
     assert "alignment" in offered["layer_difference"] and "alignment" not in offered["effect_if_cut"]
     recurrent = Translator.load(recurrent_checkpoint, "cpu")
     trace = recurrent.translate("Der Hund")
     view = {**VIEW, "kind": "alignment", "layer": 0, "head": 0}
-    found = ask(recurrent, trace, "model_overlay", overlay="effect_if_cut", view=view)
+    found = ask(recurrent, trace, "overlay", overlay="effect_if_cut", view=view)
     assert "to show of alignment" in str(found["error"])
 
 
@@ -103,7 +92,7 @@ def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone
         {"wanted": [["cross", 1.5]]},
     ],
 )
-def test_layers_that_are_none_are_refused_in_words(ask, tiny_translator, trace, data):
+def test_layers_that_are_none_are_refused_in_words(tiny_translator, trace, data):
     handler = ask(tiny_translator, trace, "layers", **data)
     assert "fault of the program" not in json.dumps(handler["error"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
 import gradio as gr
@@ -90,35 +90,6 @@ class Desk:
             return [answer, *rest] if others else answer
 
         return self._listen(event, handle, inputs, others, options)
-
-    def streams(
-        self,
-        event: str,
-        find: Callable[..., Iterator[dict] | dict],
-        inputs: Sequence[gr.components.Component],
-        **options: object,
-    ) -> Dependency:
-        """The same with contents one after another, each in place of the one before."""
-
-        def handle(event: gr.EventData, *values: object) -> Iterator[dict]:
-            message = Message.of(event)
-            if message.has_moved:
-                yield message.answer(moved=True)
-                return
-            try:
-                found = find(message, *values)
-                contents = iter([found] if isinstance(found, dict) else found)
-                while (content := self._next(contents)) is not None:
-                    yield message.answer(**content)
-            except Exception as error:
-                yield message.answer(error=refusal(error))
-
-        return self._listen(event, handle, inputs, (), options)
-
-    def _next(self, contents: Iterator[dict]) -> dict | None:
-        """The next of a stream's contents, in whichever thread it is asked for, on its share of the cores."""
-        with self.session.turns.limits.share():
-            return next(contents, None)
 
     def _listen(self, event: str, handle: Callable, inputs: Sequence, others: Sequence, options: dict) -> Dependency:
         handle.__name__ = event

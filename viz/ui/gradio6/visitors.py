@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 
@@ -31,20 +31,6 @@ class Latest:
     value: object
 
 
-@dataclass(frozen=True)
-class Changed:
-    """The next value of a gr.State as a function of the one that it has when the answer is made, and of one thing more:
-    answers that are made at once change it one after another."""
-
-    change: Callable[[object, object], object]
-    by: object
-
-
-def changed(change: Callable[[object, object], object], by: object, otherwise: object) -> object:
-    """A state's next value, change(the one that it has, by). otherwise: where that is not known."""
-    return Changed(change, by) if PART.usable else otherwise
-
-
 def latest(number: int, value: object) -> object:
     """A state's next value in answer to the question with this number."""
     return Latest(number, value) if PART.usable else value
@@ -61,8 +47,6 @@ class Visitor(SessionState):
             if value.number < self.answered.get(key, 0):
                 return
             self.answered[key], value = value.number, value.value
-        if isinstance(value, Changed):
-            value = value.change(self[key], value.by)
         super().__setitem__(key, value)
         if key in self.state_data:
             self.held = held_bytes(list(self.state_data.values()))

@@ -13,6 +13,7 @@ import gzip
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from weakref import WeakKeyDictionary
 
 import gradio as gr
 from anyio import to_thread
@@ -36,8 +37,27 @@ HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter
 log = logging.getLogger(__name__)
 
 
-def route(context: Context, limits: BatchLimits) -> Route:
-    """The route, for the app that is served. limits: whose share of the cores a question is computed on."""
+_CONTEXTS: WeakKeyDictionary[gr.Blocks, Context] = WeakKeyDictionary()  # by pages
+
+
+def answer_from(demo: gr.Blocks, context: Context) -> None:
+    """Answer the questions of this page from a context, as soon as it is served."""
+    _CONTEXTS[demo] = context
+
+
+def context_of(demo: gr.Blocks) -> Context | None:
+    """What the questions of this page are answered from; None if it has none."""
+    return _CONTEXTS.get(demo)
+
+
+def routes(demo: gr.Blocks) -> list[Route]:
+    """Where this page asks its questions."""
+    context = context_of(demo)
+    return [] if context is None else [_route(context)]
+
+
+def _route(context: Context) -> Route:
+    limits = context.limits
 
     async def answered(request: Request) -> Response:
         name = request.path_params["name"]
@@ -61,10 +81,9 @@ def route(context: Context, limits: BatchLimits) -> Route:
 def add_calls(context: Context) -> None:
     """Add every question to the page that is being built as a call of Gradio's queue, which ZeroGPU lends a GPU: the
     page asks these instead (viz/web/core/lent.js)."""
-    limits = next(iter(context.translators.values())).limits
     for name, one in QUESTIONS.items():
         gr.api(
-            _call(context, limits, name),
+            _call(context, name),
             api_name=name,
             api_visibility="undocumented",
             concurrency_id=one.lane,
@@ -72,7 +91,9 @@ def add_calls(context: Context) -> None:
         )
 
 
-def _call(context: Context, limits: BatchLimits, name: str) -> Callable[[dict], Generator[dict]]:
+def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
+    limits = context.limits
+
     def call(question: dict) -> Generator[dict]:
         found = _computed(limits, functools.partial(ask, context, name, question))
         parts = found if isinstance(found, Generator) else iter([found])

@@ -34,9 +34,8 @@ export function createActions(context) {
 
   // A file of the server's: the whole trace, or the map of this view.
   function file(format) {
-    const state = context.state(),
-      event = context.overlays.find(state)?.model ? "model_export" : "export";
-    context.ask(event, {
+    const state = context.state();
+    context.ask("export", {
       format,
       key: context.trace().key,
       view: states.viewOf(state),

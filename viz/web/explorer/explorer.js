@@ -1,4 +1,5 @@
 // The attention explorer: its parts, its memory of translations, and what becomes of what a person and the server say.
+import { ask as askServer } from "../core/ask.js";
 import { debounce, invite, onTheme } from "../core/dom.js";
 import { said } from "../core/language.js";
 import { drawn, pageLink, pinned, tabLinks } from "../core/links.js";
@@ -21,12 +22,29 @@ export default function explorer(root, api) {
   const options = api.options ?? {};
   let awaited = null; // a state to take on when the translation of a shared link arrives
 
-  const ask = (event, question) => rpc.ask(event, question, receive);
+  // What the server is asked about a translation, that of `key`; it is received as all that the server says. Without an
+  // address, as in a file, there is no server.
+  async function ask(name, { key, ...fields }) {
+    const one = key === undefined ? scene.trace : known({ key }),
+      { selection, asked } = store.state;
+    if (!one?.address) return;
+    const question = { address: one.address, fields: { ...fields, selection, asked } },
+      { error, ...answer } = await askServer(`page_${name}`, question);
+    await receive(error ? unanswered(name, { key, ...fields }, error) : answer);
+  }
+
+  // What an answer would be, with the words that say why there is none.
+  const unanswered = (name, { key, as, other }, error) =>
+    name === "cut"
+      ? { cut: { error } }
+      : name === "alike"
+        ? { alike: { key, other: scene.traces.find((one) => one.address === other)?.key, error } }
+        : { error, key, as };
   const overlays = createOverlays(options.overlays);
   const maps = createMaps({ scene, overlays, ask, isPointed });
   const selection = createSelection(scene, (chosen) => rpc.tell("select", chosen));
   const acts = { update, step, page, toggleHeads, pin, openTrace },
-    parts = createParts(root, { scene, overlays, maps, options, ask, acts });
+    parts = createParts(root, { scene, overlays, maps, options, ask, openCut, acts });
   const { controls, views, cut, actions, drawing, lay } = parts;
 
   // --- what a person does -----------------------------------------------------------------------------------------
@@ -124,6 +142,11 @@ export default function explorer(root, api) {
     rpc.ask("again", { ...what, ...detail }, answered, RESUMED, { beside: true });
   });
 
+  // The translation without the edges that were cut becomes the page's own.
+  function openCut(fields) {
+    rpc.ask("cut_open", { address: scene.trace.address, ...fields }, receive);
+  }
+
   // --- what the server says ---------------------------------------------------------------------------------------
   async function receive(value) {
     if (value.invitation) {
@@ -188,7 +211,7 @@ export default function explorer(root, api) {
   function bringBeside(text) {
     if (!text || !options.pairs) return;
     const one = views.compare.plain(text);
-    if (!one) return ask("keep", { key: scene.trace.key, text });
+    if (!one) return ask("beside", { key: scene.trace.key, text });
     views.compare.keep(one);
     change({});
   }

@@ -14,9 +14,9 @@ import { viewPicture } from "./views/picture.js";
 import { createSentence } from "./views/sentence.js";
 import { createViews } from "./views/views.js";
 
-// scene: what is looked at; options: what the server tells once; ask(event, question): of the server; acts: what comes
+// scene: what is looked at; options: what the server tells once; ask(name, fields): of the server; acts: what comes
 // of what a person does, update(changes), step(down, right), page(by), toggleHeads(heads), pin(map, row, column), openTrace(key).
-export function createParts(root, { scene, overlays, maps, options, ask, acts }) {
+export function createParts(root, { scene, overlays, maps, options, ask, openCut, acts }) {
   const { formats, pairs, diverging } = options,
     { update, step, page, toggleHeads, pin } = acts;
   const looked = {
@@ -42,7 +42,7 @@ export function createParts(root, { scene, overlays, maps, options, ask, acts })
     ask,
     tell: (what) => tell("atlas-translate", what),
   });
-  const cut = createCut({ ...looked, able: Boolean(formats), ask });
+  const cut = createCut({ ...looked, able: Boolean(formats), ask, open: openCut });
   const help = createHelp(overlays.available.length > 0, Boolean(formats), looked.trace);
   // The words of a picture, and what arrow keys do where one is presented.
   const about = {

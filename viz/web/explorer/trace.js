@@ -55,6 +55,7 @@ export class Trace {
   constructor(payload) {
     Object.assign(this, {
       key: payload.key,
+      address: payload.address,
       text: payload.text,
       translation: payload.translation,
       direction: payload.direction,

@@ -27,6 +27,7 @@ from tests.model.families import theirs
 from tests.viz.ui.lab import panels
 from viz import assets
 from viz.export.formats import FORMATS
+from viz.questions.traces import Traces
 from viz.ui.desk.desk import Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import inside, registry, selected
@@ -364,7 +365,7 @@ def test_the_models_table_is_drawn(scene) -> None:
 def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks():
-        session = Session(gr.State(trace), gr.State(Selection()))
+        session = Session(gr.State(trace), gr.State(Selection()), Traces(Translators([tiny_translator])))
         lab = Lab(Translators([tiny_translator]), SimpleNamespace(session=session))
         desk = Desk(lab.add(attention.PANEL), session, lab.translators)
     assert desk.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1

@@ -23,6 +23,7 @@ from model.trace.why.losses import Losses
 from model.trace.why.question import Against
 from model.translators import Translators
 from viz.maps import labels
+from viz.questions.traces import Traces
 from viz.ui.asked import MAX_TOKENS, Asked
 from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
@@ -367,7 +368,7 @@ def test_a_token_among_words(token, expected) -> None:
 
 def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -> None:
     with gr.Blocks() as demo:
-        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
+        session = Session(gr.State(trace), gr.State(Selection()), Traces(Translators([tiny_translator])))
         result = Component("translation", {}, events=("pin", "open"))
         tab = next(tab for tab in registry.TABS if tab.asks)
         header = Header(session, trace, Selection(), result, gr.Dropdown(), print)

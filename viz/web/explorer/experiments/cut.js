@@ -4,7 +4,7 @@ import { t } from "../../core/language.js";
 import * as model from "../model.js";
 import * as states from "../state.js";
 
-// context: able (whether a server can be asked), ask(event, data), state(), trace(), map()
+// context: able (whether a server can be asked), ask(name, fields), open(fields), state(), trace(), map()
 export function createCut(context) {
   const how = el(
     "select",
@@ -13,7 +13,7 @@ export function createCut(context) {
     el("option", { value: "zero" }, t("its weight is lost")),
   );
   const button = plainButton(t("Cut this edge and translate again"), run);
-  const open = plainButton(t("Show it on every tab"), () => context.ask("cut_open", asked));
+  const open = plainButton(t("Show it on every tab"), () => context.open(asked));
   const result = el("div", { class: "cut-result", "aria-live": "polite" });
   const root = el(
     "div",

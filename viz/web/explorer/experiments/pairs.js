@@ -18,7 +18,7 @@ export function createPairs(hooks) {
 
   function choose(value) {
     chosen = list()[value] ?? null;
-    if (chosen) hooks.ask("keep", { key: hooks.trace().key, text: chosen.first });
+    if (chosen) hooks.ask("beside", { key: hooks.trace().key, text: chosen.first });
   }
 
   // A row is a word; the darker, the more alike.
@@ -90,7 +90,7 @@ export function createPairs(hooks) {
       const key = name(trace, other);
       if (!answers.has(key)) {
         answers.set(key, null);
-        hooks.ask("alike", { key: trace.key, other: other.key });
+        hooks.ask("alike", { key: trace.key, other: other.address });
       }
       const answer = answers.get(key);
       alike.replaceChildren(

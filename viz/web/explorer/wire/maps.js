@@ -17,9 +17,8 @@ export function createMaps({ scene, overlays, ask, isPointed }) {
   function mapOf(one, wanted) {
     const view = states.viewOf(wanted);
     if (wanted.overlay) {
-      const kept = overlays.kept(one, wanted),
-        event = overlays.find(wanted).model ? "model_overlay" : "overlay";
-      if (!kept) requests.request(event, { key: one.key, ...overlays.question(wanted) });
+      const kept = overlays.kept(one, wanted);
+      if (!kept) requests.request("overlay", { key: one.key, ...overlays.question(wanted) });
       return kept?.refused ? null : kept;
     }
     if (one.kinds[view.kind].large) return largeMapOf(one, view);

@@ -1,0 +1,148 @@
+"""What the explorer asks about a translation: parts of its maps, overlays, files, a cut edge, a second sentence."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Mapping
+
+from model.trace.address import Address
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
+from viz.export.formats import FORMATS
+from viz.maps.reduce import View, named_by_both, score_map
+from viz.questions.panels import scene_of
+from viz.questions.registry import Answer, Context, question
+from viz.questions.traces import weight_bytes
+from viz.ui import overlays
+from viz.ui.desk import fields as field
+from viz.ui.desk.scene import Scene
+from viz.ui.desk.sent import sent
+from viz.ui.experiments import beside, cutting
+from viz.wire.overlay import descriptor
+from viz.wire.payload import LARGEST, block, key_of, thumbnails
+from viz.wire.tiles import strip, tiles
+
+LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
+
+
+@question(lane="page")
+def page_layers(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Thumbnails of kinds and blocks of layers, up to about 1 MB; the page asks again for the rest. Of a kind whose
+    maps are large, thumbnails of one layer.
+
+    fields: thumbnails (kinds), wanted ([kind, layer] each), strips ([kind, layer] of a large kind).
+    """
+    trace = context.trace(address)
+    return layers(trace, fields)
+
+
+def layers(trace: TranslationTrace, fields: Mapping) -> dict:
+    """page_layers() of a trace."""
+    asked = {"thumbnails": [], "strips": [], "wanted": [], **fields}
+    strips = [strip(trace, kind, layer) for kind, layer in field.each(asked, "strips", field.kind_and_layer)[:1]]
+    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(asked, "thumbnails", field.kind))]
+    size, blocks = sum(len(one["data"]) for one in small), []
+    for kind, layer in field.each(asked, "wanted", field.kind_and_layer):
+        if size > LARGEST:
+            break
+        blocks.append(block(trace, kind, layer, layer + 1))
+        size += len(blocks[-1]["data"])
+    return {"key": key_of(trace), "layers": blocks, "thumbnails": small, "strips": strips}
+
+
+@question(lane="page")
+def page_tiles(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Tiles of a head's large map. fields: head ([kind, layer, head]), wanted ([level, row, column] each)."""
+    return tiled(context.trace(address), fields)
+
+
+def tiled(trace: TranslationTrace, fields: Mapping) -> dict:
+    """page_tiles() of a trace."""
+    kind, layer, head = field.head(fields.get("head"))
+    wanted = [tuple(field.wholes({"tile": one}, "tile")) for one in field.each(fields, "wanted", list)]
+    return {"key": key_of(trace), "tiles": tiles(trace, *_existing(trace, kind, layer, head), wanted)}
+
+
+@question(lane="page")
+def page_cell(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """The exact weight of a cell, which in a tile has a byte. fields: head ([kind, layer, head]), row, column."""
+    return cell(context.trace(address), fields)
+
+
+def cell(trace: TranslationTrace, fields: Mapping) -> dict:
+    """page_cell() of a trace."""
+    kind, layer, head = _existing(trace, *field.head(fields.get("head")))
+    row, column = field.whole(fields, "row"), field.whole(fields, "column")
+    weights = trace.maps(kind).weights[layer, head]
+    if not (0 <= row < len(weights) and 0 <= column < weights.shape[1]):
+        raise Refusal("The page asked for something unknown: {what}", what=f"cell {(row, column)}")
+    found = {"head": [kind.value, layer, head], "row": row, "column": column, "value": float(weights[row, column])}
+    return {"key": key_of(trace), "cell": found}
+
+
+def _existing(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int) -> tuple[AttentionKind, int, int]:
+    View(kind, layer, head).used_heads(trace)  # raises
+    return kind, layer, head
+
+
+@question(lane="model")
+def page_overlay(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """The map that is shown in attention's place. fields: overlay (its name), view, and as, the page's own name for
+    the answer; selection and asked."""
+    scene, name, view = scene_of(context, address, fields), fields.get("overlay"), View.of(fields.get("view"))
+    found = overlays.shown(name, scene, view)
+    described = descriptor(name, overlays.OVERLAYS[name].title, view.kind, found)
+    return {"key": key_of(scene.trace), "overlay": described, "as": fields.get("as")}
+
+
+@question(lane="model")
+def page_export(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """A file, gzipped, in base64: the whole trace, or the map that is shown. fields: format, view, overlay, both
+    (whether a row is named by both of its tokens), link (of the page), selection and asked."""
+    return exported(scene_of(context, address, fields), fields)
+
+
+def exported(scene: Scene, fields: Mapping) -> dict:
+    """page_export() of a scene."""
+    name, form, trace = fields.get("format"), field.entry(fields, "format", FORMATS), scene.trace
+    if form.trace and name == "npz" and (size := weight_bytes(trace)) > LARGEST_FILE:
+        raise Refusal(
+            "This file would have {n} MB, and the page sends up to {limit} MB. In Python, trace.save() writes it.",
+            n=size // 1_000_000,
+            limit=LARGEST_FILE // 1_000_000,
+        )
+    if form.trace:
+        opens = field.text(fields, "link", "") or scene.selection
+        file, written = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
+    else:
+        view, overlay = View.of(fields.get("view")), fields.get("overlay")
+        file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
+        shown = overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
+        written = form.map.write(trace, view, named_by_both(shown, trace, view) if fields.get("both") else shown)
+    packed = base64.b64encode(gzip.compress(written, compresslevel=6)).decode("ascii")
+    return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
+
+
+@question(lane="model")
+def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """What becomes of the translation without some edges. fields: kind, heads, queries, keys, how
+    (viz.ui.experiments.cutting); selection and asked."""
+    return {"cut": cutting.answered(scene_of(context, address, fields), fields)}
+
+
+@question(lane="translate")
+def page_beside(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """What the explorer draws of a second sentence, by the same model. fields: text."""
+    scene = scene_of(context, address, {})
+    trace = beside.translated(scene, fields)
+    context.traces.add(trace)
+    return {"kept": sent(context.translators, trace)}
+
+
+@question(lane="model")
+def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """The words that two sentences share, and how alike their vectors are. fields: other, the address of the first."""
+    first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
+    return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **beside.answered(scene, first)}}
