@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import SequenceMatcher
 from enum import Enum
+from math import isfinite
 
 import numpy as np
 
+from model.trace import decoding, is_number, is_whole
+from model.trace.address import Address
 from model.trace.decoding import Decoding
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
@@ -53,6 +56,34 @@ class Branch:
     def total(self) -> float:
         return float(sum(self.log_probabilities))
 
+    def to_plain(self) -> dict:
+        """JSON-ready."""
+        lists = {name: list(getattr(self, name)) for name in ("ids", "tokens", "log_probabilities")}
+        return {**vars(self), **lists, "origin": self.origin.value, "decoding": decoding.to_plain(self.decoding)}
+
+    @staticmethod
+    def from_plain(data: object) -> Branch:
+        """What to_plain() made, as the page sends it back. ValueError for anything else."""
+        if not isinstance(data, dict) or set(data) != {one.name for one in fields(Branch)}:
+            raise ValueError("A branch cannot be read.")
+        lists = [data[name] for name in ("ids", "tokens", "log_probabilities")]
+        if not all(isinstance(one, list) and len(one) == len(lists[0]) for one in lists):
+            raise ValueError("A branch cannot be read.")
+        ids, tokens, log_probabilities = map(tuple, lists)
+        is_read = (
+            all(is_whole(one, 0) for one in ids)
+            and all(isinstance(one, str) for one in (*tokens, data["text"]))
+            and all(is_number(one) and isfinite(one) for one in log_probabilities)
+            and all(is_whole(data[name], 0) for name in ("number", "fork"))
+            and (data["parent"] is None or is_whole(data["parent"], 0))
+            and isinstance(data["finished"], bool)
+        )
+        if not is_read:
+            raise ValueError("A branch cannot be read.")
+        how = decoding.from_plain(data["decoding"])
+        read = {"ids": ids, "tokens": tokens, "log_probabilities": log_probabilities}
+        return Branch(**{**data, **read, "origin": Origin(data["origin"]), "decoding": how})
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -69,6 +100,50 @@ class Tree:
     next_number: int = 1
     dropped: int = 0
     key: str = field(default_factory=lambda: secrets.token_hex(4))
+
+    @property
+    def address(self) -> Address:
+        """Of its sentence, as the model translates it by itself."""
+        return Address(
+            self.source_text,
+            self.direction,
+            self.checkpoint,
+            self.digest,
+            self.source_ids,
+            interventions=self.interventions,
+        )
+
+    def to_plain(self) -> dict:
+        """JSON-ready."""
+        return {
+            "address": self.address.to_plain(),
+            "branches": [branch.to_plain() for branch in self.branches],
+            "next_number": self.next_number,
+            "dropped": self.dropped,
+            "key": self.key,
+        }
+
+    @staticmethod
+    def from_plain(data: object) -> Tree:
+        """What to_plain() made, as the page sends it back. ValueError for anything else."""
+        if not isinstance(data, dict) or not isinstance(data.get("branches"), list):
+            raise ValueError("The tree of branches cannot be read.")
+        address, branches = Address.from_plain(data.get("address")), data["branches"]
+        numbers = (data.get("next_number"), data.get("dropped"))
+        known = isinstance(data.get("key"), str) and address.source_ids is not None
+        if not known or not 0 < len(branches) <= MAX_BRANCHES or not all(is_whole(number, 0) for number in numbers):
+            raise ValueError("The tree of branches cannot be read.")
+        return Tree(
+            address.text,
+            address.direction,
+            address.checkpoint,
+            address.digest,
+            address.source_ids,
+            address.interventions,
+            tuple(map(Branch.from_plain, branches)),
+            *numbers,
+            data["key"],
+        )
 
     @staticmethod
     def of(trace: TranslationTrace) -> Tree:

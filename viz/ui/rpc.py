@@ -105,11 +105,6 @@ def dispatches(name: str, *fields: str) -> str:
     )
 
 
-def announces(name: str) -> str:
-    """Those of the page's scripts that listen by now hear a DOM event of this name."""
-    return f"() => void document.dispatchEvent(new CustomEvent('{name}'))"
-
-
 def fills(name: str, *fields: str) -> str:
     """The listener's outputs become what the page's scripts put into the detail of a DOM event of this name, field by
     field; what they leave out stays."""

@@ -15,7 +15,7 @@ from model.trace.interventions import Edge, Interventions, Positions, heads_off
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import Refusal
 from tests.viz.ui.lab.panels import EVERY, contents, settings
-from viz.ui import stepper
+from viz.questions import steps as stepper
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import TRANSFORMER
 from viz.ui.session import Selection

@@ -11,8 +11,9 @@ import pytest
 
 from model.training.toy.store import ToyStore, Visit
 from model.translators import Translators
+from viz.questions import steps
 from viz.questions.traces import Traces
-from viz.ui import rpc, stepper, train
+from viz.ui import rpc, train
 from viz.ui.component import Component
 from viz.ui.desk import desk, fields
 from viz.ui.session import Selection, Session, turns_for
@@ -91,8 +92,8 @@ def test_a_fault_of_ours_is_told_as_one_and_logged_without_what_was_asked(ask, c
 
 def test_whatever_the_page_sends_is_answered_or_refused_and_no_fault(translators, tiny_translator):
     trace, generator = tiny_translator.translate("Der Hund"), random.Random(3)
-    tree = stepper.Tree.of(trace)
-    for name, action in stepper.ACTIONS.items():
+    tree = steps.Tree.of(trace)
+    for name, action in steps.ACTIONS.items():
         for _ in range(60):
             data = {field: generator.choice(JUNK) for field in generator.sample(FIELDS, 5)}
             data = {**({"branch": 1, "step": 1} if generator.random() < 0.5 else {}), **data}

@@ -8,10 +8,15 @@ import json
 import numpy as np
 import pytest
 
+from model.trace.address import Address
+from model.translator import Translator
 from model.translators import Translators
 from viz.maps.branches import Origin, Tree
-from viz.ui import stepper
+from viz.questions import steps as stepper
+from viz.questions.registry import Context
+from viz.questions.traces import Traces
 from viz.ui.desk.scene import Scene
+from viz.ui.stepper import is_of
 from viz.wire import steps
 from viz.wire.codecs import ROOT
 
@@ -54,6 +59,55 @@ def test_forcing_a_candidate_makes_a_branch_and_keeps_the_old_one(act, own, tiny
     step = reply.page["path"]["steps"][2]
     assert step["id"] == token and step["rank"] == 2
     assert [c["id"] for c in step["candidates"]] == own.top_ids[2].tolist()
+
+
+def test_a_tree_goes_to_the_page_and_comes_back(act, own):
+    tree = act("force", branch=1, step=2, token=int(own.top_ids[2, 1])).tree
+    assert Tree.from_plain(json.loads(json.dumps(tree.to_plain()))) == tree
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plain: None,
+        lambda plain: [],
+        lambda plain: {**plain, "address": {"text": 3}},
+        lambda plain: {**plain, "address": {**plain["address"], "source_ids": None}},
+        lambda plain: {**plain, "branches": []},
+        lambda plain: {**plain, "branches": plain["branches"] * 30},
+        lambda plain: {**plain, "branches": [3]},
+        lambda plain: {**plain, "next_number": "2"},
+        lambda plain: {**plain, "key": None},
+        *(
+            lambda plain, wrong=wrong: {**plain, "branches": [{**plain["branches"][0], **wrong}]}
+            for wrong in (
+                {"ids": [1]},
+                {"ids": ["a"] * 9, "tokens": ["a"] * 9, "log_probabilities": [0.0] * 9},
+                {"log_probabilities": None},
+                {"origin": "elsewhere"},
+                {"decoding": {"width": 0}},
+                {"parent": -1},
+                {"finished": 1},
+                {"more": 1},
+            )
+        ),
+    ],
+)
+def test_what_is_no_tree_is_refused_in_words(own, change):
+    with pytest.raises(ValueError):
+        Tree.from_plain(change(json.loads(json.dumps(Tree.of(own).to_plain()))))
+
+
+def test_any_process_goes_on_with_the_tree_of_a_page(own, tiny_checkpoint):
+    state, expected = Tree.of(own).to_plain(), None
+    for _ in range(2):
+        translators = Translators([Translator.load(tiny_checkpoint, device="cpu")])
+        context = Context(translators, Traces(translators))
+        fields = {"action": "force", "branch": 1, "step": 2, "token": int(own.top_ids[2, 1]), "state": state}
+        found = json.loads(json.dumps(stepper.page_step(context, Address.of(own), fields)))
+        assert [branch["number"] for branch in found["state"]["branches"]] == [1, 2]
+        expected = expected or found["opened"]
+        assert found["opened"] == expected and context.traces.find(Address.from_plain(expected)).decoding.given == 3
 
 
 def holding(tree: Tree, path: int) -> dict:
@@ -184,8 +238,8 @@ def test_another_sentence_starts_another_tree(own, tiny_translator):
 
 def test_a_sentence_that_came_meanwhile_stays(act, own, tiny_translator):
     reply = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]))
-    assert stepper.is_of(reply.tree, own)
-    assert not stepper.is_of(reply.tree, tiny_translator.translate("Ein rotes Boot."))
+    assert is_of(reply.opened, own)
+    assert not is_of(reply.opened, tiny_translator.translate("Ein rotes Boot."))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@ let last = 0; // the page's questions are numbered, of whatever component
 const process = () => document.querySelector("meta[name=atlas-process]")?.content; // that knows the visitor
 const unanswered = new Set(); // the numbers of all questions that have no answer yet, of whatever component
 
+// A number for what is asked now: of what was asked later, no earlier answer takes the place.
+export const numbered = () => ++last;
+
 // Whether anything that was asked has no answer yet.
 export const asking = () => unanswered.size > 0;
 

@@ -37,7 +37,6 @@ export function createLink(shown, open) {
     nodes: [sharing, copied],
     read,
     follow,
-    keep: () => (wanted = fields()), // for when the same sentence is begun anew
     show({ origin }) {
       copied.replaceChildren(); // it was about what was shown before
       sharing.hidden = origin !== "own"; // what was forced is in no link

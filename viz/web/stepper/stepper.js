@@ -1,9 +1,11 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
+import { ask as askServer } from "../core/ask.js";
 import { debounce, el, invite } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { connect } from "../core/rpc.js";
+import { connect, numbered } from "../core/rpc.js";
 import { pictured } from "../picture/copy.js";
+import { store } from "../store/store.js";
 import { createHeads } from "./heads.js";
 import { createLink } from "./link.js";
 import { createBeam } from "./panels/beam.js";
@@ -17,11 +19,11 @@ import { createQueue } from "./queue.js";
 import { createCandidates, createSentences } from "./tokens.js";
 import { createTransport } from "./transport.js";
 
-const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
 const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
 
 export default function stepper(root, api) {
   let tree = null,
+    state = null, // the tree as the server reads it
     path = null,
     branch = null,
     heads = null,
@@ -30,21 +32,24 @@ export default function stepper(root, api) {
     selection = { kind: "cross", layer: 0, head: 0 },
     stale = false,
     frame = 0,
-    published = 0; // the question that opened what the other tabs are to show
+    published = null; // what the other tabs are to show: its address, and the number of the question that opened it
 
   // --- what the server is asked, and says ---------------------------------------------------------------------------
   const queue = createQueue(root, { send, take: taken }),
     { ask } = queue;
 
-  function send(question, answered) {
-    const held = path; // shown when this is asked for
-    const holds = held && holding(tree, held);
-    const back = (answer, number) => answered({ ...answer, held }, number);
-    rpc.ask("act", { ...question, holds }, back, PATIENCE);
+  async function send(question, answered) {
+    const number = numbered(),
+      held = path, // shown when this is asked for
+      holds = held && holding(tree, held),
+      { address, selection: selected, asked } = store.state,
+      fields = { ...question, holds, state, selection: selected, asked };
+    answered({ ...(await askServer("page_step", { address, fields })), held }, number);
   }
 
   function taken({ action }, answer, number) {
-    if (answer.publish) published = number;
+    if (answer.state) state = answer.state;
+    if (answer.opened) published = { opened: answer.opened, number };
     if (action !== "changed") return take(answer);
     told({ stale: (answer.stale ?? true) || root.classList.contains("inviting") });
   }
@@ -75,7 +80,7 @@ export default function stepper(root, api) {
     invite(root, value.invitation);
     if (value.tree) tree = completed(value.tree, tree);
     if (value.path) await open(value.path, value.at, value.held);
-    if (value.publish) publish();
+    if (value.opened) publish();
     if (value.details && value.details.number === path.number) {
       path.details = value.details;
       if (below.shown() === "lens") panels.lens.draw(path, branch);
@@ -111,7 +116,10 @@ export default function stepper(root, api) {
 
   // In the name of the question that opened it: what was asked since on other tabs stays.
   const publish = debounce(
-    () => (queue.opening() ? publish() : rpc.tell("publish", {}, published)),
+    () =>
+      queue.opening()
+        ? publish()
+        : rpc.tell("publish", { opened: published.opened }, published.number),
     150,
   );
 
@@ -274,12 +282,6 @@ export default function stepper(root, api) {
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
   const rpc = connect(api, told);
   rpc.take(api.value());
-  document.addEventListener("atlas-changed", () => (path || queue.opening()) && ask("changed"));
-  // Another server makes the tree again from the sentence: of branches that somebody asked for it knows nothing.
-  document.addEventListener("atlas-known", () => {
-    if (!tree || stale || tree.branches.length === 1) return;
-    link.keep();
-    told({ stale: true });
-  });
+  store.follow(["address"], () => (path || queue.opening()) && ask("changed"));
   link.read();
 }
