@@ -25,7 +25,6 @@ from viz.ui.language import choices, label
 from viz.ui.rpc import Message, dispatches, fills, told
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, serving, turns_for
 from viz.ui.tours import guide
-from viz.wire.payload import key_of
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
@@ -87,12 +86,7 @@ def build(translators: Translators, traces: Traces) -> Header:
             elem_id="source-text",
             submit_btn=False,
         )
-        examples = Component(
-            "examples",
-            told(**direction.offer(translators, default)),
-            events=("choose",),
-            elem_id="examples",
-        )
+        Component("examples", told(**direction.offer(translators, default)), elem_id="examples")
         menu = gr.Dropdown(
             direction.entries(translators),
             value=direction.entry_of(translators, default),
@@ -113,7 +107,7 @@ def build(translators: Translators, traces: Traces) -> Header:
     result = Component(
         "translation",
         told(**(do.opening(first) if first else inviting(model))),
-        events=("translate", "doubts", "ask", "fill", "pin", "open"),
+        events=("translate", "ask", "fill", "pin", "open"),
         options={"details": DETAILS},
         elem_id="translation",
     )
@@ -138,9 +132,6 @@ def build(translators: Translators, traces: Traces) -> Header:
     asked = desk.answers("translate", do.translate, [selection_state], [trace_state], **TRANSLATES)
     asked.then(None, js=dispatches("atlas-ended"), **PRIVATE)
     asked.failure(None, js=dispatches("atlas-failed"), **PRIVATE)
-    desk.answers("doubts", do.doubts, [trace_state], **TRANSLATES)
-    # Outside the queue, whose own work for an event takes as long.
-    Desk(examples, session).answers("choose", do.choose, queue=False)
     return Header(session, first, selection, result, menu, do.showing)
 
 
@@ -220,15 +211,3 @@ class _Handlers:
         """Of what the page opens with nobody waits for the doubts."""
         self.traces.add(trace)
         return {**self.line(trace), "doubts": doubts(trace, serving(self.translators, trace))}
-
-    def doubts(self, message: Message, trace: TranslationTrace | None) -> dict:
-        """What speaks up about the visitor's translation, and which that is. Asked for once its map is painted, which
-        would otherwise wait for another pass of the model."""
-        if trace is None:  # forgotten meanwhile, for want of room
-            return {}
-        return {"doubts": doubts(trace, self.translators.made(trace.digest)), "about": key_of(trace)}
-
-    def choose(self, message: Message) -> dict:
-        """The menus of languages and the sentences to try for {entry, pair}."""
-        wanted = (str(message.data.get(field) or "") for field in ("entry", "pair"))
-        return direction.chosen(self.translators, direction.route_of(self.translators, *wanted))

@@ -58,5 +58,5 @@ def build(translators: Translators, header: Header) -> None:
         trigger_mode="always_last",
         **lab.PRIVATE,
     )
-    guide.build(translators, header.session)
+    guide.build()
     postpone(behind[1:])

@@ -48,6 +48,7 @@ FOR_VISITORS = (
     "model/evaluation/bleu.py",
     "model/text/interface.py",
     "model/analysis",
+    "viz/questions",
     "model/checks",
     "viz/ui",
     "viz/maps",
@@ -67,6 +68,8 @@ TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answer
 TO_PROGRAMS |= {"viz/ui/gradio6/guard.py"}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
+    ("viz/maps/branches.py", "from_plain"),
+    ("viz/questions/registry.py", "ask"),
     ("viz/maps/reduce.py", "__post_init__"),
     ("viz/wire/address.py", "link"),
     ("model/analysis/trust.py", "stored"),
@@ -134,8 +137,8 @@ NO_CONTROL = {
     ("viz/ui/overlays.py", "shown"),
     ("viz/ui/lab/positions/breaking.py", "interventions_for"),
     ("viz/ui/train.py", "start"),
-    ("viz/ui/stepper.py", "_step"),
-    ("viz/ui/stepper.py", "rows"),
+    ("viz/questions/steps.py", "_step"),
+    ("viz/questions/steps.py", "rows"),
     ("viz/maps/reduce.py", "_check"),
     ("viz/wire/payload.py", "block"),
     ("viz/wire/readback.py", "grid_maps"),

@@ -94,6 +94,8 @@ class Guard:
         elif path == STREAM and not has_answers(scope["app"], session_of(scope)):
             # Gradio says so within a stream that it answers with 200: no page would notice.
             await answer(send, 404, refusal("invalid", "There is no such session."))
+        elif path == STREAM:
+            await self._stream(scope, receive, send)
         elif path == LISTING:
             await self.app({**scope, "headers": []}, receive, endpoints_alone(send))
         elif method not in WRITES:
@@ -107,6 +109,23 @@ class Guard:
                 await answer(send, error.status, refusal(kind, error.message), headers=(*UNKEPT, CLOSE))
             except ClientGone:
                 pass
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a stream of answers. Where its session ends meanwhile, Gradio raises an error in the middle of the
+        response; then it ends as any other."""
+        started = False
+
+        async def send_noted(message: dict) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_noted)
+        except RuntimeError:
+            if not started:
+                raise
+            await send({"type": "http.response.body", "body": b""})
 
     async def _post(self, path: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)

@@ -10,15 +10,11 @@ from model.trace import is_whole
 from model.trace.directions import Route
 from model.trace.kinds import Side
 from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz.ui import direction as directions
 from viz.ui.component import Component, url
 from viz.ui.desk import fields
-from viz.ui.desk.desk import Desk
-from viz.ui.rpc import Message
-from viz.ui.session import Session
 from viz.ui.tours.asks import ASKS, asked
 from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
@@ -30,20 +26,10 @@ from viz.words import say
 CANDIDATE = "word"  # the pair of a candidate sentence whose translation the model may get wrong
 
 
-def build(translators: Translators, session: Session) -> Component:
-    """Lay out and wire the tours: nothing is seen of them before one is started."""
-    every = tours()
+def build() -> None:
+    """Lay out the tours: nothing is seen of them before one is started."""
     options = {"words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
-    guide = Component("guide", None, events=("stop", "task", "offer"), options=options, elem_id="tours")
-
-    def show(message: Message, trace: TranslationTrace | None) -> dict:
-        return answered(translators, every, message.data, trace and trace.direction)
-
-    desk, model = Desk(guide, session), {"turn": True, "queue": False, "concurrency_id": "model"}
-    desk.answers("stop", show, [session.trace], **model)
-    desk.answers("task", lambda message: task(translators, message.data), **model)
-    desk.answers("offer", lambda message: sheets(translators, every), queue=False)
-    return guide
+    Component("guide", None, options=options, elem_id="tours")
 
 
 def sheets(translators: Translators, every: Mapping[str, Tour]) -> dict:

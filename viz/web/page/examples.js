@@ -1,7 +1,8 @@
 // Example sentences in a menu.
+import { ask } from "../core/ask.js";
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { connect, tell } from "../core/rpc.js";
+import { connect, numbered, tell } from "../core/rpc.js";
 
 export default function examples(root, api) {
   // A button with a list of sentences below it, which the keyboard walks through.
@@ -70,23 +71,25 @@ export default function examples(root, api) {
   // Gradio translates labels, but no placeholders.
   field()?.setAttribute("placeholder", t("Type a sentence and press Enter"));
   // A direction was chosen, in either menu: what that offers. What came with a link since is not undone.
-  let newest = 0;
-  const rpc = connect(api, draw);
+  let newest = 0, // the number of the question whose answer is shown
+    asked = 0; // of the last one
   document.addEventListener("atlas-choose", (event) => {
     event.preventDefault();
-    const chosen = ({ menus, offer }, number) => {
-      if (!offer || number <= newest) return;
-      // An example of the direction before gives way to one of the new direction; what was typed stays.
-      const { value } = field(),
-        stays = value.trim() && (!offered.includes(value) || offer.sentences.includes(value));
-      document.dispatchEvent(new CustomEvent("atlas-chosen", { detail: { menus, offer, number } }));
-      tell("atlas-clear", { text: stays ? value : (offer.sentences[0] ?? "") });
-    };
-    rpc.ask("choose", event.detail, chosen, null, { newest: true });
+    choose(event.detail);
   });
+  async function choose(fields) {
+    const number = (asked = numbered()),
+      { menus, offer } = await ask("page_direction", { fields });
+    if (!offer || number <= newest || number !== asked) return;
+    // An example of the direction before gives way to one of the new direction; what was typed stays.
+    const { value } = field(),
+      stays = value.trim() && (!offered.includes(value) || offer.sentences.includes(value));
+    document.dispatchEvent(new CustomEvent("atlas-chosen", { detail: { menus, offer, number } }));
+    tell("atlas-clear", { text: stays ? value : (offer.sentences[0] ?? "") });
+  }
   document.addEventListener("atlas-chosen", ({ detail }) => {
     newest = detail.number;
     draw(detail.offer);
   });
-  rpc.take(api.value());
+  connect(api, draw).take(api.value());
 }

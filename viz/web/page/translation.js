@@ -1,5 +1,6 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
+import { ask } from "../core/ask.js";
 import { button, el, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
@@ -181,7 +182,8 @@ export default function translation(root, api) {
     requestAnimationFrame(() => scrollTo(arrow, box, true));
     current = value.map?.key ?? null;
     if (value.doubts) drawDoubts(value.doubts);
-    else if (value.doubtful) painted().then(() => value.map.key === current && askDoubts());
+    else if (value.doubtful)
+      painted().then(() => value.map.key === current && askDoubts(value.map));
     if (Number.isInteger(value.asks?.step)) {
       pin(value.asks.step, value.asks.token);
       visit({ tab: "why" });
@@ -228,9 +230,9 @@ export default function translation(root, api) {
   }
 
   // What may speak up about the translation, from another pass of the model, comes after its map.
-  function askDoubts() {
-    const answered = ({ doubts, about }) => doubts && about === current && drawDoubts(doubts);
-    rpc.ask("doubts", {}, answered, null, { beside: true });
+  async function askDoubts({ key, address }) {
+    const { doubts } = await ask("page_doubts", { address });
+    if (doubts && key === current) drawDoubts(doubts);
   }
 
   // --- what is asked ------------------------------------------------------------------------------------------------
@@ -243,7 +245,7 @@ export default function translation(root, api) {
   pending.question = () => (unanswered?.fills ? null : unanswered);
 
   // Of a model of many languages, the menus say which two. The controls follow a link, unless they were set since.
-  function ask(question) {
+  function translate(question) {
     const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {},
       mine = choices;
     const answered = ({ fill, ...value }, number) => {
@@ -269,7 +271,7 @@ export default function translation(root, api) {
     const { typed = event.detail.text, asked } = left ?? {};
     left = null;
     fillIn({ text: typed });
-    ask(asked ? { ...asked, fills: true } : event.detail);
+    translate(asked ? { ...asked, fills: true } : event.detail);
   });
   document.addEventListener("atlas-choose", () => (choices += 1));
   document.addEventListener("atlas-fill", ({ detail }) => Object.assign(detail, filling));
@@ -287,11 +289,11 @@ export default function translation(root, api) {
   onEnter("#source-text :is(textarea, input)", askFor); // Gradio tells of it only after another frame
   document.addEventListener("atlas-ask", (event) => {
     event.preventDefault(); // it is heard
-    ask(event.detail);
+    translate(event.detail);
   });
   document.addEventListener("atlas-ask-given", (event) => {
     event.preventDefault();
-    ask({ ...event.detail, text: given.shift() });
+    translate({ ...event.detail, text: given.shift() });
   });
   const ended = (failed) => (event) => {
     event.preventDefault();

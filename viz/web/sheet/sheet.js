@@ -1,20 +1,20 @@
 // Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks, pictures and a key. It
 // covers the page while it is open; what is printed is the sheet alone.
+import { ask } from "../core/ask.js";
 import { button, download, el, fileField, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, readdress } from "../core/links.js";
+import { store } from "../store/store.js";
 import { createEditor } from "./editor.js";
 import { fromFile, fromLink, toFile, toLink } from "./keep.js";
 import { page, paper } from "./paper.js";
 
-const PATIENCE = 20000; // milliseconds for an answer, before it is asked for once more
 const OWN = ""; // in the menu of what a sheet is made of
 const STYLE = new URL("./paper.css", import.meta.url).href;
 
 // A promise of the worksheets, once their style sheets are there.
-export const ready = async (rpc) => {
-  const answered = (event, data) =>
-    new Promise((resolve) => rpc.ask(event, data, resolve, PATIENCE, { beside: true }));
+export const ready = async () => {
+  const answered = (name, fields) => ask(`page_${name}`, { address: store.state.address, fields });
   const [offer] = await Promise.all([
     answered("offer", {}),
     styleOf(import.meta.url),

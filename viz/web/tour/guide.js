@@ -2,10 +2,8 @@
 // (#tour=..&stop=..) or a worksheet (#sheet=..). All else of them is fetched when one is started.
 import { learn } from "../core/language.js";
 import { pageLink } from "../core/links.js";
-import { connect } from "../core/rpc.js";
 
 export default function guide(root, api) {
-  const rpc = connect(api, () => {});
   const learnt = () => (learnt.words ||= learn(api.options.words));
 
   // What is fetched once; whoever asks again after a failure has it tried again.
@@ -19,8 +17,8 @@ export default function guide(root, api) {
       there: () => loading,
     };
   }
-  const tours = fetched(async () => (await import("./tour.js")).ready(root, rpc)),
-    sheets = fetched(async () => (await import("../sheet/sheet.js")).ready(rpc));
+  const tours = fetched(async () => (await import("./tour.js")).ready(root)),
+    sheets = fetched(async () => (await import("../sheet/sheet.js")).ready());
 
   const start = async (place) => (await tours.get())?.go(place);
   const lay = async (place) => (await sheets.get())?.open(place);

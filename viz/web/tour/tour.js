@@ -1,9 +1,11 @@
 // A tour: one stop at a time in a sheet at the bottom of the window. A stop's view is a link of the page: the tabs follow
 // it as they follow any other (viz/ui/tours/).
+import { ask as askServer } from "../core/ask.js";
 import { arrow } from "../core/keys.js";
 import { debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, readdress, seen } from "../core/links.js";
+import { store } from "../store/store.js";
 import { createAsk } from "./ask.js";
 import { drawClaim } from "./claim.js";
 
@@ -12,12 +14,12 @@ const PATIENCE = 15000; // milliseconds for what a stop points at to appear
 const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // of a visitor who looks around
 
 // A promise of the tours, once their style sheet is there.
-export const ready = async (root, rpc) => {
+export const ready = async (root) => {
   await styleOf(import.meta.url);
-  return createTour(root, rpc);
+  return createTour(root);
 };
 
-function createTour(root, rpc) {
+function createTour(root) {
   let shown = null,
     wanted = null,
     asked = 0,
@@ -66,14 +68,15 @@ function createTour(root, rpc) {
   root.replaceChildren(sheet);
 
   // place: {tour, stop, direction}. What is on its way, or shown, is not asked for again: a stop's own view comes here, too.
-  function go(place) {
+  async function go(place) {
     const name = `${place.tour} ${place.stop}`;
     if (name === wanted) return;
     wanted = name;
     if (sheet.hidden) opener = document.activeElement;
     const mine = ++asked;
     sheet.setAttribute("aria-busy", "true");
-    rpc.ask("stop", place, (answer) => mine === asked && wanted && draw(answer), PATIENCE);
+    const answer = await askServer("page_stop", { address: store.state.address, fields: place });
+    if (mine === asked && wanted) draw(answer);
   }
 
   function draw(answer) {

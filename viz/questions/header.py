@@ -1,0 +1,26 @@
+"""What the head of the page asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.trace.address import Address
+from viz.questions.registry import Answer, Context, question
+from viz.ui import direction
+from viz.ui.desk.doubts import doubts
+
+
+@question(lane="translate")
+def page_doubts(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """What speaks up about a translation. The page asks once its map is painted, which would otherwise wait for another
+    pass of the model."""
+    trace = context.trace(address)
+    return {"doubts": doubts(trace, context.translators.made(trace.digest))}
+
+
+@question(lane="page")
+def page_direction(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """The menus of languages and the sentences to try. fields: entry, of the menu of directions; pair, of a model of
+    many languages."""
+    wanted = (str(fields.get(name) or "") for name in ("entry", "pair"))
+    return direction.chosen(context.translators, direction.route_of(context.translators, *wanted))

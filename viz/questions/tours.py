@@ -1,0 +1,32 @@
+"""What the tours and the worksheets ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from model.trace.address import Address
+from viz.questions.registry import Answer, Context, question
+from viz.ui.tours import guide
+from viz.ui.tours.tour import tours
+
+every = cache(tours)
+
+
+@question(lane="model")
+def page_stop(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """A stop of a tour, as guide.answered() says. fields: tour, stop (from 1), direction; "" for the page's own."""
+    shown = None if address is None else address.direction
+    return guide.answered(context.translators, every(), fields, shown)
+
+
+@question(lane="model")
+def page_task(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """A question of a worksheet. fields: text, direction, checkpoint, ask (its kind), word."""
+    return guide.task(context.translators, fields)
+
+
+@question(lane="page")
+def page_offer(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """What a worksheet can be made of: tours that ask, directions, and kinds of questions."""
+    return guide.sheets(context.translators, every())
