@@ -149,8 +149,8 @@ def test_a_server_that_knows_nothing_yet_goes_on_with_the_page(tiny_translator, 
 
 
 def test_a_server_that_goes_on_with_a_page_answers_it(tiny_translator, serve, open_page) -> None:
-    """Also what a slider asks that ends further on than for the first example, and what is asked of a branch that this
-    server knows nothing of: the stepper begins anew, at the same step."""
+    """Also what a slider asks that ends further on than for the first example, and what is asked of a branch that
+    somebody forced at the server before: the page keeps the stepper's branches."""
     demo = app.build_demo(Translators([tiny_translator]))
     page, text = open_page(serve(demo)), f"{SENTENCES[4]} {SENTENCES[8]}"
     page.wait_for_selector("#translation-text")
@@ -179,11 +179,11 @@ def test_a_server_that_goes_on_with_a_page_answers_it(tiny_translator, serve, op
     expect(panel).to_have_attribute("data-drawn", str(drawn + 1))
     expect(panel.locator(".failed")).to_have_count(0)
     open_tab(page, "Step by step")
-    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(1)
+    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
     settle(page)
     assert page.locator(".atlas-stepper").get_attribute("data-step") == at
-    page.locator(".atlas-stepper .candidate").nth(1).click()
-    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
+    page.locator(".atlas-stepper .candidate").nth(2).click()
+    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(3)
     assert page.evaluate("window.before")
 
 
