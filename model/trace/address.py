@@ -1,4 +1,4 @@
-"""What names a translation so that any process can make it again: as JSON, in a request. Importable without torch."""
+"""The address of a translation: JSON from which any process can make it again. Importable without torch."""
 
 from __future__ import annotations
 

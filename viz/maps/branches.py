@@ -63,7 +63,7 @@ class Branch:
 
     @staticmethod
     def from_plain(data: object) -> Branch:
-        """What to_plain() made, as the page sends it back. ValueError for anything else."""
+        """Read the result of to_plain(), which the page sends back. ValueError for anything else."""
         if not isinstance(data, dict) or set(data) != {one.name for one in fields(Branch)}:
             raise ValueError("A branch cannot be read.")
         lists = [data[name] for name in ("ids", "tokens", "log_probabilities")]
@@ -125,7 +125,7 @@ class Tree:
 
     @staticmethod
     def from_plain(data: object) -> Tree:
-        """What to_plain() made, as the page sends it back. ValueError for anything else."""
+        """Read the result of to_plain(), which the page sends back. ValueError for anything else."""
         if not isinstance(data, dict) or not isinstance(data.get("branches"), list):
             raise ValueError("The tree of branches cannot be read.")
         address, branches = Address.from_plain(data.get("address")), data["branches"]

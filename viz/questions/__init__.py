@@ -1,1 +1,1 @@
-"""What the page asks of the server: functions of an address and fields, whose answers are JSON."""
+"""The questions of the page: functions of an address and fields that return JSON."""

@@ -1,4 +1,4 @@
-"""What the head of the page asks."""
+"""Questions of the head of the page."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from viz.ui.desk.doubts import doubts
 
 @question(lane="translate")
 def page_doubts(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """What speaks up about a translation. The page asks once its map is painted, which would otherwise wait for another
-    pass of the model."""
+    """Return the doubts about a translation. The page asks once its map is painted: the answer takes a pass of the
+    model."""
     trace = context.trace(address)
     return {"doubts": doubts(trace, context.translators.made(trace.digest))}
 
 
 @question(lane="page")
 def page_direction(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """The menus of languages and the sentences to try. fields: entry, of the menu of directions; pair, of a model of
-    many languages."""
-    wanted = (str(fields.get(name) or "") for name in ("entry", "pair"))
-    return direction.chosen(context.translators, direction.route_of(context.translators, *wanted))
+    """Return the menus of languages and the example sentences of a direction.
+
+    fields: entry, of the menu of directions; pair, of a model of many languages.
+    """
+    entry, pair = (str(fields.get(name) or "") for name in ("entry", "pair"))
+    route = direction.route_of(context.translators, entry, pair)
+    return direction.chosen(context.translators, route)

@@ -1,4 +1,4 @@
-"""What the explorer asks about a translation: parts of its maps, overlays, files, a cut edge, a second sentence."""
+"""Questions of the explorer: parts of the maps, overlays, files, cut edges, and a second sentence."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file
 
 @question(lane="page")
 def page_layers(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Thumbnails of kinds and blocks of layers, up to about 1 MB; the page asks again for the rest. Of a kind whose
-    maps are large, thumbnails of one layer.
+    """Return thumbnails of kinds and blocks of layers, up to about 1 MB; the page asks again for the rest. A kind with
+    large maps has thumbnails of one layer.
 
     fields: thumbnails (kinds), wanted ([kind, layer] each), strips ([kind, layer] of a large kind).
     """
@@ -40,11 +40,11 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
 
 def layers(trace: TranslationTrace, fields: Mapping) -> dict:
     """page_layers() of a trace."""
-    asked = {"thumbnails": [], "strips": [], "wanted": [], **fields}
-    strips = [strip(trace, kind, layer) for kind, layer in field.each(asked, "strips", field.kind_and_layer)[:1]]
-    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(asked, "thumbnails", field.kind))]
+    fields = {"thumbnails": [], "strips": [], "wanted": [], **fields}
+    strips = [strip(trace, kind, layer) for kind, layer in field.each(fields, "strips", field.kind_and_layer)[:1]]
+    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", field.kind))]
     size, blocks = sum(len(one["data"]) for one in small), []
-    for kind, layer in field.each(asked, "wanted", field.kind_and_layer):
+    for kind, layer in field.each(fields, "wanted", field.kind_and_layer):
         if size > LARGEST:
             break
         blocks.append(block(trace, kind, layer, layer + 1))
@@ -54,20 +54,20 @@ def layers(trace: TranslationTrace, fields: Mapping) -> dict:
 
 @question(lane="page")
 def page_tiles(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Tiles of a head's large map. fields: head ([kind, layer, head]), wanted ([level, row, column] each)."""
+    """Return tiles of a head's large map. fields: head ([kind, layer, head]), wanted ([level, row, column] each)."""
     return tiled(context.trace(address), fields)
 
 
 def tiled(trace: TranslationTrace, fields: Mapping) -> dict:
     """page_tiles() of a trace."""
     kind, layer, head = field.head(fields.get("head"))
-    wanted = [tuple(field.wholes({"tile": one}, "tile")) for one in field.each(fields, "wanted", list)]
-    return {"key": key_of(trace), "tiles": tiles(trace, *_existing(trace, kind, layer, head), wanted)}
+    numbers = [tuple(field.wholes({"tile": tile}, "tile")) for tile in field.each(fields, "wanted", list)]
+    return {"key": key_of(trace), "tiles": tiles(trace, *_existing(trace, kind, layer, head), numbers)}
 
 
 @question(lane="page")
 def page_cell(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """The exact weight of a cell, which in a tile has a byte. fields: head ([kind, layer, head]), row, column."""
+    """Return the exact weight of a cell; in a tile it has one byte. fields: head ([kind, layer, head]), row, column."""
     return cell(context.trace(address), fields)
 
 
@@ -78,8 +78,9 @@ def cell(trace: TranslationTrace, fields: Mapping) -> dict:
     weights = trace.maps(kind).weights[layer, head]
     if not (0 <= row < len(weights) and 0 <= column < weights.shape[1]):
         raise Refusal("The page asked for something unknown: {what}", what=f"cell {(row, column)}")
-    found = {"head": [kind.value, layer, head], "row": row, "column": column, "value": float(weights[row, column])}
-    return {"key": key_of(trace), "cell": found}
+    value = float(weights[row, column])
+    weight = {"head": [kind.value, layer, head], "row": row, "column": column, "value": value}
+    return {"key": key_of(trace), "cell": weight}
 
 
 def _existing(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int) -> tuple[AttentionKind, int, int]:
@@ -89,18 +90,23 @@ def _existing(trace: TranslationTrace, kind: AttentionKind, layer: int, head: in
 
 @question(lane="model")
 def page_overlay(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """The map that is shown in attention's place. fields: overlay (its name), view, and as, the page's own name for
-    the answer; selection and asked."""
+    """Return a map to draw in place of attention.
+
+    fields: overlay (its name), view, as (the page's name for the answer), selection, asked.
+    """
     scene, name, view = scene_of(context, address, fields), fields.get("overlay"), View.of(fields.get("view"))
-    found = overlays.shown(name, scene, view)
-    described = descriptor(name, overlays.OVERLAYS[name].title, view.kind, found)
-    return {"key": key_of(scene.trace), "overlay": described, "as": fields.get("as")}
+    score_map = overlays.shown(name, scene, view)
+    payload = descriptor(name, overlays.OVERLAYS[name].title, view.kind, score_map)
+    return {"key": key_of(scene.trace), "overlay": payload, "as": fields.get("as")}
 
 
 @question(lane="model")
 def page_export(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """A file, gzipped, in base64: the whole trace, or the map that is shown. fields: format, view, overlay, both
-    (whether a row is named by both of its tokens), link (of the page), selection and asked."""
+    """Return a file of the whole trace or of one map, gzipped, in base64.
+
+    fields: format, view, overlay, both (whether a row is named by both of its tokens), link (of the page), selection,
+    asked.
+    """
     return exported(scene_of(context, address, fields), fields)
 
 
@@ -115,26 +121,28 @@ def exported(scene: Scene, fields: Mapping) -> dict:
         )
     if form.trace:
         opens = field.text(fields, "link", "") or scene.selection
-        file, written = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
+        file, content = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
     else:
         view, overlay = View.of(fields.get("view")), fields.get("overlay")
         file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
-        shown = overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
-        written = form.map.write(trace, view, named_by_both(shown, trace, view) if fields.get("both") else shown)
-    packed = base64.b64encode(gzip.compress(written, compresslevel=6)).decode("ascii")
+        values = overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
+        content = form.map.write(trace, view, named_by_both(values, trace, view) if fields.get("both") else values)
+    packed = base64.b64encode(gzip.compress(content, compresslevel=6)).decode("ascii")
     return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
 
 
 @question(lane="model")
 def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """What becomes of the translation without some edges. fields: kind, heads, queries, keys, how
-    (viz.ui.experiments.cutting); selection and asked."""
+    """Translate again without some edges of attention, and return both translations and the effect on the pinned token.
+
+    fields: kind, heads, queries, keys, how (viz.ui.experiments.cutting), selection, asked.
+    """
     return {"cut": cutting.answered(scene_of(context, address, fields), fields)}
 
 
 @question(lane="translate")
 def page_beside(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """What the explorer draws of a second sentence, by the same model. fields: text."""
+    """Translate a second sentence by the same model, and return its maps. fields: text."""
     scene = scene_of(context, address, {})
     trace = beside.translated(scene, fields)
     context.traces.add(trace)
@@ -143,6 +151,7 @@ def page_beside(context: Context, address: Address | None, fields: Mapping) -> A
 
 @question(lane="model")
 def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """The words that two sentences share, and how alike their vectors are. fields: other, the address of the first."""
+    """Return the words that two sentences share, and the cosine of their vectors. fields: other, the address of the
+    first sentence."""
     first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
     return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **beside.answered(scene, first)}}

@@ -1,4 +1,4 @@
-"""What the panels of the lab show, and what their blocks ask for besides."""
+"""Questions of the panels of the lab."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 @question(lane="model")
 def page_panel(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """What a panel shows of a translation: {blocks, about, lacks, controls}. Of a panel that computes in parts an
-    iterator, each with "more"; the last one says only that there is no more.
+    """Return the content of a panel: {blocks, about, lacks, controls}. A panel that computes in parts yields one with
+    "more" for each part, and {"more": False} at the end.
 
-    fields: panel (its name), controls (name -> value), selection, asked, and drawn, for a panel that checks the page.
+    fields: panel (its name), controls (name -> value), selection, asked, and drawn for a panel that checks the page.
     """
     panel = field.entry(fields, "panel", by_name())
     if address is None:
@@ -51,7 +51,7 @@ def _in_parts(content: Iterator, frame: dict) -> Generator[dict]:
 
 @question(lane="model")
 def page_panel_act(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """The blocks that take a slot's place. fields: as in page_panel, act (its name), and data, what the block says."""
+    """Return the blocks for a slot of a panel. fields: as in page_panel, act (its name), and data from the block."""
     panel = field.entry(fields, "panel", by_name())
     if address is None:
         return EMPTY
@@ -62,14 +62,14 @@ def page_panel_act(context: Context, address: Address | None, fields: Mapping) -
 
 @question(lane="model")
 def page_panel_fill(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """{fill}: what a panel's line of text becomes. fields: as in page_panel, and data, what the block says."""
+    """Return {fill}, the new text of a panel's line. fields: as in page_panel, and data from the block."""
     panel = field.entry(fields, "panel", {name: one for name, one in by_name().items() if one.fills})
     scene = scene_of(context, address, fields)
     return {"fill": panel.given(panel.fills, scene, _data(fields), *values_of(panel, fields))}
 
 
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:
-    """What a question about a translation is about: with the fields selection and asked, as the page has them."""
+    """Return the scene of a question. fields: selection and asked, as the page keeps them, and drawn."""
     trace = context.trace(address)
     return Scene(
         trace,
@@ -93,10 +93,10 @@ def _data(fields: Mapping) -> Mapping:
 
 
 def values_of(panel: Panel, fields: Mapping) -> list[object]:
-    """What a panel's controls are set to; where the page does not say, what they begin with."""
-    given = fields.get("controls")
-    given = given if isinstance(given, dict) else {}
-    return [given.get(name, control.start) for name, control in zip(panel.fields, panel.controls)]
+    """Return the values of a panel's controls; for one that the page leaves out, its start."""
+    values = fields.get("controls")
+    values = values if isinstance(values, dict) else {}
+    return [values.get(name, control.start) for name, control in zip(panel.fields, panel.controls)]
 
 
 def about(trace: TranslationTrace) -> Words:

@@ -29,7 +29,7 @@ Answer = dict | Generator[dict]
 
 @dataclass(frozen=True)
 class Context:
-    """What questions are answered from: the models that are served, and what was computed before."""
+    """The models that answer questions, and the results that are kept for later ones."""
 
     translators: Translators
     traces: Traces

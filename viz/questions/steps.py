@@ -1,4 +1,4 @@
-"""What the stepper asks: to decode token by token, choose otherwise, and compare what becomes of it.
+"""Questions of the stepper: decode token by token, choose another token, and compare the branches.
 
 The page keeps the tree of branches, and sends it with each question. It steps through whole paths by itself; the server
 is asked only for what the model must compute.
@@ -33,7 +33,7 @@ RECURRENT = say(
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What an action gives back: values for the page, the tree after it, and what the other tabs are to show."""
+    """The result of an action: values for the page, the new tree, and the trace for the other tabs."""
 
     page: dict
     tree: Tree
@@ -42,10 +42,11 @@ class Reply:
 
 @question(lane="model")
 def page_step(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """What an action of the stepper gives: {tree, path, at} of the branch that it opens, with `state`, the tree to send
-    with the next question, and `opened`, the address of what the other tabs are to show; or what it asks for.
+    """Run an action of the stepper. Returns {tree, path, at} of the branch that it opens, or what the action computes;
+    with `state`, the tree that the page sends back, and `opened`, the address of the trace for the other tabs.
 
-    fields: action ("start", "changed", or one of ACTIONS) and its own, state, and holds: what the page has already.
+    fields: action ("start", "changed", or one of ACTIONS), the fields of that action, state, and holds: the branches
+    that the page has already.
     """
     if address is None:
         return {"invitation": INVITATION}
@@ -198,10 +199,7 @@ def _completed(translator: Translator, tree: Tree, prefix: Sequence[int]) -> Tra
 
 
 def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int) -> Reply:
-    """Open a branch for a trace that was made from a tree. One that was there already stays as it came about.
-
-    Six parameters: all that a branch records of how it came about.
-    """
+    """Open a branch for a trace that was made from a tree. A branch that is there already keeps its origin."""
     grown, branch = tree.add(trace, origin)
     shown = replace(trace, decoding=branch.decoding)
     return _opened(translator, grown, branch, shown, at=at, held=_held(tree, data))
@@ -228,7 +226,7 @@ def _opened(
     held: tuple[set[int], Branch | None] = (set(), None),
 ) -> Reply:
     # at: the step to go to; None: the page stays at its own.
-    """The answer that shows an opened branch. Six parameters: each is a part of it."""
+    """Return the answer that shows an opened branch."""
     tokenizer, (known, path) = translator.tokenizer, held
     written = [i for i in branch.ids if i not in tokenizer.special_ids]
     respelled = tokenizer.encode(tokenizer.decode(written))

@@ -1,4 +1,4 @@
-"""What the tours and the worksheets ask."""
+"""Questions of the tours and the worksheets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ every = cache(tours)
 @question(lane="model")
 def page_stop(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """A stop of a tour, as guide.answered() says. fields: tour, stop (from 1), direction; "" for the page's own."""
-    shown = None if address is None else address.direction
-    return guide.answered(context.translators, every(), fields, shown)
+    direction = None if address is None else address.direction
+    return guide.answered(context.translators, every(), fields, direction)
 
 
 @question(lane="model")
@@ -28,5 +28,5 @@ def page_task(context: Context, address: Address | None, fields: Mapping) -> Ans
 
 @question(lane="page")
 def page_offer(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """What a worksheet can be made of: tours that ask, directions, and kinds of questions."""
+    """Return the choices for a worksheet: tours that ask, directions, and kinds of questions."""
     return guide.sheets(context.translators, every())

@@ -40,13 +40,13 @@ class Traces:
 
     def _made(self, address: Address) -> TranslationTrace:
         translator, direction = self.translator_of(address)
-        decoding, given = address.decoding, {}
+        decoding, options = address.decoding, {}
         if address.target_ids is not None:
-            given = {"target": address.target_ids}
+            options = {"target": address.target_ids}
         elif decoding is not None:
-            given = {"beam": decoding.width, "length_penalty": decoding.length_penalty}
+            options = {"beam": decoding.width, "length_penalty": decoding.length_penalty}
         trace = translator.trace(
-            address.text, direction, source_ids=address.source_ids, interventions=address.interventions, **given
+            address.text, direction, source_ids=address.source_ids, interventions=address.interventions, **options
         )
         return trace if address.target_ids is None else replace(trace, decoding=decoding)
 

@@ -1,4 +1,4 @@
-"""What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence."""
+"""Questions of the tab "Why"."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from viz.wire.summary import INVITATION
 
 @question(lane="model")
 def page_why(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """The question and its answer, as frame.answered() says. fields: asked and selection, as the page has them."""
+    """Return the pinned token, its contrast, and the measured headline (frame.answered). fields: asked, selection."""
     return {"invitation": INVITATION} if address is None else frame.answered(scene_of(context, address, fields))

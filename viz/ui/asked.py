@@ -33,7 +33,7 @@ class Asked:
 
     @classmethod
     def from_plain(cls, data: object) -> Asked:
-        """What to_plain() made, as the page sends it back; of anything else, that nothing was asked yet."""
+        """Read the result of to_plain(), which the page sends back. Anything else is no question yet: Asked()."""
         if not isinstance(data, dict) or not is_whole(data.get("step"), 0) or not _is_ids(data.get("about")):
             return cls()
         contrast, about = data.get("contrast"), tuple(map(tuple, data["about"]))

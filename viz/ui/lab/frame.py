@@ -59,7 +59,7 @@ def build(translators: Translators, header: Header) -> None:
 
 
 def told_of(asked: Asked) -> dict:
-    """What the page is told of a question: its name, and what it sends back with what it asks about it."""
+    """A question for the page: its name, and the JSON that the page sends with its own questions."""
     return {"asked": name_of(asked), "question": asked.to_plain()}
 
 

@@ -81,7 +81,7 @@ class Lab:
     and when one of its controls does."""
 
     def __init__(self, translators: Translators, header: Header, follows: Sequence[str] = ("address",)) -> None:
-        """follows: the fields of the page's store whose changes make panels ask anew (viz/web/store/store.js)."""
+        """follows: fields of the page's store; panels ask again when one of them changes (viz/web/store/store.js)."""
         self.translators, self.header, self.session, self.follows = translators, header, header.session, follows
         self.sliders: list[tuple[gr.Slider, Slider]] = []  # that go as far as a sentence
 

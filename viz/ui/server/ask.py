@@ -41,12 +41,12 @@ _CONTEXTS: WeakKeyDictionary[gr.Blocks, Context] = WeakKeyDictionary()  # by pag
 
 
 def answer_from(demo: gr.Blocks, context: Context) -> None:
-    """Answer the questions of this page from a context, as soon as it is served."""
+    """Answer the questions of this page from a context once the page is served."""
     _CONTEXTS[demo] = context
 
 
 def context_of(demo: gr.Blocks) -> Context | None:
-    """What the questions of this page are answered from; None if it has none."""
+    """The context that answers the questions of this page; None for a page without questions."""
     return _CONTEXTS.get(demo)
 
 
@@ -69,10 +69,10 @@ def _route(context: Context) -> Route:
         if body is None:
             return _response(422, refusal("invalid", "A question is one JSON object."))
         compute = functools.partial(_computed, limits, functools.partial(ask, context, name, body))
-        found = await to_thread.run_sync(compute)
-        if isinstance(found, Generator):
-            return StreamingResponse(_lines(found, limits), media_type=LINES, headers=HEADERS)
-        text = await to_thread.run_sync(_text, found)
+        content = await to_thread.run_sync(compute)
+        if isinstance(content, Generator):
+            return StreamingResponse(_lines(content, limits), media_type=LINES, headers=HEADERS)
+        text = await to_thread.run_sync(_text, content)
         return _response(200, text, _packs(request))
 
     return Route(f"{PATH}{{name}}", answered, methods=["POST"])
@@ -95,8 +95,8 @@ def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
     limits = context.limits
 
     def call(question: dict) -> Generator[dict]:
-        found = _computed(limits, functools.partial(ask, context, name, question))
-        parts = found if isinstance(found, Generator) else iter([found])
+        answer = _computed(limits, functools.partial(ask, context, name, question))
+        parts = answer if isinstance(answer, Generator) else iter([answer])
         while (content := _computed(limits, functools.partial(next, parts, None))) is not None:
             yield for_page(content)
             if is_refusal(content):
@@ -110,19 +110,19 @@ def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
 def _read(body: bytes) -> dict | None:
     """The object that a body holds; None if it holds anything else."""
     try:
-        found = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def is_refusal(content: Mapping) -> bool:
-    """Whether an answer says why there is none."""
+    """Whether an answer is a refusal."""
     return "api_version" in content
 
 
 def _computed(limits: BatchLimits, compute: functools.partial) -> object:
-    """What compute() returns; in its place, why there is nothing."""
+    """Return compute(), or a refusal that says why it failed."""
     try:
         with limits.share():
             raise_if_cancelled()

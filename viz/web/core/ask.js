@@ -6,11 +6,11 @@ const BUSY = 503; // the server asks to come back, and says why in words
 const UNREACHED = [502, 504]; // what a proxy says without a server
 const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-// Ask a question, {address, fields}; a promise of its answer, of which part(content) is told, too. An answer that comes in
-// parts, each in place of the one before, is told part by part; the promise is of the last one. What cannot be answered is
-// {error: words}. signal: of an AbortController that stops it; the promise is then of null.
-// Where the server does not answer, or ends within an answer, it is asked again, after longer and longer waits: another
-// process can answer, too.
+// Ask a question {address, fields}, and return a promise of the answer. `part` is called with the answer, or with each part
+// of an answer in parts; each part replaces the one before, and the promise holds the last. A refusal is {error: words}.
+// signal: of an AbortController; a stopped question has the answer null.
+// If the server does not answer, or stops in the middle, the question is sent again after increasing pauses. Any process can
+// answer it.
 export async function ask(
   name,
   question,
@@ -35,7 +35,7 @@ export async function ask(
   return failed;
 }
 
-// What sends a question: (name, question, {signal, fetched}) => {status, contents}, the latter to be iterated over.
+// The function that sends a question: (name, question, {signal, fetched}) => {status, contents}. contents: an iterable.
 const transport = async () =>
   document.querySelector("meta[name=atlas-asks]") ? (await import("./lent.js")).send : send;
 
@@ -63,11 +63,11 @@ async function* parsed(stream) {
 
 async function read(contents, part) {
   let last = null;
-  for await (const found of contents) part((last = content(found)));
+  for await (const answer of contents) part((last = content(answer)));
   return last;
 }
 
-const content = (found) => (found.status === "error" ? { error: found.message } : found);
+const content = (answer) => (answer.status === "error" ? { error: answer.message } : answer);
 
 // The lines of a stream of bytes.
 export async function* lines(stream) {
@@ -76,27 +76,30 @@ export async function* lines(stream) {
   for (;;) {
     const { value, done } = await reader.read();
     if (done) break;
-    const found = (rest + value).split("\n");
-    rest = found.pop();
-    yield* found;
+    const complete = (rest + value).split("\n");
+    rest = complete.pop();
+    yield* complete;
   }
   if (rest) yield rest;
 }
 
-// Asks one question after another, of which the last counts: what was asked before is stopped, and its answer dropped.
-// Returns {ask, stop, busy}.
+// Create an asker {ask, stop, busy} of one question at a time. A new question stops the one before and drops its answer.
 export function createAsker(options = {}) {
   let current = null;
   return {
-    // As ask(); null for a question after which another was asked.
+    // As ask() above; the answer is null if another question was asked meanwhile.
     async ask(name, question, { part = () => {} } = {}) {
       current?.abort();
       const mine = (current = new AbortController());
-      const told = (found) => mine === current && part(found);
-      const found = await ask(name, question, { ...options, part: told, signal: mine.signal });
+      const partIfCurrent = (content) => mine === current && part(content);
+      const answer = await ask(name, question, {
+        ...options,
+        part: partIfCurrent,
+        signal: mine.signal,
+      });
       if (mine !== current || mine.signal.aborted) return null;
       current = null;
-      return found;
+      return answer;
     },
     stop() {
       current?.abort();

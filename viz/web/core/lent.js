@@ -26,7 +26,7 @@ export async function send(name, question, { signal, fetched }) {
   return { status: response.status, contents: events(response.body) };
 }
 
-// What a call's stream of events says: the values of a generator one by one; "complete" says the last one once more.
+// Read the events of a call: each "generating" holds one value of the generator, "complete" repeats the last one.
 async function* events(stream) {
   let event = null;
   for await (const line of lines(stream)) {

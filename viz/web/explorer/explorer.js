@@ -22,18 +22,18 @@ export default function explorer(root, api) {
   const options = api.options ?? {};
   let awaited = null; // a state to take on when the translation of a shared link arrives
 
-  // What the server is asked about a translation, that of `key`; it is received as all that the server says. Without an
-  // address, as in a file, there is no server.
+  // Ask the server about the translation with this key. A translation without an address, as in an exported file, has no
+  // server.
   async function ask(name, { key, ...fields }) {
-    const one = key === undefined ? scene.trace : known({ key }),
+    const trace = key === undefined ? scene.trace : known({ key }),
       { selection, asked } = store.state;
-    if (!one?.address) return;
-    const question = { address: one.address, fields: { ...fields, selection, asked } },
+    if (!trace?.address) return;
+    const question = { address: trace.address, fields: { ...fields, selection, asked } },
       { error, ...answer } = await askServer(`page_${name}`, question);
     await receive(error ? unanswered(name, { key, ...fields }, error) : answer);
   }
 
-  // What an answer would be, with the words that say why there is none.
+  // The answer to a question that was refused.
   const unanswered = (name, { key, as, other }, error) =>
     name === "cut"
       ? { cut: { error } }

@@ -97,7 +97,7 @@ export default async function panel(root, api) {
     caption: () => said(about) || "",
   });
 
-  // What a question of this panel says besides.
+  // A question of this panel: its address, and the fields that all its questions have.
   const question = async (fields) => ({
     address: store.state.address,
     fields: {
@@ -112,7 +112,7 @@ export default async function panel(root, api) {
   const request = async (act, data, answered) =>
     answered(await askServer("page_panel_act", await question({ act, data })));
 
-  // What the panel's controls, which are Gradio's, are set to.
+  // The values of the panel's controls, which are components of Gradio.
   const readers = [];
   const controls = () =>
     Object.keys(linked).length

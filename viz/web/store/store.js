@@ -1,4 +1,4 @@
-// What the page shows, for all its parts.
+// The state of the page, which all its parts share.
 //   address    of the translation (model/trace/address.py); null: nothing is translated, or nobody else can make it
 //   selection  {kind, layer, head, query, key}: the attention that is looked at
 //   asked      the pinned token and its contrast (viz/ui/asked.py), or null
@@ -7,7 +7,7 @@ export function createStore(initial) {
     listeners = new Set(); // of {names, called}
   return {
     state,
-    // Change fields; whoever follows one that has another value now is called, once.
+    // Change fields, then call each follower of a field whose value has changed, once.
     set(changes) {
       const changed = Object.keys(changes).filter(
         (name) => JSON.stringify(changes[name]) !== JSON.stringify(state[name]),
@@ -16,11 +16,11 @@ export function createStore(initial) {
       for (const { names, called } of listeners)
         if (names.some((name) => changed.includes(name))) called(state);
     },
-    // Call a function with the state after a change of these fields. Returns what ends that.
+    // Call a function with the state after each change of these fields. Returns a function that stops this.
     follow(names, called) {
-      const one = { names, called };
-      listeners.add(one);
-      return () => listeners.delete(one);
+      const listener = { names, called };
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
   };
 }
