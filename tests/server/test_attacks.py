@@ -15,6 +15,8 @@ import pytest
 from bench.load import Caller, memory
 from tests import ROOT
 from tests.server.test_serving import Served, get, serving_process
+from viz.questions import registry
+from viz.questions.registry import QUESTIONS
 
 MARK = "Geheimnisvollerweise"
 
@@ -188,7 +190,7 @@ VALUES = (
 def test_every_handler_of_the_page_ends_whatever_it_is_given(served, tries):
     pick = random.Random(7)
     handlers = [one for one in Caller(served.port).page()["dependencies"] if one["backend_fn"]]
-    assert len(handlers) > 50
+    assert len(handlers) > 30
     for handler in handlers:
         for number in range(tries):
             values = [pick.choice(VALUES) for _ in handler["inputs"]]
@@ -199,4 +201,28 @@ def test_every_handler_of_the_page_ends_whatever_it_is_given(served, tries):
                 Caller(served.port).ask(handler["id"], values, f"{MARK}-{handler['id']}-{number}", event)
             except ValueError as error:
                 assert "failed" in str(error) or "HTTP 4" in str(error), error
+    assert served.process.poll() is None
+
+
+NAMES = (
+    "panel", "controls", "selection", "asked", "drawn", "act", "data", "action", "state", "holds", "wanted", "head",
+    "row", "overlay", "view", "format", "other", "text", "tour", "stop", "ask", "entry", "pair",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "tries", [pytest.param(20, marks=pytest.mark.long), pytest.param(500, marks=pytest.mark.endure)]
+)
+def test_every_question_is_answered_whatever_it_is_given(served, tries):
+    pick, known = random.Random(8), {"panel": "why-tokens", "action": "force", "overlay": "effect_if_cut", "act": "row"}
+    registry.load_all()
+    for name in QUESTIONS:
+        for number in range(tries):
+            fields = {field: pick.choice(VALUES) for field in NAMES}
+            fields |= {field: value for field, value in known.items() if pick.random() < 0.7}
+            address = pick.choice([{"text": f"{MARK} Hund {number}"}, {"text": "Hund"}, *VALUES])
+            status, body = Caller(served.port).post(f"/ask/{name}", {"address": address, "fields": fields})
+            assert status == 200, (name, fields, body[:500])
+            for line in body.splitlines():
+                assert json.loads(line).get("error") != "internal", (name, fields, line[:500])
     assert served.process.poll() is None

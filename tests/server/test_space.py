@@ -135,7 +135,7 @@ def test_every_handler_that_uses_the_model_says_so(tiny_translator):
     """Without its concurrency_id a handler would run the model outside the lent process, and unbounded."""
     demo = app.build_demo(Translators([tiny_translator]))
     named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in lent_gpu.MODEL_EVENTS}
-    assert {"translate", "act", "attention", "step", "score"} <= named
+    assert {"translate", "cut_open", "attention", "step", "score"} <= named
 
 
 def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(serve, tiny_checkpoint):

@@ -60,7 +60,7 @@ def page_tiles(context: Context, address: Address | None, fields: Mapping) -> An
 
 def tiled(trace: TranslationTrace, fields: Mapping) -> dict:
     """page_tiles() of a trace."""
-    kind, layer, head = field.head(fields.get("head"))
+    ((kind, layer, head),) = field.each({"head": [fields.get("head")]}, "head", field.head)
     numbers = [tuple(field.wholes({"tile": tile}, "tile")) for tile in field.each(fields, "wanted", list)]
     return {"key": key_of(trace), "tiles": tiles(trace, *_existing(trace, kind, layer, head), numbers)}
 
@@ -73,7 +73,8 @@ def page_cell(context: Context, address: Address | None, fields: Mapping) -> Ans
 
 def cell(trace: TranslationTrace, fields: Mapping) -> dict:
     """page_cell() of a trace."""
-    kind, layer, head = _existing(trace, *field.head(fields.get("head")))
+    (place,) = field.each({"head": [fields.get("head")]}, "head", field.head)
+    kind, layer, head = _existing(trace, *place)
     row, column = field.whole(fields, "row"), field.whole(fields, "column")
     weights = trace.maps(kind).weights[layer, head]
     if not (0 <= row < len(weights) and 0 <= column < weights.shape[1]):

@@ -78,6 +78,6 @@ def ask(context: Context, name: str, body: Mapping) -> Answer:
 
 def load_all() -> None:
     """Import every module of questions, each of which registers its own."""
-    package = importlib.import_module("viz.questions")
+    package = importlib.import_module(__package__)
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
