@@ -85,6 +85,18 @@ def test_an_answer_looked_for_at_another_server(tiny_url, open_page) -> None:
     expect(page.locator("#source-text textarea")).to_have_value(TYPED)
 
 
+def test_a_tab_stands_there_again_though_the_address_changed_while_the_page_was_left(tiny_url, open_page) -> None:
+    page = open_page(tiny_url)
+    page.wait_for_selector("#translation-text")
+    open_tab(page, "Positions")
+    page.wait_for_function("location.hash.includes('tab=positions')")
+    page.evaluate("history.replaceState(null, '', location.hash.replace('tab=positions', 'tab=explorer'))")
+    page.evaluate("""addEventListener("beforeunload", () =>
+      history.replaceState(null, "", location.hash.replace("tab=explorer", "tab=positions")))""")
+    page.reload()
+    expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
+
+
 def test_another_server_answers_once_it_knows_the_page(tiny_translator, serve, open_page) -> None:
     """Before that it knows no visitor of the page, and would speak of the first example in every panel."""
     demo = app.build_demo(Translators([tiny_translator]))

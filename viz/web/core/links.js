@@ -26,12 +26,15 @@ export const pinned = { question: null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
 // itself anew. {view, typed, asked}: the fields of a link, what the field held, and the question that had no answer yet.
+// The address may have followed the view after the browser had begun to load the page again: only the sentence must agree.
 const LEFT = "atlas-left";
+const sentenceOf = (hash) => new URLSearchParams(hash.replace(/^#/, "")).get("text");
 function left() {
   try {
     const found = JSON.parse(sessionStorage.getItem(LEFT)),
       [{ type }] = performance.getEntriesByType("navigation");
-    return type !== "navigate" && found.hash === location.hash ? found : null;
+    const isSame = sentenceOf(found.hash) === sentenceOf(location.hash);
+    return type !== "navigate" && isSame ? found : null;
   } catch {
     return null; // nothing is kept here, or may be
   }
