@@ -43,11 +43,11 @@ def build(tokens: int, source: int | None = None) -> gr.Blocks:
         traces = [random_trace(source or tokens, tokens, seed=seed, held=bool(source)) for seed in range(2)]
         count = gr.State(0)
         selection = Selection(AttentionKind.ENCODER_SELF if source else AttentionKind.CROSS)
-        component = explorer.component(shown(traces[0], selection if source else None))
+        component = explorer.component(explorer_payload(traces[0], selection if source else None))
         translate = gr.Button("Translate", elem_id="translate")
 
         def another(n: int) -> tuple:
-            return told(**shown(traces[(n + 1) % 2], selection if source else None)), n + 1
+            return told(**explorer_payload(traces[(n + 1) % 2], selection if source else None)), n + 1
 
         translate.click(another, [count], [component, count], **private)
 
@@ -63,8 +63,8 @@ def build(tokens: int, source: int | None = None) -> gr.Blocks:
     return demo
 
 
-def shown(trace: TranslationTrace, selection: Selection | None) -> dict:
-    """What the explorer draws of a trace, and asks for more of."""
+def explorer_payload(trace: TranslationTrace, selection: Selection | None) -> dict:
+    """The payload of a trace with its address, by which the explorer asks for the rest."""
     return {**payload(trace, selection), "address": Address.of(trace).to_plain()}
 
 

@@ -23,7 +23,7 @@ from viz.ui.server.named import ENDPOINTS
 TEXT = "Ein kleiner Hund schläft."
 WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")
 
-# What takes the model seconds.
+# Questions that take the model seconds.
 FLOODS = {
     "/gradio_api/run/why_smallest": {"data": [TEXT]},
     "/ask/page_panel": {"address": {"text": TEXT}, "fields": {"panel": "why-holds"}},

@@ -17,7 +17,6 @@ from viz.questions.registry import Answer, Context, question
 from viz.questions.traces import weight_bytes
 from viz.ui import overlays
 from viz.ui.desk import fields as field
-from viz.ui.desk.scene import Scene
 from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside, cutting
 from viz.wire.overlay import descriptor
@@ -34,8 +33,7 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
 
     fields: thumbnails (kinds), wanted ([kind, layer] each), strips ([kind, layer] of a large kind).
     """
-    trace = context.trace(address)
-    return layers(trace, fields)
+    return layers(context.trace(address), fields)
 
 
 def layers(trace: TranslationTrace, fields: Mapping) -> dict:
@@ -108,11 +106,7 @@ def page_export(context: Context, address: Address | None, fields: Mapping) -> A
     fields: format, view, overlay, both (whether a row is named by both of its tokens), link (of the page), selection,
     asked.
     """
-    return exported(scene_of(context, address, fields), fields)
-
-
-def exported(scene: Scene, fields: Mapping) -> dict:
-    """page_export() of a scene."""
+    scene = scene_of(context, address, fields)
     name, form, trace = fields.get("format"), field.entry(fields, "format", FORMATS), scene.trace
     if form.trace and name == "npz" and (size := weight_bytes(trace)) > LARGEST_FILE:
         raise Refusal(

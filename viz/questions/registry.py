@@ -37,7 +37,7 @@ class Context:
     limits: BatchLimits = BatchLimits()  # whose share of the cores a question is computed on
 
     def trace(self, address: Address | None) -> TranslationTrace:
-        """The translation that a question is about. A Refusal for a question about none."""
+        """Return the translation at an address. A Refusal if there is no address: nothing is translated yet."""
         if address is None:
             raise Refusal("Translate a sentence first.")
         return self.traces.find(address)

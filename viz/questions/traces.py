@@ -1,4 +1,4 @@
-"""Translations by their addresses, made where they are not known."""
+"""A cache of translations by their addresses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRACE_BYTES = 256_000_000  # of the translations that are kept
 
 
 class Traces:
-    """Translations by their addresses: those that were used last are kept, any other is made again."""
+    """Finds translations by their addresses. It keeps those that were used last, and makes any other again."""
 
     def __init__(self, translators: Translators, most: int = TRACE_BYTES) -> None:
         self.translators = translators
@@ -34,9 +34,7 @@ class Traces:
     def find(self, address: Address) -> TranslationTrace:
         """The translation at this address. A Refusal for a model that is not served, ValueError for what it cannot
         translate, Busy while too many wait."""
-        trace = self._kept.get_or_compute(address.key, lambda: self._made(address))
-        self.add(trace)  # under its whole address, too
-        return trace
+        return self._kept.get_or_compute(address.key, lambda: self._made(address))
 
     def _made(self, address: Address) -> TranslationTrace:
         translator, direction = self.translator_of(address)
@@ -48,7 +46,10 @@ class Traces:
         trace = translator.trace(
             address.text, direction, source_ids=address.source_ids, interventions=address.interventions, **options
         )
-        return trace if address.target_ids is None else replace(trace, decoding=decoding)
+        if address.target_ids is not None:
+            return replace(trace, decoding=decoding)
+        self.add(trace)  # under the address that has its target, too
+        return trace
 
     def translator_of(self, address: Address) -> tuple[Translator, str]:
         """The model of an address, and the direction. A Refusal where it is not served, or has other weights now."""

@@ -35,12 +35,12 @@ def test_a_new_value_takes_the_place_of_the_one_before():
 
 
 def test_sizes_are_computed_once():
-    asked = []
-    cache = ByteCache(10, lambda value: asked.append(value) or 1)
+    sized = []
+    cache = ByteCache(10, lambda value: sized.append(value) or 1)
     cache.put("a", "x")
     for _ in range(3):
         cache.get("a")
-    assert asked == ["x"]
+    assert sized == ["x"]
 
 
 def test_a_missing_value_is_computed_once_for_all_who_ask():

@@ -108,28 +108,6 @@ def test_an_error_takes_no_place_and_stands_beside_an_earlier_answer_that_comes_
     ]
 
 
-def test_an_answer_may_count_only_until_something_else_is_asked(component) -> None:
-    page = component()
-    page.evaluate("ask({ name: 'a' }, null, { newest: true }), ask({ name: 'b' }, null, { newest: true })")
-    assert send(page, 1, 10) == []
-    assert send(page, 2, 20) == [["answer", "b", {}]]
-
-
-def test_of_questions_that_wait_for_the_one_under_way_the_last_is_asked(component) -> None:
-    page = component(replaces=True)
-    names = "sent.map((one) => one.name).join()"
-    for name in "abc":
-        page.evaluate("name => ask({ name }, null, { waits: true })", name)
-    assert page.evaluate(names) == "a"
-    send(page, 1, 10, x=1)
-    assert page.evaluate(names) == "a,c"
-    page.evaluate("ask({ name: 'd' }, null, { waits: true })")
-    page.evaluate("ask({ name: 'e' })")
-    assert page.evaluate(names) == "a,c,e", "what waits for nobody takes the place of what waits"
-    assert send(page, 3, 30, x=3)[-1] == ["answer", "e", {"x": 3}]
-    assert page.evaluate(names) == "a,c,e" and not page.evaluate("rpc.waiting()")
-
-
 def test_a_last_question_whose_answer_was_lost_on_the_way_is_asked_again(component) -> None:
     """Of two values that arrive together, Gradio passes one on."""
     page = component(replaces=True)

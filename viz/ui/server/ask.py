@@ -51,7 +51,7 @@ def context_of(demo: gr.Blocks) -> Context | None:
 
 
 def routes(demo: gr.Blocks) -> list[Route]:
-    """Where this page asks its questions."""
+    """The routes at which this page asks its questions."""
     context = context_of(demo)
     return [] if context is None else [_route(context)]
 

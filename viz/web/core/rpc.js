@@ -1,6 +1,5 @@
 // Questions to the server and their answers, in one form for every component. viz/ui/rpc.py is the other end, and says
 // what travels.
-const PATIENCE = 15000; // milliseconds that a question waits for another one's answer
 const LATE = 100; // milliseconds after an event's end in which its value has long been passed on
 let last = 0; // the page's questions are numbered, of whatever component
 const process = () => document.querySelector("meta[name=atlas-process]")?.content; // that knows the visitor
@@ -16,11 +15,10 @@ export const asking = () => unanswered.size > 0;
 // replaces: each content takes the place of the one before, so that what was asked before what is shown is dropped.
 // An error takes no place: an earlier answer that comes after it is shown, and the error again beside it.
 export function connect(api, told, { replaces = false } = {}) {
-  const questions = new Map(); // number -> {answered, mark, again, beside, newest}
+  const questions = new Map(); // number -> {answered, mark, again, beside}
   let shown = 0, // the number of what is shown
     failed = null, // the last error: {number, show}
     asked = 0,
-    held = null, // a question that waits for the one under way
     open = 0; // events that Gradio has not dealt with yet, of a component that says so: ended(); none beside others
 
   // Trigger an event that nobody answers here. number: of the question that it belongs to.
@@ -31,20 +29,8 @@ export function connect(api, told, { replaces = false } = {}) {
   // Trigger an event; answered(content, number) is called with its answer, and with those that take that one's place.
   // patience: milliseconds after which an unanswered question is asked once more; only for what may be done twice.
   // beside: its answer replaces nothing, and nothing that comes before it makes it old.
-  // newest: its answer counts only until something else is asked.
-  // waits: while the question before has no answer; of several that wait, the last is asked.
-  function ask(event, data, answered, patience = null, options = {}) {
-    const { beside = false, newest = false, waits = false } = options;
-    if (!beside) {
-      if (held) clearTimeout(held.timer);
-      held = null;
-      if (waits && waiting()) {
-        const go = () => ask(event, data, answered, patience, { ...options, waits: false });
-        held = { go, timer: setTimeout(go, PATIENCE) };
-        return;
-      }
-      for (const [id, old] of questions) if (old.mark !== null) questions.delete(id);
-    }
+  function ask(event, data, answered, patience = null, { beside = false } = {}) {
+    if (!beside) for (const [id, old] of questions) if (old.mark !== null) questions.delete(id);
     const id = ++last;
     if (!beside) asked = id;
     const send = () => {
@@ -53,7 +39,7 @@ export function connect(api, told, { replaces = false } = {}) {
       api.trigger(event, { ...data, id, process: data.process ?? process() });
     };
     const again = patience === null ? null : setTimeout(send, patience);
-    questions.set(id, { answered, mark: null, again, beside, newest, send });
+    questions.set(id, { answered, mark: null, again, beside, send });
     send();
   }
 
@@ -84,10 +70,7 @@ export function connect(api, told, { replaces = false } = {}) {
     }
     const content = JSON.parse(value.json);
     if (content.moved) return moved(question);
-    const go = held && !waiting() ? held.go : null,
-      result = pass(question, number, content);
-    if (go) go();
-    return result;
+    return pass(question, number, content);
   }
 
   // Of a server that does not know this page: asked again once it does.
@@ -98,7 +81,6 @@ export function connect(api, told, { replaces = false } = {}) {
   }
 
   function pass(question, number, content) {
-    if (question?.newest && number !== asked) return;
     const show = () => (question ? question.answered : told)(content, number);
     if (!replaces || number === null || question?.beside) return show();
     if (number < shown) return;
