@@ -118,10 +118,10 @@ def pieces(scene: StopScene) -> Measured:
 
 
 def digits(scene: StopScene) -> Measured:
-    """How many digits of the pair's number do not follow one another in the translation."""
+    """How many digits of the pair's number the translation keeps in order."""
     source, target = (re.sub(r"\D", "", text) for text in (scene.pair.source, scene.trace.translation))
     kept = SequenceMatcher(None, source, target, autojunk=False).get_matching_blocks()
-    return Measured(float(len(source) - sum(block.size for block in kept)), Unit.COUNT, {"count": len(source)})
+    return Measured(float(sum(block.size for block in kept)), Unit.COUNT, {"count": len(source)})
 
 
 def uneven(scene: StopScene) -> Measured:
