@@ -66,7 +66,7 @@ def build_demo(translators: Translators, *, zero_gpu: bool = False) -> gr.Blocks
         named.build(translators)  # first: a handler of the page may not take an endpoint's name
         if zero_gpu:
             ask.add_calls(context)
-        tabs.build(translators, header.build(translators, context.traces))
+        tabs.build(context, header.build(context))
     ask.answer_from(demo, context)
     demo.space_id = None  # with it, a Space's page asks Google for fonts and Hugging Face for its name (measured)
     return demo

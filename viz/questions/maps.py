@@ -128,11 +128,15 @@ def page_export(context: Context, address: Address | None, fields: Mapping) -> A
 
 @question(lane="model")
 def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Translate again without some edges of attention, and return both translations and the effect on the pinned token.
+    """Translate again without some edges of attention. Returns both translations, the effect on the pinned token, and
+    the address of the new translation.
 
     fields: kind, heads, queries, keys, how (viz.ui.experiments.cutting), selection, asked.
     """
-    return {"cut": cutting.answered(scene_of(context, address, fields), fields)}
+    scene = scene_of(context, address, fields)
+    broken = cutting.translated(scene, fields)
+    context.traces.add(broken)
+    return {"cut": {**cutting.answered(scene, fields, broken), "opens": Address.of(broken).to_plain()}}
 
 
 @question(lane="translate")

@@ -15,3 +15,12 @@ from viz.wire.summary import INVITATION
 def page_why(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the pinned token, its contrast, and the measured headline (frame.answered). fields: asked, selection."""
     return {"invitation": INVITATION} if address is None else frame.answered(scene_of(context, address, fields))
+
+
+@question(lane="page")
+def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return {asked}: the pinned token and its contrast, for the page to keep. Refused for what cannot be asked.
+
+    fields: step, and what the token is compared with: token (an id), text, or alone; asked, what was asked before.
+    """
+    return frame.asked_about(scene_of(context, address, fields), fields)

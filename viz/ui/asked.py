@@ -100,9 +100,3 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
     elif is_whole(data.get("token")):
         contrast = data["token"]
     return Asked.of(trace, step, contrast)
-
-
-def name_of(asked: Asked) -> str:
-    """A name for what is asked: the page asks again where it shows another one."""
-    contrast = asked.contrast.value if isinstance(asked.contrast, Against) else repr(asked.contrast)
-    return f"{asked.step} {contrast} {asked.about}"

@@ -10,6 +10,8 @@ import gradio as gr
 from viz import assets
 from viz.words import for_page
 
+PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
+
 # The page says where its modules are (viz/ui/gradio6/preloads.py); where it does not, for lack of that middleware, they
 # are with the files that Gradio serves. They import each other by relative addresses: either way each runs once.
 ON_LOAD = """
@@ -24,9 +26,9 @@ Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
 class Component(gr.HTML):
     """A component drawn by the module that viz/assets.py names for it, and styled by the sheet beside that.
 
-    The module's default is `(root, api) => ...`, where api has value(), onValue(callback), trigger(event, data) and
-    options. Values are data, never markup: the module builds the page's elements itself with textContent, so that
-    nothing a person typed is ever read as HTML. Custom events arrive in Python as `component.EVENT(handler)` with a
+    The module's default is `(root, api) => ...`, where api has value(), trigger(event, data) and options. Values are
+    JSON, never markup: the module builds the page's elements itself with textContent, so that nothing a person typed is
+    ever read as HTML. Custom events arrive in Python as `component.EVENT(handler)` with a
     gr.EventData.
     """
 
@@ -69,7 +71,8 @@ class Component(gr.HTML):
         return payload
 
     def postprocess(self, value: object) -> object:
-        return for_page(value)
+        # As text: of a nested value Gradio's page would make thousands of observed objects first.
+        return json.dumps(for_page(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
     def api_info(self) -> dict:
         return {}

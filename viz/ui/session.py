@@ -1,14 +1,9 @@
-"""What the tabs of one visitor share."""
+"""The selected attention, and the model that made a translation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-import gradio as gr
-
-from model.analysis.why.means_cache import MeansCache
-from model.serve.limits import BatchLimits
-from model.serve.turns import Turns
 from model.trace import is_whole
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
@@ -17,14 +12,7 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.maps import patterns
 from viz.maps.branches import Tree
-from viz.questions.traces import Traces
-from viz.ui.asked import Asked
 from viz.ui.desk.fields import entry
-
-# How many events of a kind run at once. Translations share batches inside the translator, so many may be under way;
-# other work on the model ("concurrency_id": "model") goes one by one, as many at once as `--concurrency` says.
-TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}
-MAX_WAITING = 32  # handlers outside the queue: each that waits holds one of the server's threads
 
 
 @dataclass(frozen=True)
@@ -62,33 +50,6 @@ class Selection:
             self.query if self.query is not None and self.query < queries else None,
             self.key if self.key is not None and self.key < keys else None,
         )
-
-
-@dataclass(frozen=True)
-class Session:
-    """Components that belong to no single tab. Handlers take the states as inputs; the page's own are per visitor.
-
-    trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
-    selection  gr.State of a Selection: written by the explorer and the stepper, read by all
-    turns      for handlers outside Gradio's queue that use the model
-    traces     translations by their addresses
-    means_cache   the means of the models that are served
-    asked      gr.State of an Asked: the pinned token and its contrast, written by the tab "Why" and by a click on any
-               written token
-    """
-
-    trace: gr.State
-    selection: gr.State
-    traces: Traces
-    turns: Turns = field(default_factory=Turns)
-    means_cache: MeansCache = field(default_factory=MeansCache)
-    asked: gr.State = field(default_factory=lambda: gr.State(Asked()))
-
-
-def turns_for(translators: Translators) -> Turns:
-    """As many passes at once as requests have, and no more in line than the server can bear."""
-    limits: BatchLimits = next(iter(translators.values())).limits
-    return Turns(replace(limits, waiting=min(limits.waiting, MAX_WAITING)))
 
 
 def most_telling(trace: TranslationTrace) -> Selection:

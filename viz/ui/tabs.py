@@ -6,8 +6,9 @@ from functools import partial
 
 import gradio as gr
 
-from model.translators import Translators
+from viz.questions.registry import Context
 from viz.ui import explorer, stepper, train
+from viz.ui.component import PRIVATE
 from viz.ui.gradio6.lazy_tabs import postpone
 from viz.ui.header import Header
 from viz.ui.lab import lab, registry
@@ -16,7 +17,7 @@ from viz.ui.rpc import fills
 from viz.ui.tours import guide
 from viz.words import say
 
-TABS = (  # (title, id, build(translators, header))
+TABS = (  # (title, id, build(context, header))
     (say("Attention"), "explorer", explorer.build),
     (say("Step by step"), "stepper", stepper.build),
     *(
@@ -26,8 +27,8 @@ TABS = (  # (title, id, build(translators, header))
 )
 
 
-def build(translators: Translators, header: Header) -> None:
-    """Lay out the tabs. header.session holds what they share, header.first what the page opens with."""
+def build(context: Context, header: Header) -> None:
+    """Lay out the tabs."""
     within: list[
         tuple[str, gr.Tabs | gr.Accordion, dict[str, dict]]
     ] = []  # (tab, what is opened in it, panel -> as what)
@@ -35,7 +36,7 @@ def build(translators: Translators, header: Header) -> None:
     with gr.Tabs(elem_id="tabs") as tabs:
         for title, name, build_tab in TABS:
             with gr.Tab(label(title), id=name, elem_id=f"tab-{name}") as tab:
-                within += [(name, *way) for way in build_tab(translators, header) or ()]
+                within += [(name, *way) for way in build_tab(context, header) or ()]
             behind.append(tab)
 
     def follow(wanted: object) -> list:
@@ -56,7 +57,7 @@ def build(translators: Translators, header: Header) -> None:
         [tabs, *(opened for _, opened, _ in within)],
         js=fills("atlas-open", "link"),
         trigger_mode="always_last",
-        **lab.PRIVATE,
+        **PRIVATE,
     )
     guide.build()
     postpone(behind[1:])

@@ -7,21 +7,22 @@ from __future__ import annotations
 import gradio as gr
 
 from model.config import from_json
+from model.trace.address import Address
 from model.training.toy import corpora, frames, measure, settings
 from model.training.toy.run import DIRECTION, ToyRun
 from model.training.toy.settings import ToySettings
 from model.training.toy.store import SIDES, ToyStore, Visit
 from model.translators import Translators
 from viz import theme
+from viz.questions.registry import Context
 from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk import fields
-from viz.ui.desk.desk import Desk
+from viz.ui.desk.desk import Desk, turns_for
 from viz.ui.header import Header
 from viz.ui.lab.lab import Beside
 from viz.ui.language import label
 from viz.ui.rpc import Message, told
-from viz.ui.session import Selection
 from viz.wire import training
 from viz.words import Words, say
 
@@ -30,9 +31,9 @@ YOURS = say("Your toy")  # in the menu of directions
 COMPARED = (20, max(measure.UPDATES))
 
 
-def build(translators: Translators, header: Header) -> None:
+def build(context: Context, header: Header) -> None:
     """Lay out and wire the tab."""
-    store, session = ToyStore(), header.session
+    store, translators = ToyStore(), context.translators
     component = Component("train", told(), plotly=True, events=("act", "open"), options=options(), elem_id="train")
     visit = gr.State(None)
 
@@ -45,16 +46,16 @@ def build(translators: Translators, header: Header) -> None:
         text = run.pairs[fields.whole(message.data, "pair", 0) % len(run.pairs)][0]
         name = opened(translators, visit, run)
         trace = visit.opened.trace_batch([text], DIRECTION)[0]
+        context.traces.add(trace)
         return (
-            {"opened": True},
+            {
+                "opens": Address.of(trace).to_plain(),
+                "fill": {"text": text, **direction.chosen(translators, translators.route(name))},
+            },
             gr.Dropdown([*direction.entries(translators), (label(YOURS), name)]),
-            message.state(Selection().fitted(trace)),
-            *header.shown(
-                message, trace, fill={"text": text, **direction.chosen(translators, translators.route(name))}
-            ),
         )
 
-    desk = Desk(component, session)
+    desk = Desk(component, turns_for(translators))
     # Outside the queue, whose own work for an event takes as long as a turn; on the CPU also where handlers are lent a
     # GPU: nobody's share of it pays for a toy.
     desk.answers("act", act, [visit], [visit], queue=False)
@@ -63,7 +64,7 @@ def build(translators: Translators, header: Header) -> None:
         "open",
         open_toy,
         [visit],
-        [header.menu, session.selection, *header.shows],
+        [header.menu],
         turn=True,
     )
 

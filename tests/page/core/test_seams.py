@@ -11,7 +11,7 @@ from bench.made.synthetic import random_trace
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer.page import PLOTTED, choose, download, drawn, status
+from tests.page.explorer.page import PLOTTED, choose, download, drawn, show, status
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps.reduce import View, labelled, score_map
@@ -150,7 +150,7 @@ def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_t
         "!document.querySelector('.reading').textContent.includes('…')"
     )
     assert abs(measured(page).sum(1)).max() < 0.02
-    page.locator("#next").click()
+    show(page, other)
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.locator(".segmented button[data-value='compare']").click()
     page.wait_for_function("document.querySelectorAll('.compare-plot .plot').length === 2")

@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, TimeoutError
 
+from model.trace.address import Address
 from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from tests.page.browser import use_modules
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.component import Component, serve_web_files
-from viz.ui.header import Header
-from viz.ui.rpc import told
+from viz.ui.component import serve_web_files
+from viz.ui.desk.sent import sent
 from viz.ui.server import ask
-from viz.ui.session import Selection, Session
+from viz.ui.session import Selection
+from viz.words import for_page
 
 NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
@@ -36,17 +39,6 @@ DRAWN = """() => {
 PLOTTED = """() => [...document.querySelectorAll('.atlas-explorer .plot')]
   .every((plot) => plot.data && plot.style.visibility !== 'hidden')"""
 
-# Contents come to a component as JSON: those that say what is chosen, and nothing else.
-NOTE_HEARD = """() => {
-  const { parse } = JSON;
-  window.__heard = [];
-  JSON.parse = (...given) => {
-    const found = parse(...given);
-    if (found?.selection && Object.keys(found).length === 1) window.__heard.push(found.selection.head);
-    return found;
-  };
-}"""
-
 COUNT_DOWNLOADS = """() => {
   if (window.__handed !== undefined) return;
   const { click } = HTMLAnchorElement.prototype;
@@ -59,33 +51,11 @@ COUNT_DOWNLOADS = """() => {
 
 
 def page_of(*traces):
-    """The explorer alone over these traces: a button moves on to the next one, another chooses the first head."""
+    """The explorer alone over these traces. It shows the first, and a link opens any by its sentence."""
     serve_web_files()
     with gr.Blocks(analytics_enabled=False) as demo:
-        state, selection, count = gr.State(traces[0]), gr.State(Selection()), gr.State(0)
-        text = gr.Textbox(label="Sentence", elem_id="text")
-        result = Component("translation", None, events=("translate", "fill", "open"))
-        chosen = gr.Textbox(label="Selection", elem_id="selection")
-        following = gr.Button("Next", elem_id="next")
-        gr.Button("Elsewhere", elem_id="elsewhere").click(lambda: Selection(), [], [selection])
-        selection.change(lambda s: f"{s.kind.value} {s.layer} {s.head} {s.query} {s.key}", [selection], [chosen])
-
-        context = Context(NO_MODELS, Traces(NO_MODELS))
-        session = Session(state, selection, context.traces)
-        explorer.build(None, Header(session, traces[0], Selection(), result, gr.Dropdown(visible=False), print))
-
-        shown = next(one for one in demo.blocks.values() if one.elem_id == "explorer")
-
-        def move_on(count: int, selected: Selection):
-            trace = traces[(count + 1) % len(traces)]
-            return trace, count + 1, told(**explorer.sent(None, trace, selected))
-
-        def restore(selected: Selection, event: gr.EventData):
-            trace = next(one for one in traces if one.source_text == event._data["text"])
-            return event._data["text"], trace, told(**explorer.sent(None, trace, selected))
-
-        following.click(move_on, [count, selection], [state, count, shown])
-        result.translate(restore, [selection], [text, state, shown])
+        explorer.component(sent(None, traces[0], Selection()))
+    context = Context(NO_MODELS, Traces(NO_MODELS))
     for trace in traces:
         context.traces.add(trace)
     registry.load_all()
@@ -93,13 +63,39 @@ def page_of(*traces):
     return demo
 
 
+def show(page: Page, trace: TranslationTrace) -> None:
+    """Show another translation, as the answer to a question does."""
+    use_modules(page, "store/store.js")
+    page.evaluate("map => atlas.store.set({ translation: { map } })", for_page(sent(None, trace)))
+
+
+def select(page: Page, **selection: object) -> None:
+    """Select another head, as another part of the page does."""
+    use_modules(page, "store/store.js")
+    page.evaluate("selection => atlas.store.set({ selection })", selection)
+
+
+def wait_for_selection(page: Page, **selection: object) -> None:
+    """Wait until this is selected on the whole page."""
+    use_modules(page, "store/store.js")
+    page.wait_for_function(
+        "wanted => Object.entries(wanted).every(([name, value]) => atlas.store.state.selection[name] === value)",
+        arg=selection,
+    )
+
+
 @pytest.fixture()
-def serve_traces(serve):
+def serve_traces(serve, monkeypatch):
     """A server that a page is still connected to waits for it for seconds: what asks for this one before a browser's
     page ends it after that."""
     demos = []
 
     def start(*traces) -> str:
+        def translate(context: Context, address: Address | None, fields: dict) -> dict:
+            trace = next(trace for trace in traces if trace.source_text == fields["text"])
+            return {"map": sent(None, trace)}
+
+        monkeypatch.setitem(registry.QUESTIONS, "page_translate", registry.Question(translate, "translate"))
         demos.append(page_of(*traces))
         return serve(demos[-1])
 
@@ -139,11 +135,6 @@ def view_options(page) -> None:
 def choose(page, label: str, value: str) -> None:
     view_options(page)
     page.locator(f".atlas-explorer .field:has(> span:text-is('{label}')) select").select_option(value)
-
-
-def wait_for_heard(page: Page, *heads: int) -> None:
-    """Until the explorer has been told that these heads are chosen, one after the other, since NOTE_HEARD ran."""
-    page.wait_for_function("heads => JSON.stringify(window.__heard) === JSON.stringify(heads)", arg=list(heads))
 
 
 def download(page: Page, name: str, folder: Path) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from itertools import product
 
 import numpy as np
@@ -12,10 +10,9 @@ from playwright.sync_api import expect
 
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.page.browser import screenshot
-from tests.page.explorer.page import KEYS, choose, drawn, status
+from tests.page.explorer.page import KEYS, choose, drawn, status, wait_for_selection
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
-from viz.ui import explorer
 
 pytestmark = pytest.mark.browser
 
@@ -92,30 +89,6 @@ def test_every_option_draws_pythons_map(open_traces, hand_made_trace):
     assert float(page.locator(".colour-bar span").last.inner_text()) == pytest.approx(np.nanmax(found["z"]), abs=6e-3)
 
 
-def test_a_selection_that_comes_back_late_takes_nobody_back(open_traces, hand_made_trace, monkeypatch):
-    """The server tells a selection to the tabs, and so to the page that it came from: which may be further on."""
-    told, whole = threading.Event(), explorer.selection_dict
-
-    def late(selection):
-        told.set()
-        time.sleep(0.5)
-        return whole(selection)
-
-    monkeypatch.setattr(explorer, "selection_dict", late)
-    page = open_traces(hand_made_trace)
-    page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
-    assert told.wait(20)
-    page.locator(".thumbnail[data-layer='2'][data-head='3']").click()
-    page.evaluate("""() => {
-      const heading = document.querySelector('.heading-line');
-      window.headings = [];
-      new MutationObserver(() => headings.push(heading.textContent)).observe(heading, { childList: true });
-    }""")
-    page.wait_for_function("document.querySelector('#selection :is(textarea, input)').value.startsWith('cross 2 3')")
-    page.wait_for_timeout(1500)  # both answers have come
-    assert set(page.evaluate("headings")) <= {"Layer 3 · Head 4"} and drawn(page)["heading"] == "Layer 3 · Head 4"
-
-
 def test_pointing_pinning_and_the_status_line(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     cells = page.locator(".atlas-explorer .detail .cells")
@@ -134,7 +107,7 @@ def test_pointing_pinning_and_the_status_line(open_traces, hand_made_trace):
     page.locator(".thumbnail[data-layer='2'][data-head='3']").click()
     assert float(status(page).rsplit(": ", 1)[1]) == pytest.approx(weights[2, 3, 4, 5], abs=6e-4)
     assert page.locator(".mark.pinned").count() == 3
-    page.wait_for_function("document.querySelector('#selection textarea, #selection input').value === 'cross 2 3 4 5'")
+    wait_for_selection(page, kind="cross", layer=2, head=3, query=4, key=5)
     page.keyboard.press("Escape")
     assert page.locator(".mark.pinned").count() == 0
     page.mouse.click(cells.bounding_box()["x"] - 20, at(3, 0)[1])  # a row's label

@@ -12,7 +12,7 @@ from bench.made.synthetic import random_trace
 from model.trace import storage
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer.page import KEYS, PLOTTED, choose, download, drawn, status, view_options
+from tests.page.explorer.page import KEYS, PLOTTED, choose, download, drawn, show, status, view_options
 from tests.viz.export.test_export import assert_equal
 from viz.export import table
 from viz.maps import labels
@@ -84,7 +84,7 @@ def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
     assert hand_made_trace.source_text not in address.query
     assert parse_qs(address.fragment)["text"] == [hand_made_trace.source_text]
     assert parse_qs(address.fragment)["kind"] == ["cross"]
-    page.locator("#next").click()
+    show(page, other)
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.evaluate("(f) => { location.hash = f; }", address.fragment)
     fresh = open_traces(other, hand_made_trace, fragment=f"#{address.fragment}")  # and in a page that opens with it
@@ -106,7 +106,7 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     page.keyboard.press("c")
     assert "Translate a second sentence" in page.inner_text(".compare-body")
     for i in range(1, 8):
-        page.locator("#next").click()
+        show(page, traces[i])
         page.wait_for_function(
             "(text) => document.querySelector('.field.history select').selectedOptions[0].textContent === text",
             arg=labels.shorten(traces[i].source_text, 60),
@@ -135,7 +135,8 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
 @pytest.mark.long
 def test_long_inputs_load_their_layers_when_asked(open_traces):
     trace = random_trace(128, 128, layers=3)
-    page = open_traces(trace, random_trace(90, 110, layers=3, seed=1))
+    other = random_trace(90, 110, layers=3, seed=1)
+    page = open_traces(trace, other)
     assert payload(trace)["lazy"]
     page.locator(".thumbnail[data-layer='2'][data-head='5']").click()
     page.wait_for_function(
@@ -156,7 +157,7 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
       return width >= 40 && data.every((value, i) => i % 4 < 3 || value === 255);
     })"""
     page.wait_for_function(painted, arg=".thumbnails")
-    page.locator("#next").click()
+    show(page, other)
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.locator(".thumbnails .thumbnail").first.press("3")
     page.locator(".thumbnails .thumbnail").first.press("c")
@@ -167,8 +168,9 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
 
 @pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.long), True])
 def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
-    page = open_traces(hand_made_trace, random_trace(7, 6, layers=3, heads=4), dark=dark)
-    page.locator("#next").click()
+    other = random_trace(7, 6, layers=3, heads=4)
+    page = open_traces(hand_made_trace, other, dark=dark)
+    show(page, other)
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.evaluate("document.activeElement.blur()")  # a key pressed on a button outside is not the explorer's
     for key, shown in (("m", ".detail .cells"), ("l", ".line-token"), ("t", ".piece"), ("c", ".compare-plot .plot")):

@@ -3,61 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 import gradio as gr
 from gradio.events import Dependency
 
+from model.serve.limits import BatchLimits
+from model.serve.turns import Turns
 from model.trace.language import Words, words_of
-from model.trace.translation import TranslationTrace
 from model.translators import Translators
-from viz.ui.asked import Asked
-from viz.ui.component import Component
-from viz.ui.desk.scene import Scene
+from viz.ui.component import PRIVATE, Component
 from viz.ui.gradio6.discreet_log import describe
 from viz.ui.rpc import Message
-from viz.ui.session import Selection, Session
-from viz.wire.summary import INVITATION
 from viz.words import say
 
-PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
-MODEL = {
-    "concurrency_id": "model"
-}  # of work on the model that goes one by one, as many at once as `--concurrency` says
-INVITED = {"invitation": INVITATION}
-
+MAX_WAITING = 32  # handlers outside the queue: each that waits holds one of the server's threads
 Find = Callable[..., dict | tuple]  # (message, *values) -> content, or (content, *values of other components)
 log = logging.getLogger(__name__)
 
 
 class Desk:
-    """All questions of one component go through it: each is answered, in words if it cannot be. translators: of the
-    models that can be asked; None: the traces are all there is."""
+    """All questions of one component go through it: each is answered, in words if it cannot be."""
 
-    def __init__(self, component: Component, session: Session, translators: Translators | None = None) -> None:
-        self.component, self.session, self.translators = component, session, translators
-
-    def scene(
-        self, trace: TranslationTrace, selection: Selection = Selection(), asked: Asked = Asked(), drawn: object = None
-    ) -> Scene:
-        """What a question about a translation is about."""
-        made_by = self.translators.made(trace.digest) if self.translators else None
-        cache = self.session.means_cache
-        return Scene(trace, selection.fitted(trace), made_by, asked, cache, self.translators, drawn)
-
-    def about(self, find: Find, *, none: Mapping[str, object] = INVITED) -> tuple[Find, list[gr.State]]:
-        """find(message, scene, *values) as answers() takes it, and the states that it then has to be given before the
-        values. none: what is answered while nothing is translated."""
-
-        def found(
-            message: Message, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values: object
-        ) -> dict | tuple:
-            if trace is None:
-                return dict(none)
-            return find(message, self.scene(trace, selection, asked, message.data.get("drawn")), *values)
-
-        return found, [self.session.trace, self.session.selection, self.session.asked]
+    def __init__(self, component: Component, turns: Turns) -> None:
+        self.component, self.turns = component, turns
 
     def answers(
         self,
@@ -80,7 +51,7 @@ class Desk:
             if message.has_moved:
                 return [message.answer(moved=True), *rest] if others else message.answer(moved=True)
             try:
-                with self.session.turns.one() if turn else nullcontext():
+                with self.turns.one() if turn else nullcontext():
                     content = find(message, *values)
                 if isinstance(content, tuple):
                     content, *rest = content
@@ -95,6 +66,12 @@ class Desk:
         handle.__name__ = event
         options = {"trigger_mode": "multiple", **PRIVATE, **options}
         return getattr(self.component, event)(handle, list(inputs), [self.component, *others], **options)
+
+
+def turns_for(translators: Translators) -> Turns:
+    """As many passes at once as requests have, and no more in line than the server can bear."""
+    limits: BatchLimits = next(iter(translators.values())).limits
+    return Turns(replace(limits, waiting=min(limits.waiting, MAX_WAITING)))
 
 
 def refusal(error: Exception) -> Words | str:

@@ -41,9 +41,10 @@ def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     return again.translated(scene.translator, trace, cut(trace.interventions, edges, how))
 
 
-def answered(scene: Scene, data: Mapping[str, object]) -> dict:
-    """What the page shows: both translations, and what became of the pinned token after the same prefix, in words."""
-    trace, broken = scene.trace, translated(scene, data)
+def answered(scene: Scene, data: Mapping[str, object], broken: TranslationTrace) -> dict:
+    """What the page shows: both translations, and what became of the pinned token after the same prefix, in words.
+    broken: what translated() returned."""
+    trace = scene.trace
     same = broken.target_ids == trace.target_ids
     return {
         "same": same,

@@ -51,10 +51,10 @@ def shell(config: Mapping) -> str:
 
 
 def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
-    title, sentence, menu = found["atlas-title"]["value"], found["source-text"], found["direction"]
+    title, sentence, menu = json.loads(found["atlas-title"]["value"]), found["source-text"], found["direction"]
     yield f'<div class="name">{_said("h1", title["heading"])}{_said("p", title["text"])}</div>'
     chosen = next(text for text, value in menu["choices"] if value == menu["value"])
-    offer, shown = (json.loads(found[name]["value"]["json"]) for name in ("examples", "translation"))
+    offer, shown = (json.loads(found[name]["value"]) for name in ("examples", "translation"))
     yield (
         '<div class="asked">'
         + "".join(

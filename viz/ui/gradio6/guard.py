@@ -21,7 +21,7 @@ from viz.ui.gradio6.wakeful_queue import ended_alone, function_of, has_answers, 
 from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.bodies import Bodies, ClientGone, Unread
-from viz.ui.server.line import PAGE_SHARE, SHARE, Line
+from viz.ui.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
 from viz.ui.server.named import ENDPOINTS
 from viz.ui.server.routes import (
     BY_FIELD,
@@ -37,7 +37,6 @@ from viz.ui.server.routes import (
     WRITES,
     is_offered,
 )
-from viz.ui.session import TRANSLATES
 
 # Bytes of one request. An endpoint may be sent interventions with many vectors; the page sends texts and numbers.
 MAX_CALL, MAX_PAGE, MAX_OTHER = 8_000_000, 2_000_000, 16_000

@@ -13,21 +13,17 @@ from dataclasses import dataclass, replace
 from inspect import isgeneratorfunction
 
 import gradio as gr
-from gradio.context import get_blocks_context
 
-from model.trace import is_whole
-from model.trace.translation import TranslationTrace
 from model.translators import Translators
-from viz.ui.component import Component
-from viz.ui.desk.desk import PRIVATE, Desk
-from viz.ui.desk.scene import Scene
+from viz.questions.registry import Context
+from viz.ui.component import PRIVATE, Component
 from viz.ui.header import Header
 from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Control, Slider, Text
 from viz.ui.lab.panel import Panel
 from viz.ui.language import label
-from viz.ui.rpc import Message, dispatches, fills, tells_itself, told
-from viz.ui.session import TRANSLATES, serving
+from viz.ui.rpc import dispatches, fills, tells_itself, told
+from viz.ui.session import serving
 from viz.words import Words
 
 EVENTS = ("read", "fill", "translate", "set")
@@ -39,18 +35,18 @@ class Beside:
 
     title: Words
     name: str
-    build: Callable[[Translators, Header], None]
+    build: Callable[[Context, Header], None]
 
 
 # What is opened within a tab, a strip of tabs or a fold, and as what it opens a panel, by the panel's name.
 Ways = list[tuple[gr.Tabs | gr.Accordion, dict[str, dict]]]
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> Ways:
+def build(tab: registry.Tab, context: Context, header: Header, *, before: Beside | None = None) -> Ways:
     """Lay out and wire the panels that the registry has for this tab."""
-    lab = Lab(translators, header, follows=("address", "asked") if tab.asks else ("address",))
+    lab = Lab(context.translators, header, follows=("address", "asked") if tab.asks else ("address",))
     if tab.asks:
-        frame.build(translators, header)
+        frame.build()
     found: Ways = []
     if tab.folded:
         fold = gr.Accordion(label(tab.folded), open=False, elem_id=f"{tab.name}-fold")
@@ -60,7 +56,7 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
         found.append((outer, names))
         if before:
             with gr.Tab(label(before.title), id=before.name):
-                before.build(translators, header)
+                before.build(context, header)
         for place, panels in tab.places():
             names |= {panel.name: gr.update(selected=place.name) for panel in panels}
             with gr.Tab(label(place.title), id=place.name, elem_id=f"{tab.name}-{place.name}"):
@@ -72,7 +68,6 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
                         with gr.Tab(label(panel.title), id=panel.name):
                             lab.add(panel)
             found.append((inner, {panel.name: gr.update(selected=panel.name) for panel in panels}))
-    lab.measure()
     return found
 
 
@@ -82,8 +77,7 @@ class Lab:
 
     def __init__(self, translators: Translators, header: Header, follows: Sequence[str] = ("address",)) -> None:
         """follows: fields of the page's store; panels ask again when one of them changes (viz/web/store/store.js)."""
-        self.translators, self.header, self.session, self.follows = translators, header, header.session, follows
-        self.sliders: list[tuple[gr.Slider, Slider]] = []  # that go as far as a sentence
+        self.translators, self.header, self.follows = translators, header, follows
 
     def add(self, panel: Panel) -> Component:
         """The panel, here: what to look for, its controls, its content."""
@@ -127,20 +121,9 @@ class Lab:
 
     def _wire(self, panel: Panel, content: Component, controls: list[gr.components.Component]) -> None:
         """What a panel's blocks may ask for that other parts of the page show."""
-        header = self.header
-
-        def translated(message: Message, scene: Scene) -> tuple:
-            panel.require(scene)
-            asks = {name: one for name in ("step", "token") if is_whole(one := message.data.get(name))}
-            return {}, *header.shown(message, panel.translates(scene, message.data), asks=asks)
-
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
             content.fill(None, outputs=line, js=fills(f"atlas-fill-{panel.name}", "text"), **PRIVATE)
-        if panel.translates:
-            desk = Desk(content, self.session, self.translators)
-            found, states = desk.about(translated, none={})
-            desk.answers("translate", found, states, header.shows, **TRANSLATES)
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
         configs = [translator.config for translator in self.translators.values()]
@@ -154,62 +137,13 @@ class Lab:
                 controls, button = built()
         else:
             controls, button = built()
-        self.sliders += [
-            (control, declared)
-            for declared, control in zip(panel.controls, controls)
-            if isinstance(declared, Slider) and declared.of
-        ]
-        for declared, control in zip(panel.controls, controls):
-            if isinstance(declared, Text) and declared.known:
-                self._follow(control, declared)
         return controls, button
 
     def _begun(self, control: Control) -> Control:
         """With what is known of the translation that the page opens with."""
-        first = self.session.trace.value
+        first = self.header.first
         if first is not None and isinstance(control, Slider) and control.of:
             return replace(control, high=control.until(first, serving(self.translators, first)))
         if first is None or not isinstance(control, Text) or not control.known:
             return control
         return replace(control, start=control.known(first, serving(self.translators, first)))
-
-    def _follow(self, box: gr.Textbox, declared: Text) -> None:
-        def known_for(trace: TranslationTrace) -> str:
-            return declared.known(trace, serving(self.translators, trace))
-
-        def changed(trace: TranslationTrace | None, about: tuple[str, str, str] | None):
-            now = trace and _sentence(trace)
-            return (gr.skip(), gr.skip()) if now in (None, about) else (known_for(trace), now)
-
-        first = self.session.trace.value
-        about = gr.State(_sentence(first) if first else None)
-        # Once loaded, too: the page may have gone on before the tab came.
-        gr.on(
-            [self.session.trace.change, get_blocks_context().root_block.load],
-            changed,
-            [self.session.trace, about],
-            [box, about],
-            **PRIVATE,
-        )
-
-    def measure(self) -> None:
-        """Call once, after all panels: sliders end where the tokens of the sentence do, or the records of its model."""
-
-        def ends(trace: TranslationTrace | None, *values: float | None) -> object:
-            if trace is None:
-                return gr.skip()
-            found, translator = [], serving(self.translators, trace)
-            for (_, declared), value in zip(self.sliders, values):
-                high = declared.until(trace, translator)
-                known = {} if value is None else {"value": min(value, high)}  # none yet of a tab that was never open
-                found.append(gr.update(maximum=high, **known))
-            return found if len(found) > 1 else found[0]
-
-        sliders = [slider for slider, _ in self.sliders]
-        if sliders:
-            told_so = [self.session.trace.change, get_blocks_context().root_block.load]
-            gr.on(told_so, ends, [self.session.trace, *sliders], sliders, preprocess=False, **PRIVATE)
-
-
-def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:
-    return trace.source_text, trace.direction, trace.digest

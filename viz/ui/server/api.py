@@ -22,7 +22,7 @@ from viz.export.formats import FORMATS
 from viz.maps.reduce import View, named_by_both, score_map
 from viz.ui.server.answers import string, token_ids, whole
 from viz.ui.server.endpoints import Served, endpoint
-from viz.ui.session import TRANSLATES
+from viz.ui.server.line import TRANSLATES
 from viz.wire import address
 
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from model.serve.limits import Busy
 
+TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}  # of the endpoints that only translate
 SHARE = 0.25  # of the places in line, for the calls of one address in one lane
 PAGE_SHARE = 0.8  # for questions of the page: a class has one address
 

@@ -90,16 +90,14 @@
   const { speak } = await import("core/language.js");
   speak(languages);
 
-  const traces = [...document.querySelectorAll("script.payload")].map((node) => node.textContent);
-  let more = () => {}; // as when a person translates one sentence after another
-  root.addEventListener(
-    "atlas-drawn",
-    () => traces.length && more({ id: null, json: traces.shift() }),
+  const traces = [...document.querySelectorAll("script.payload")].map((node) =>
+    JSON.parse(node.textContent),
   );
+  let more = () => {}; // as when a person translates one sentence after another
+  root.addEventListener("atlas-drawn", () => traces.length && more(traces.shift()));
   const { default: explorer } = await import("explorer/explorer.js");
   explorer(root, {
-    value: () => ({ id: null, json: traces.shift() }),
-    onValue: (told) => (more = told),
-    trigger: () => {},
+    value: () => traces.shift(),
+    onValue: (receive) => (more = receive),
   });
 })();

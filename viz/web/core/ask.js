@@ -4,6 +4,11 @@ import { t } from "./language.js";
 const AGAIN = [250, 500, 1000, 2000, 4000, 8000]; // milliseconds before a failed request is sent again
 const BUSY = 503; // the server asks to come back, and says why in words
 const UNREACHED = [502, 504]; // what a proxy says without a server
+let last = 0;
+
+// A number for what is asked now: an answer takes no place of one that was asked for later.
+export const numbered = () => ++last;
+
 const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 // Ask a question {address, fields}, and return a promise of the answer. `part` is called with the answer, or with each part

@@ -1,5 +1,6 @@
 // What the page's address says of what is seen, and what is seen as such an address.
 import { debounce, el } from "./dom.js";
+import { store } from "../store/store.js";
 import { t } from "./language.js";
 
 // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
@@ -21,8 +22,6 @@ export function look(detail) {
 
 // What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
 export const drawn = { weights: () => null };
-// What was asked last about a written token: {about: the translation's key, step, and token or alone}, or null.
-export const pinned = { question: null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
 // itself anew. {view, typed, asked}: the fields of a link, what the field held, and the question that had no answer yet.
@@ -40,8 +39,12 @@ function left() {
   }
 }
 export let kept = left();
-// The translation that has been asked for and is not here yet, or null. The line above the tabs says which.
-export const pending = { question: () => null };
+// The text that is being translated, as the fields of page_translate. What is asked once more after a reload is left out: it
+// may be what ended the server.
+const pending = () => {
+  const { translating } = store.state;
+  return translating?.text === undefined || translating.fills ? null : translating;
+};
 // The sentence that is to stand here again, until it does, or something else is typed: a page that is left before holds
 // the first example, and what was kept is kept.
 let awaited = kept && new URLSearchParams(kept.view).get("text");
@@ -57,7 +60,7 @@ addEventListener("pagehide", () => {
   const view = new URLSearchParams(tabLinks.explorer?.() || ""),
     tab = document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]'),
     typed = document.querySelector("#source-text :is(textarea, input)")?.value,
-    asked = pending.question();
+    asked = pending();
   if (tab) view.set("tab", tab.dataset.tabId);
   if (asked && view.has("text")) view.set("text", asked.text);
   try {
@@ -143,7 +146,7 @@ function isSentenceOf(link, view) {
 function follow(isNews) {
   const view = viewLink(),
     link = pageLink();
-  if (!openTab() || !view.has("text") || pending.question()) return;
+  if (!openTab() || !view.has("text") || pending()) return;
   if (OWN_PLACE.some((name) => link.has(name))) return;
   const opens = last === null; // with an example, before a link's own sentence comes
   if (isSentenceOf(link, view) || (!link.has("text") && !isNews)) {

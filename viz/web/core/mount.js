@@ -12,6 +12,9 @@ function nameMenus() {
     menu.ariaLabel = t("More tabs");
 }
 
+// A value is sent as JSON; a listener of the page itself sets an object.
+const parsed = (value) => (typeof value === "string" ? JSON.parse(value) : value);
+
 // component: a module's default, (root, api) => {}. options: what it is told once; styles: addresses of its style sheets;
 // plotly: where Plotly.js is.
 export async function mount(
@@ -24,8 +27,8 @@ export async function mount(
   const root = element.querySelector(".atlas-root") || element;
   root.dataset.mounted = document.documentElement.dataset.mounted = "";
   component(root, {
-    value: () => props.value,
-    onValue: (callback) => watch("value", () => callback(props.value)),
+    value: () => parsed(props.value),
+    onValue: (callback) => watch("value", () => callback(parsed(props.value))),
     trigger,
     options,
   });

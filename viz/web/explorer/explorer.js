@@ -2,18 +2,16 @@
 import { ask as askServer } from "../core/ask.js";
 import { debounce, invite, onTheme } from "../core/dom.js";
 import { said } from "../core/language.js";
-import { drawn, pageLink, pinned, tabLinks } from "../core/links.js";
-import { connect, tell } from "../core/rpc.js";
+import { drawn, pageLink, tabLinks } from "../core/links.js";
 import { store } from "../store/store.js";
+import { openAddress, translateLink } from "../store/translation.js";
 import { createOverlays } from "./overlays.js";
 import { createParts } from "./parts.js";
 import * as states from "./state.js";
 import { Trace } from "./trace.js";
 import { createMaps } from "./wire/maps.js";
-import { createSelection } from "./wire/selection.js";
 
 const REMEMBERED = 6; // translations that stay reachable
-const RESUMED = 3000; // milliseconds after which another server is told once more what is shown
 
 export default function explorer(root, api) {
   // What is looked at, for all parts. traces: oldest first; trace: the one that is shown; map: what is drawn of it, or null;
@@ -42,9 +40,8 @@ export default function explorer(root, api) {
         : { error, key, as };
   const overlays = createOverlays(options.overlays);
   const maps = createMaps({ scene, overlays, ask, isPointed });
-  const selection = createSelection(scene, (chosen) => rpc.tell("select", chosen));
   const acts = { update, step, page, toggleHeads, pin, openTrace },
-    parts = createParts(root, { scene, overlays, maps, options, ask, openCut, acts });
+    parts = createParts(root, { scene, overlays, maps, options, ask, openCut: openAddress, acts });
   const { controls, views, cut, actions, drawing, lay } = parts;
 
   // --- what a person does -----------------------------------------------------------------------------------------
@@ -57,17 +54,11 @@ export default function explorer(root, api) {
   }
 
   // Change the state and redraw what depends on it.
-  function change(changes) {
+  function update(changes) {
     if (!scene.trace) return;
     const before = scene.state;
     take(fitted(states.changed(before, changes)));
     drawing.draw(before);
-  }
-
-  // The same, and the other tabs hear of it.
-  function update(changes) {
-    change(changes);
-    if (scene.trace) selection.tell();
   }
 
   function step(down, right) {
@@ -85,7 +76,6 @@ export default function explorer(root, api) {
   function pin(map, row, column) {
     take(states.withPin(scene.state, map, scene.trace, { row, column }));
     drawing.showPinned();
-    selection.tell();
   }
 
   // Whether the pointer or the keyboard's cursor is at a cell of a large map.
@@ -111,40 +101,15 @@ export default function explorer(root, api) {
     const { state: wanted, ...named } = link,
       what = { beam: 1, ...named },
       { trace } = scene;
-    // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
     if (
       trace &&
       Object.keys(what).every((name) => trace[name] === null || what[name] === trace[name])
     ) {
       open(wanted);
-      bringBeside(wanted.beside);
-      return selection.tell();
+      return bringBeside(wanted.beside);
     }
     awaited = wanted;
-    tell("atlas-translate", what); // its answer is another translation, which everybody is told
-  }
-
-  // Another server has to know what is shown here: nothing of it is sent again. It may have no time for that yet.
-  document.addEventListener("atlas-again", function again({ detail }) {
-    const heard = () => document.dispatchEvent(new CustomEvent("atlas-known"));
-    if (!scene.trace) return heard();
-    const { key, text, direction, checkpoint, beam, interventions } = scene.trace;
-    if (!beam || interventions === null) return location.reload(); // what no link can carry is gone
-    selection.forget();
-    const asked = pinned.question?.about === key ? pinned.question : null,
-      chosen = states.selectionOf(scene.state),
-      what = { key, text, direction, checkpoint, beam, interventions, asked, selection: chosen };
-    const answered = ({ error, other }) => {
-      if (other) location.reload(); // a translation that is not this one
-      else if (error) setTimeout(again, RESUMED * Math.random(), { detail });
-      else heard();
-    };
-    rpc.ask("again", { ...what, ...detail }, answered, RESUMED, { beside: true });
-  });
-
-  // The translation without the edges that were cut becomes the page's own.
-  function openCut(fields) {
-    rpc.ask("cut_open", { address: scene.trace.address, ...fields }, receive);
+    translateLink(what);
   }
 
   // --- what the server says ---------------------------------------------------------------------------------------
@@ -156,22 +121,23 @@ export default function explorer(root, api) {
     if (value.cut) return cut.receive(value.cut);
     if (value.kept) return receiveKept(value.kept);
     if (value.alike) return receiveAlike(value.alike);
-    if (value.asked !== undefined) return askedAnother(value);
     if (value.download) return actions.receive(value.download);
     if (value.error) return maps.refuse(value) ? drawing.draw() : drawing.say(said(value.error));
     if (value.cell) return receiveCell(value);
     if (value.layers || value.overlay || value.tiles) return receivePart(value);
     if (value.format) await receiveTrace(value);
-    else if (value.selection && scene.trace && selection.said(value.selection))
-      change(value.selection);
   }
 
   // Another token is pinned in the tab "Why": what is about it is computed anew.
-  function askedAnother({ asked: name, question }) {
-    overlays.ask(name);
-    store.set({ asked: question });
+  store.follow(["asked"], () => {
     if (scene.trace && overlays.find(scene.state)?.asks) drawing.draw();
-  }
+  });
+
+  // Another part of the page has selected something else.
+  store.follow(["selection"], ({ selection }) => {
+    const own = JSON.stringify(states.selectionOf(scene.state));
+    if (scene.trace && selection && JSON.stringify(selection) !== own) update(selection);
+  });
 
   function receiveCell({ key, cell }) {
     maps.takeExact(key, cell);
@@ -203,7 +169,7 @@ export default function explorer(root, api) {
   async function receiveKept(payload) {
     const one = known(payload) ?? (await Trace.from(payload));
     remember(...new Set([one, scene.trace]));
-    change({ view: "compare", compare: "pair" });
+    update({ view: "compare", compare: "pair" });
     views.compare.keep(one);
   }
 
@@ -213,7 +179,7 @@ export default function explorer(root, api) {
     const one = views.compare.plain(text);
     if (!one) return ask("beside", { key: scene.trace.key, text });
     views.compare.keep(one);
-    change({});
+    update({});
   }
 
   function receiveAlike(answer) {
@@ -231,11 +197,8 @@ export default function explorer(root, api) {
     if (link) scene.state = states.fromFragment(link).state; // of a file: all that was chosen where it was made
     const wanted = awaited;
     awaited = null;
-    const isNews = !wanted && chosen && selection.brought(chosen);
-    open(wanted ?? (isNews ? { ...scene.state, ...chosen } : scene.state));
-    if (wanted) selection.tell();
+    open(wanted ?? { ...scene.state, ...chosen });
     bringBeside(wanted?.beside);
-    if (payload.address !== undefined) store.set({ address: payload.address });
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
   }
 
@@ -253,17 +216,24 @@ export default function explorer(root, api) {
       drawing.draw(scene.state);
     }, 80),
   ).observe(views.root);
-  // Another translation, of which the line above the tabs tells: one after another, however long each takes to unpack.
-  document.addEventListener("atlas-map", (event) => {
-    event.preventDefault();
-    const receiveNext = () => receiveTrace(event.detail);
-    taken = taken.then(receiveNext, receiveNext);
-  });
+  // One translation after another, however long each takes to unpack.
+  let taken = Promise.resolve();
+  function receiveNext(value) {
+    const next = () => receive(value);
+    taken = taken.then(next, next);
+  }
+  store.follow(
+    ["translation"],
+    ({ translation }) => translation.map && receiveNext(translation.map),
+  );
   window.addEventListener("hashchange", openLink);
   // A panel shows a head here.
   document.addEventListener("atlas-look", ({ detail }) =>
     update({ ...detail, heads: [], overlay: "" }),
   );
-  const rpc = connect(api, receive);
-  let taken = rpc.take(api.value()).then(openLink);
+  const first = api.value();
+  if (first.address) store.set({ address: first.address });
+  api.onValue(receiveNext); // of a file or a notebook
+  receiveNext(first);
+  taken.then(openLink);
 }

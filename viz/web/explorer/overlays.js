@@ -1,12 +1,13 @@
 // The maps that the server computes to be shown in attention's place (viz/ui/overlays.py). The page knows nothing of what they
 // are: it asks for the one that is looked at, keeps it with its translation, and draws what its descriptor says.
+import { store } from "../store/store.js";
 import * as states from "./state.js";
 import { CODECS, unpack } from "./trace.js";
 
 const KEPT = 100; // maps of one translation
 
-// A name for what an answer depends on: the same for all heads where the overlay is. asked: what is asked in the tab "Why".
-function keyOf(overlay, view, asked = "") {
+// A name for what an answer depends on: the same for all heads where the overlay is.
+function keyOf(overlay, view) {
   const place = { head: [view.layer, view.head], layer: [view.layer], sentence: [] }[overlay.scope];
   return JSON.stringify([
     overlay.id,
@@ -15,7 +16,7 @@ function keyOf(overlay, view, asked = "") {
     view.words,
     view.special,
     view.predicted,
-    ...(overlay.asks ? [asked] : []),
+    ...(overlay.asks ? [store.state.asked] : []),
   ]);
 }
 
@@ -47,7 +48,6 @@ export async function mapOf(sent, { kinds, tokens }) {
 
 // available: what the server offers, {id, title, about, kinds, scope, model, asks} each
 export function createOverlays(available = []) {
-  let asked = "";
   const find = (state) =>
     available.find((one) => one.id === state.overlay && one.kinds.includes(state.kind)) || null;
   return {
@@ -56,14 +56,12 @@ export function createOverlays(available = []) {
     // The same state, without an overlay that there is not.
     fitted: (state) => (state.overlay && !find(state) ? { ...state, overlay: "" } : state),
     // The map that a state shows, {refused: in words} where the server gave none, or null while it is not here.
-    kept: (trace, state) =>
-      trace.overlays.get(keyOf(find(state), states.viewOf(state), asked)) || null,
+    kept: (trace, state) => trace.overlays.get(keyOf(find(state), states.viewOf(state))) || null,
     refuse: (trace, name, refused) => trace.overlays.set(name, { refused }),
-    ask: (name) => (asked = name),
     question(state) {
       const overlay = find(state),
         view = states.viewOf(state);
-      return { overlay: overlay.id, view, as: keyOf(overlay, view, asked) };
+      return { overlay: overlay.id, view, as: keyOf(overlay, view) };
     },
     async keep(trace, name, sent) {
       trace.overlays.set(name, await mapOf(sent, trace));

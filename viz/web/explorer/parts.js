@@ -1,8 +1,8 @@
 // What the explorer is made of, and where each part stands.
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { tell } from "../core/rpc.js";
 import { pictured } from "../picture/copy.js";
+import { translateLink } from "../store/translation.js";
 import { createActions } from "./actions.js";
 import { createControls } from "./controls.js";
 import { createDrawing } from "./drawing.js";
@@ -40,7 +40,7 @@ export function createParts(root, { scene, overlays, maps, options, ask, openCut
     update,
     pairs,
     ask,
-    tell: (what) => tell("atlas-translate", what),
+    tell: translateLink,
   });
   const cut = createCut({ ...looked, able: Boolean(formats), ask, open: openCut });
   const help = createHelp(overlays.available.length > 0, Boolean(formats), looked.trace);

@@ -1,8 +1,8 @@
 // Example sentences in a menu.
-import { ask } from "../core/ask.js";
+import { ask, numbered } from "../core/ask.js";
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { connect, numbered, tell } from "../core/rpc.js";
+import { tell } from "../core/rpc.js";
 
 export default function examples(root, api) {
   // A button with a list of sentences below it, which the keyboard walks through.
@@ -91,5 +91,5 @@ export default function examples(root, api) {
     newest = detail.number;
     draw(detail.offer);
   });
-  connect(api, draw).take(api.value());
+  draw(api.value());
 }

@@ -1,15 +1,16 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
-import { ask } from "../core/ask.js";
+import { ask as askServer } from "../core/ask.js";
 import { button, el, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
-import { kept, pageLink, pending, pinned, visit } from "../core/links.js";
-import { connect, tell } from "../core/rpc.js";
+import { kept, pageLink, visit } from "../core/links.js";
+import { askAbout } from "../store/asked.js";
+import { store } from "../store/store.js";
+import { translate, translateLink } from "../store/translation.js";
 import { aboutModel, doubted } from "./about.js";
 
-const PATIENCE = 30000; // milliseconds after which a translation is asked for once more
 const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // begins no line
 
 export default function translation(root, api) {
@@ -135,9 +136,8 @@ export default function translation(root, api) {
 
   let current = null; // the key of the translation that stands here
 
-  function draw(value, number) {
-    if (value.fill) fillIn(value.fill, number);
-    if (value.map) tell("atlas-map", value.map); // the explorer draws what this line says
+  function draw(value) {
+    if (value.fill && choices === choicesThen) fillIn(value.fill, value.number);
     if (value.error) {
       const banner = el("p", { class: "notice error", role: "alert" }, value.error);
       root.querySelector(".notice.error")?.remove();
@@ -184,10 +184,6 @@ export default function translation(root, api) {
     if (value.doubts) drawDoubts(value.doubts);
     else if (value.doubtful)
       painted().then(() => value.map.key === current && askDoubts(value.map));
-    if (Number.isInteger(value.asks?.step)) {
-      pin(value.asks.step, value.asks.token);
-      visit({ tab: "why" });
-    }
   }
 
   // The text is in another language than the direction reads; one click translates it in a direction that does.
@@ -197,7 +193,7 @@ export default function translation(root, api) {
       { class: "notice warn" },
       text,
       other ? " " : "",
-      other ? button(other.label, () => tell("atlas-translate", other.link)) : "",
+      other ? button(other.label, () => translateLink(other.link)) : "",
     );
 
   // Another direction was chosen: what was translated before does not belong to it.
@@ -231,32 +227,30 @@ export default function translation(root, api) {
 
   // What may speak up about the translation, from another pass of the model, comes after its map.
   async function askDoubts({ key, address }) {
-    const { doubts } = await ask("page_doubts", { address });
+    const { doubts } = await askServer("page_doubts", { address });
     if (doubts && key === current) drawDoubts(doubts);
   }
 
   // --- what is asked ------------------------------------------------------------------------------------------------
   let choices = 0, // of a direction, by a person or a link
-    left = kept, // what stood here when the page was left, until it is asked for
-    unanswered = null,
+    choicesThen = 0, // when the translation under way was asked for: controls that were set since stay
     filling = {}; // what the controls are to hold
   const given = []; // texts that are asked for as the controls then say
-  // Asked once more after the page has loaded itself anew, but not for ever: it may be what ended the server.
-  pending.question = () => (unanswered?.fills ? null : unanswered);
 
-  // Of a model of many languages, the menus say which two. The controls follow a link, unless they were set since.
-  function translate(question) {
-    const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {},
-      mine = choices;
-    const answered = ({ fill, ...value }, number) => {
-      if (!rpc.waiting()) unanswered = null;
-      draw({ ...value, fill: mine === choices && fill }, number);
-      busy();
-    };
-    rpc.ask("translate", (unanswered = { pair, ...question }), answered, PATIENCE);
-    busy();
+  // Of a model of many languages, the menus say which two.
+  function ask(question) {
+    const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {};
+    translate({ pair, ...question });
   }
-  const busy = () => root.setAttribute("aria-busy", String(rpc.waiting()));
+  store.follow(["translating"], ({ translating }) => {
+    if (translating?.typed !== undefined) {
+      choices += 1;
+      fillIn({ text: translating.typed });
+    }
+    if (translating) choicesThen = choices;
+    root.setAttribute("aria-busy", String(translating !== null));
+  });
+  store.follow(["translation"], ({ translation: value }) => draw(value));
 
   // The menus follow a link, and what was opened elsewhere.
   function fillIn({ menus, offer, ...controls }, number) {
@@ -265,14 +259,6 @@ export default function translation(root, api) {
     filling = controls;
     api.trigger("fill", {});
   }
-  document.addEventListener("atlas-translate", (event) => {
-    event.preventDefault();
-    choices += 1;
-    const { typed = event.detail.text, asked } = left ?? {};
-    left = null;
-    fillIn({ text: typed });
-    translate(asked ? { ...asked, fills: true } : event.detail);
-  });
   document.addEventListener("atlas-choose", () => (choices += 1));
   document.addEventListener("atlas-fill", ({ detail }) => Object.assign(detail, filling));
 
@@ -289,23 +275,15 @@ export default function translation(root, api) {
   onEnter("#source-text :is(textarea, input)", askFor); // Gradio tells of it only after another frame
   document.addEventListener("atlas-ask", (event) => {
     event.preventDefault(); // it is heard
-    translate(event.detail);
+    ask(event.detail);
   });
   document.addEventListener("atlas-ask-given", (event) => {
     event.preventDefault();
-    translate({ ...event.detail, text: given.shift() });
+    ask({ ...event.detail, text: given.shift() });
   });
-  const ended = (failed) => (event) => {
-    event.preventDefault();
-    rpc.ended({ failed });
-    busy();
-  };
-  document.addEventListener("atlas-ended", ended(false));
-  document.addEventListener("atlas-failed", ended(true));
-  function pin(step, token) {
-    pinned.question = { about: current, step, token };
-    rpc.tell("pin", { step, token });
-    mark(step);
+  function pin(step) {
+    store.set({ pinned: step }); // marked at once
+    askAbout({ step });
   }
   // Which written token is asked about, on every tab.
   function mark(step) {
@@ -318,7 +296,7 @@ export default function translation(root, api) {
       why.hidden = false;
     });
   }
-  document.addEventListener("atlas-pinned", (event) => mark(event.detail.step));
+  store.follow(["pinned"], ({ pinned }) => pinned !== null && mark(pinned));
 
   // A link may name the tab that it opens, and a panel of it.
   document.addEventListener("atlas-visit", () => api.trigger("open", {}));
@@ -329,8 +307,7 @@ export default function translation(root, api) {
     if (fields.has("tab")) visit(Object.fromEntries(fields));
   }
   window.addEventListener("hashchange", follow);
-  const rpc = connect(api, draw, { replaces: true });
-  rpc.take(api.value());
+  draw(api.value());
   if (kept) fillIn({ text: kept.typed });
   follow();
 }

@@ -1,6 +1,6 @@
 // What the server is asked: one action at a time, in order.
 
-// send(question, answered): to the server; take(question, answer, number): what comes of an answer, or a promise of it.
+// send(question, answered): to the server; take(question, answer): what comes of an answer, or a promise of it.
 export function createQueue(root, { send, take }) {
   const questions = [], // [question, whether it opens a branch]
     later = []; // what waits for the branches that are on their way
@@ -20,9 +20,9 @@ export function createQueue(root, { send, take }) {
     if (waiting || !questions.length) return;
     const [question, opens] = questions.shift();
     waiting = true;
-    send(question, async (...answer) => {
+    send(question, async (answer) => {
       waiting = false;
-      await take(question, ...answer);
+      await take(question, answer);
       if (opens) opening -= 1;
       if (!opening) later.splice(0).forEach((act) => act());
       busy();

@@ -3,9 +3,9 @@
 import { ask as askServer } from "../core/ask.js";
 import { debounce, el, invite } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { connect, numbered } from "../core/rpc.js";
 import { pictured } from "../picture/copy.js";
 import { store } from "../store/store.js";
+import { openAddress } from "../store/translation.js";
 import { createHeads } from "./heads.js";
 import { createLink } from "./link.js";
 import { createBeam } from "./panels/beam.js";
@@ -21,7 +21,7 @@ import { createTransport } from "./transport.js";
 
 const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
 
-export default function stepper(root, api) {
+export default function stepper(root) {
   let tree = null,
     state = null, // the tree as the server reads it
     path = null,
@@ -32,35 +32,27 @@ export default function stepper(root, api) {
     selection = { kind: "cross", layer: 0, head: 0 },
     stale = false,
     frame = 0,
-    published = null; // what the other tabs are to show: its address, and the number of the question that opened it
+    published = null; // the address that the other tabs are to show
 
   // --- what the server is asked, and says ---------------------------------------------------------------------------
   const queue = createQueue(root, { send, take: taken }),
     { ask } = queue;
 
   async function send(question, answered) {
-    const number = numbered(),
-      held = path, // shown when this is asked for
+    const held = path, // shown when this is asked for
       holds = held && holding(tree, held),
       { address, selection: selected, asked } = store.state,
       fields = { ...question, holds, state, selection: selected, asked };
-    answered({ ...(await askServer("page_step", { address, fields })), held }, number);
+    answered({ ...(await askServer("page_step", { address, fields })), held });
   }
 
-  function taken({ action }, answer, number) {
+  function taken({ action }, answer) {
     if (answer.state) state = answer.state;
-    if (answer.opened) published = { opened: answer.opened, number };
+    if (answer.opened) published = answer.opened;
     if (action !== "changed") return take(answer);
-    told({ stale: (answer.stale ?? true) || root.classList.contains("inviting") });
-  }
-
-  // Unasked: what the page opens with, or another selection. Asked: whether the other tabs show another sentence.
-  function told(value) {
-    if (value.stale !== undefined) {
-      stale = stale || value.stale;
-      if (stale && root.offsetParent) restart();
-    } else if (value.path || value.invitation) take({ ...value, held: null });
-    else see(value.selection);
+    // Whether the other tabs show another sentence.
+    stale ||= (answer.stale ?? true) || root.classList.contains("inviting");
+    if (stale && root.offsetParent) restart();
   }
 
   function see(selected) {
@@ -114,14 +106,15 @@ export default function stepper(root, api) {
     link.follow();
   }
 
-  // In the name of the question that opened it: what was asked since on other tabs stays.
-  const publish = debounce(
-    () =>
-      queue.opening()
-        ? publish()
-        : rpc.tell("publish", { opened: published.opened }, published.number),
-    150,
-  );
+  // The other tabs show the branch too, unless they have gone on to another sentence.
+  const OF_SENTENCE = ["source_ids", "digest", "direction", "interventions"];
+  const publish = debounce(() => {
+    const { address, translating } = store.state,
+      sentence = (one) => JSON.stringify(OF_SENTENCE.map((name) => one[name]));
+    if (queue.opening()) publish();
+    else if (address && !translating && sentence(address) === sentence(published))
+      openAddress(published);
+  }, 150);
 
   function need(what) {
     if (what === "details" && !path.details) ask("details", { branch: path.number });
@@ -164,7 +157,7 @@ export default function stepper(root, api) {
   function select(kind, layer, head) {
     selection = { kind, layer, head, query: null, key: null };
     sentences.select(kind);
-    rpc.tell("select", selection);
+    store.set({ selection });
     schedule();
   }
 
@@ -280,8 +273,7 @@ export default function stepper(root, api) {
   ).observe(root);
   below.show("branches");
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
-  const rpc = connect(api, told);
-  rpc.take(api.value());
+  store.follow(["selection"], ({ selection: selected }) => see(selected));
   store.follow(["address"], () => (path || queue.opening()) && ask("changed"));
   link.read();
 }

@@ -1,17 +1,23 @@
 // The state of the page, which all its parts share.
-//   address    of the translation (model/trace/address.py); null: nothing is translated, or nobody else can make it
-//   selection  {kind, layer, head, query, key}: the attention that is looked at
-//   asked      the pinned token and its contrast (viz/ui/asked.py), or null
+//   address      of the translation (model/trace/address.py); null: nothing is translated, or nobody else can make it
+//   translation  the last answer of page_translate (viz/questions/header.py): what the page shows of a translation, or an error
+//   translating  the fields of the question for another translation that is under way, and the text that the field is to hold
+//               (typed), or null
+//   selection    {kind, layer, head, query, key}: the attention that is looked at
+//   asked        the pinned token and its contrast (viz/ui/asked.py); null: those that the server proposes
+//   pinned       the step of that token in the translation that is shown, or null
+const LARGE = ["translation"]; // fields that change with every value: their text would take long to compare
+
 export function createStore(initial) {
   const state = { ...initial },
     listeners = new Set(); // of {names, called}
+  const isSame = (name, value) =>
+    !LARGE.includes(name) && JSON.stringify(value) === JSON.stringify(state[name]);
   return {
     state,
     // Change fields, then call each follower of a field whose value has changed, once.
     set(changes) {
-      const changed = Object.keys(changes).filter(
-        (name) => JSON.stringify(changes[name]) !== JSON.stringify(state[name]),
-      );
+      const changed = Object.keys(changes).filter((name) => !isSame(name, changes[name]));
       Object.assign(state, changes);
       for (const { names, called } of listeners)
         if (names.some((name) => changed.includes(name))) called(state);
@@ -25,4 +31,11 @@ export function createStore(initial) {
   };
 }
 
-export const store = createStore({ address: null, selection: null, asked: null });
+export const store = createStore({
+  address: null,
+  translation: null,
+  translating: null,
+  selection: null,
+  asked: null,
+  pinned: null,
+});

@@ -4,6 +4,7 @@ import { button, el, onTheme, shorten } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { plotly } from "../core/plotly.js";
 import { connect } from "../core/rpc.js";
+import { openAddress } from "../store/translation.js";
 import { pictured } from "../picture/copy.js";
 import { createCorpus } from "./corpus.js";
 import { drawCurves } from "./curves.js";
@@ -266,6 +267,7 @@ export default function train(root, api) {
     status.replaceChildren(t("Opening …"));
     rpc.ask("open", { side: "a", pair }, (answer) => {
       if (answer.error) return fail(said(answer.error));
+      openAddress(answer.opens, { fill: answer.fill });
       status.replaceChildren(
         t(
           "The other tabs now show your network. Links and files do not contain it: a file has only its maps.",

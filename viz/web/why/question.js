@@ -3,24 +3,22 @@ import { arrow } from "../core/keys.js";
 import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
-import { copyLink, isAbout, linkTo, pageLink, pinned, tabLinks } from "../core/links.js";
+import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
 import { createAsker } from "../core/ask.js";
-import { connect } from "../core/rpc.js";
 import { glossed } from "../lab/glossary.js";
 import { pictured } from "../picture/copy.js";
+import { askAbout } from "../store/asked.js";
 import { store } from "../store/store.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
 
-export default function question(root, api) {
+export default function question(root) {
   const emphasised = (sentence) =>
     parts(sentence, (text, name) =>
       ["token", "contrast", "word"].includes(name) ? el("em", { dir: "auto" }, text) : text,
     );
   let shown = null; // the last answer
-  let sent = 0,
-    pending = null,
-    wanted = null; // wanted: what a link asks for, until its sentence is there
+  let wanted = null; // what a link asks for, until its sentence is there
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
@@ -114,13 +112,8 @@ export default function question(root, api) {
   function draw(answer) {
     shown = answer;
     if (!headline.isConnected) root.replaceChildren(...drawn);
-    const { about: key, tokens, step, contrast_id: against, most, limit } = answer,
+    const { tokens, step, most, limit } = answer,
       text = (token) => token.text.replaceAll("\u2581", "") || "␣";
-    pinned.question = {
-      about: key,
-      step,
-      ...(against === null ? { alone: true } : { token: against }),
-    };
     for (const line of lines) line.hidden = !most; // of another network no token can be asked about
     chips(
       written,
@@ -200,15 +193,9 @@ export default function question(root, api) {
     );
     note.hidden = !answer.note;
     note.textContent = said(answer.note) || "";
-    document.dispatchEvent(new CustomEvent("atlas-pinned", { detail: { step } }));
   }
 
   function take(answer) {
-    if (answer.question) store.set({ asked: answer.question });
-    if (answer.stale) return void (visible() && needed());
-    if (answer.asked && !answer.tokens && answer.asked !== pending)
-      return void (visible() && needed(answer.asked));
-    if (answer.asked && !answer.tokens && answer.asked !== shown?.asked) return; // on its way
     root.setAttribute("aria-busy", "false");
     invite(root, answer.invitation);
     failed.hidden = !answer.error;
@@ -216,9 +203,9 @@ export default function question(root, api) {
     if (answer.error && shown) draw(shown);
     if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
     if (!answer.tokens) return;
-    pending = answer.asked;
     typed.value = "";
     draw(answer);
+    store.set({ pinned: answer.step });
     follow();
   }
 
@@ -229,22 +216,21 @@ export default function question(root, api) {
     ask(data);
   }
 
-  // What was asked later makes every answer to an earlier question old.
-  function ask(data) {
-    const mine = ++sent;
+  // Where it can be asked, the store changes, and the answer is asked for.
+  async function ask(data) {
     asker.stop();
     root.setAttribute("aria-busy", "true");
-    rpc.ask("ask", data, (answer) => mine === sent && take(answer));
+    const before = JSON.stringify(store.state.asked),
+      answer = await askAbout(data);
+    if (answer?.error) take(answer);
+    else if (answer && JSON.stringify(answer.asked) === before) needed();
   }
 
-  // about: the name of what is asked; what is on its way already is not asked for again.
-  function needed(about = null) {
-    const mine = ++sent,
-      { address, selection, asked } = store.state;
-    pending = about;
+  async function needed() {
+    const { address, selection, asked } = store.state;
     root.setAttribute("aria-busy", "true");
-    const answered = (answer) => mine === sent && take(answer);
-    asker.ask("page_why", { address, fields: { selection, asked } }, { part: answered });
+    const answer = await asker.ask("page_why", { address, fields: { selection, asked } });
+    if (answer && store.state.address === address) take(answer);
   }
 
   // --- links ----------------------------------------------------------------------------------------------------------
@@ -298,9 +284,8 @@ export default function question(root, api) {
   }
 
   const asker = createAsker();
-  const rpc = connect(api, take);
   const visible = whenSeen(root, needed);
-  store.follow(["address"], () => visible() && needed());
+  store.follow(["address", "asked"], () => visible() && needed());
   window.addEventListener("hashchange", openLink);
   document.addEventListener("atlas-question", ({ detail }) => shown && ask(detail));
   openLink();

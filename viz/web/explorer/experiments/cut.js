@@ -4,7 +4,7 @@ import { t } from "../../core/language.js";
 import * as model from "../model.js";
 import * as states from "../state.js";
 
-// context: able (whether a server can be asked), ask(name, fields), open(fields), state(), trace(), map()
+// context: able (whether a server can be asked), ask(name, fields), open(address), state(), trace(), map()
 export function createCut(context) {
   const how = el(
     "select",
@@ -13,7 +13,7 @@ export function createCut(context) {
     el("option", { value: "zero" }, t("its weight is lost")),
   );
   const button = plainButton(t("Cut this edge and translate again"), run);
-  const open = plainButton(t("Show it on every tab"), () => context.open(asked));
+  const open = plainButton(t("Show it on every tab"), () => context.open(opens));
   const result = el("div", { class: "cut-result", "aria-live": "polite" });
   const root = el(
     "div",
@@ -21,8 +21,8 @@ export function createCut(context) {
     el("div", { class: "cut-bar" }, button, how),
     result,
   );
-  let shown = "",
-    asked = null; // the cell that the region is about; what was asked last
+  let shown = "", // the cell that the region is about
+    opens = null; // the address of the last translation without an edge
 
   // What is pinned, as edges: all pieces of a word, and every head of a combined map.
   function edges() {
@@ -50,10 +50,9 @@ export function createCut(context) {
   function run() {
     const found = edges();
     if (!found) return;
-    asked = { ...found, how: how.value };
     root.setAttribute("aria-busy", "true");
     result.replaceChildren(el("p", {}, t("Computing …")));
-    context.ask("cut", asked);
+    context.ask("cut", { ...found, how: how.value });
   }
 
   return {
@@ -66,10 +65,11 @@ export function createCut(context) {
       if (name !== shown) result.replaceChildren();
       shown = name;
     },
-    // {same, before, after, words} or {error}, from viz/ui/experiments/cutting.py
+    // {same, before, after, words, opens} or {error}, from viz/ui/experiments/cutting.py
     receive(answer) {
       root.setAttribute("aria-busy", "false");
       if (answer.error) return result.replaceChildren(el("p", { role: "alert" }, answer.error));
+      opens = answer.opens;
       const line = (name, text) => [
         el("dt", {}, name),
         el("dd", { dir: "auto" }, text || t("(nothing)")),

@@ -1,0 +1,32 @@
+// The token that the tab "Why" is asked about. It is a row of the decoder, so it is the pinned row of the decoder's maps, too.
+import { createAsker } from "../core/ask.js";
+import { debounce } from "../core/dom.js";
+import { store } from "./store.js";
+
+const SETTLED = 150; // milliseconds without another selection
+const asker = createAsker();
+const hasSteps = (selection) => selection && selection.kind !== "encoder_self"; // whether its rows are the decoder's steps
+
+// Ask about a token: {step, and what to compare it with: token (an id), text, or alone: true}. Returns a promise of
+// {asked}, of {error} where it cannot be asked, or of null if something else was asked meanwhile.
+export async function askAbout(data) {
+  const { address, asked } = store.state;
+  if (!address) return null;
+  const answer = await asker.ask("page_ask", { address, fields: { ...data, asked } });
+  if (!answer?.asked || store.state.address !== address) return answer;
+  const { step } = answer.asked,
+    { selection } = store.state;
+  store.set({
+    asked: answer.asked,
+    pinned: step,
+    selection: hasSteps(selection) ? { ...selection, query: step } : selection,
+  });
+  return answer;
+}
+
+function followSelection() {
+  const { selection, pinned } = store.state;
+  if (hasSteps(selection) && Number.isInteger(selection.query) && selection.query !== pinned)
+    askAbout({ step: selection.query });
+}
+store.follow(["selection"], debounce(followSelection, SETTLED));

@@ -1,0 +1,51 @@
+// The translation that the page shows. Any part of the page may ask for another one here; those that show it follow the store.
+import { ask, numbered } from "../core/ask.js";
+import { kept, visit } from "../core/links.js";
+import { askAbout } from "./asked.js";
+import { store } from "./store.js";
+
+// Translate a text: {text, beam, interventions, and the entry and pair of the menus, or a link's direction and checkpoint}.
+// Returns a promise that the answer is in the store. A later question takes the place of an earlier one.
+export const translate = (fields) => bring({ fields }, {});
+
+let left = kept; // of the page before a reload, until the first link
+
+// Translate as a link says. After a reload the field holds what was typed, and a question without an answer is asked again.
+export function translateLink(fields) {
+  const { typed = fields.text, asked } = left ?? {};
+  left = null;
+  return bring({ fields: asked ? { ...asked, fills: true } : fields }, {}, typed);
+}
+
+// Show the translation at an address (model/trace/address.py). asks: {step, token}, which the tab "Why" is then asked about;
+// fill: the text and the menus' entries that the controls are to show.
+export const openAddress = (address, { asks = null, fill = null } = {}) =>
+  bring({ address }, { asks, ...(fill ? { fill } : {}) });
+
+const underWay = new Map(); // number -> AbortController, of the questions for a translation
+let shown = 0, // the number of the translation that is shown
+  refused = null; // {number, answer} of the last question that was refused
+
+// typed: the text that the field is to hold.
+async function bring(question, { asks, ...more }, typed) {
+  const number = numbered(),
+    stop = new AbortController();
+  underWay.set(number, stop);
+  store.set({ translating: { ...question.fields, number, typed } });
+  const answer = await ask("page_translate", question, { signal: stop.signal });
+  underWay.delete(number);
+  if (store.state.translating?.number === number) store.set({ translating: null });
+  if (!answer || number < shown) return;
+  const translation = { ...answer, ...more, number };
+  if (answer.error) {
+    refused = { number, translation };
+    return store.set({ translation });
+  }
+  shown = number;
+  for (const [earlier, other] of underWay) if (earlier < number) other.abort();
+  store.set({ translation, address: answer.map.address, pinned: null });
+  if (refused?.number > number) store.set({ translation: refused.translation }); // the later refusal stays in sight
+  if (!Number.isInteger(asks?.step)) return;
+  await askAbout(asks);
+  visit({ tab: "why" });
+}
