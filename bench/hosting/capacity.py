@@ -156,11 +156,9 @@ def point(port: int, arrivals: float, full: float, seconds: float) -> dict[str, 
     def ask(due: float, number: int) -> None:
         time.sleep(max(0.0, due - time.monotonic()))
         caller, text = Caller(port), SENTENCES[number % len(SENTENCES)]
-        cookie = {"Cookie": f"atlas={number}", "Content-Type": "application/json"}  # a visitor: of either replica
+        kind = {"Content-Type": "application/json"}
         try:
-            caller.connection.request("POST", "/gradio_api/call/translate", json.dumps({"data": [text]}), cookie)
-            event = json.loads(caller.connection.getresponse().read())["event_id"]
-            caller.connection.request("GET", f"/gradio_api/call/translate/{event}", headers=cookie)
+            caller.connection.request("POST", "/gradio_api/run/translate", json.dumps({"data": [text]}), kind)
             assert b'"ok"' in caller.connection.getresponse().read()
             with lock:
                 took.append(time.monotonic() - due)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from bench.load import ROOT, wait_until_served
 from bench.ports import free_port
 
 SITE = ROOT / "docs" / "hosting" / "nginx.conf"
-NAMED = (7861, 7862)  # the replicas' ports in that file
+SERVER = "server 127.0.0.1:"  # begins the line of a replica in that file
 MAIN = """daemon off; pid {folder}/pid; error_log {folder}/log; worker_processes 1;
 events {{ worker_connections 2048; }}
 http {{ access_log off; {paths} include {folder}/site.conf; }}"""
@@ -26,12 +27,13 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 @contextmanager
 def proxy(folder: Path, ports: Sequence[int]) -> Iterator[int]:
-    """nginx by the project's file, before these two ports of this machine: its port. folder: for what it writes."""
+    """Run nginx by the project's file before these ports of this machine. Yields its port. folder: for what it writes."""
     port = free_port()
     site = SITE.read_text(encoding="utf-8").replace("listen 8080", f"listen 127.0.0.1:{port}")
-    for old, new in zip(NAMED, ports, strict=True):
-        assert f"127.0.0.1:{old} " in site
-        site = site.replace(f"127.0.0.1:{old} ", f"127.0.0.1:{new} ")
+    named = [line for line in site.splitlines(keepends=True) if SERVER in line]
+    assert len(named) == 2
+    servers = "".join(re.sub(r":\d+ ", f":{number} ", named[0]) for number in ports)
+    site = site.replace("".join(named), servers)
     (folder / "site.conf").write_text(site, encoding="utf-8")
     paths = " ".join(f"{name}_temp_path {folder}/{name};" for name in TEMPORARY)
     (folder / "nginx.conf").write_text(MAIN.format(folder=folder, paths=paths), encoding="utf-8")
@@ -76,9 +78,9 @@ class Replica:
 
 
 @contextmanager
-def fleet(folder: Path, options: Sequence[str]) -> Iterator[tuple[int, tuple[Replica, ...]]]:
-    """Two replicas with these options of the app, and the port of nginx before them."""
-    replicas = tuple(Replica(free_port(), tuple(options)).start() for _ in NAMED)
+def fleet(folder: Path, options: Sequence[str], count: int = 2) -> Iterator[tuple[int, tuple[Replica, ...]]]:
+    """Start replicas with these options of the app, and nginx before them. Yields its port, and the replicas."""
+    replicas = tuple(Replica(free_port(), tuple(options)).start() for _ in range(count))
     with ExitStack() as stack:
         for one in replicas:
             stack.callback(lambda one=one: one.process.poll() is None and one.end(signal.SIGKILL))

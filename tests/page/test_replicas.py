@@ -1,91 +1,74 @@
-"""Two replicas of the app behind nginx, with visitors in browsers: one is killed, then both start anew in turn."""
+"""Replicas of the app behind nginx without stickiness, with visitors in browsers, while replicas are killed in turn."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from http.client import HTTPException
-from urllib.request import urlopen
 
-import numpy as np
 import pytest
-from playwright.sync_api import Error, Page
+from playwright.sync_api import Page, expect
 
-from bench.hosting.fleet import Replica, fleet
+from bench.hosting.fleet import fleet
 from bench.load import Caller
-from tests.page.browser import settle
-from viz.ui.server.health import READY
+from model.translator import Translator
+from tests.page.browser import open_tab, use_modules
+from tests.page.test_stepper import act
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: make proxy"),
 ]
 SENTENCE = "Ich habe {} rote Boote."
-PROCESS = "document.querySelector('meta[name=atlas-process]').content"
-SEEN = """([sentence, tab]) => document.querySelector('.atlas-translation')?.textContent.includes(sentence)
-  && document.querySelector('#tabs > .tab-wrapper [aria-selected=true]')?.dataset.tabId === tab
-  && document.querySelector('#source-text textarea')?.value === sentence
-  && document.querySelector('.atlas-translation').getAttribute('aria-busy') === 'false'"""
+PATIENCE = 40_000  # milliseconds; a page asks again after pauses of up to eight seconds
 
 
-def visit(page: Page, number: int) -> tuple[str, str]:
-    """A sentence of this visitor's own, and a tab: what is to stand there afterwards, too."""
-    sentence, tab = SENTENCE.format(number + 3), ("stepper", "why", "inside")[number % 3]
+def translate(page: Page, number: int) -> str:
+    """Ask for a sentence of this number, without waiting for the answer. Returns the sentence."""
+    sentence = SENTENCE.format(number)
     page.fill("#source-text textarea", sentence)
     page.click("#translate")
-    page.wait_for_function(
-        "text => document.querySelector('.atlas-translation')?.textContent.includes(text)", arg=sentence
-    )
-    page.locator(f"#tabs [role=tab][data-tab-id={tab}]").first.click()
-    page.wait_for_function(SEEN, arg=[sentence, tab])
-    return sentence, tab
+    return sentence
 
 
-def process_of(replica: Replica) -> str:
-    """The name of its process, as its visitors' pages have it."""
-    with urlopen(f"http://127.0.0.1:{replica.port}{READY}", timeout=60) as answer:
-        return json.load(answer)["process"]
-
-
-def back(pages: dict[Page, tuple[str, str]], gone: str, began: float) -> list[float]:
-    """Seconds after which each page has another process than the one that is gone, and shows what it did before."""
-    found, left = [], dict(pages)
-    while left:
-        for page, shown in list(left.items()):
-            with suppress(Error):  # it is just loading itself anew
-                if page.evaluate(f"([gone, shown]) => {PROCESS} !== gone && ({SEEN})(shown)", [gone, list(shown)]):
-                    found.append(time.monotonic() - began)
-                    del left[page]
-        assert time.monotonic() < began + 60, f"{len(left)} pages do not come back"
-        time.sleep(0.2)
-    return found
+def is_shown(page: Page, sentence: str, translator: Translator) -> None:
+    """Check that the page shows the translation that the model makes of this sentence."""
+    expect(page.locator(".atlas-translation .source")).to_have_text(sentence, timeout=PATIENCE)
+    expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
+    use_modules(page, "store/store.js")
+    address = page.evaluate("atlas.store.state.address")
+    trace = translator.translate(sentence)
+    assert (address["source_ids"], address["target_ids"]) == (list(trace.source_ids), list(trace.target_ids))
+    expect(page.locator(".notice.error")).to_have_count(0)
 
 
 @pytest.mark.parametrize(
-    ("visitors", "rolling"),
-    [pytest.param(3, False, marks=pytest.mark.long), pytest.param(50, True, marks=pytest.mark.endure)],
+    ("visitors", "kills"),
+    [pytest.param(3, 3, marks=pytest.mark.long), pytest.param(50, 20, marks=pytest.mark.endure)],
 )
-def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, pages, visitors, rolling):
-    """rolling: both replicas start anew, too, one after the other."""
+def test_no_answer_is_lost_while_replicas_are_killed(
+    tiny_translator, tiny_checkpoint, tmp_path, pages, visitors, kills
+) -> None:
+    """Every page asks while a replica is killed. No page is loaded anew, every answer is right, and forced branches of
+    the stepper survive."""
     options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
-    with fleet(tmp_path, options) as (port, (first, second)), ExitStack() as opened:
-        seen = {}
+    with fleet(tmp_path, options, count=3) as (port, replicas), ExitStack() as opened:
+        seen: list[Page] = []
         for number in range(visitors):
             page = opened.enter_context(pages.one(width=1280, height=900, dark=False, options={}))
             page.goto(f"http://127.0.0.1:{port}")
-            seen[page] = visit(page, number)
-        made_by = [page.evaluate(PROCESS) for page in seen]
-        if made_by.count(process_of(first)) < made_by.count(process_of(second)):
-            first, second = second, first  # somebody is to lose it
-        answers, going_on = [], True
+            page.wait_for_selector("#translation-text")
+            is_shown(page, translate(page, number), tiny_translator)
+            page.evaluate("window.before = true")
+            seen.append(page)
+        answers, is_running = [], True
 
         def ask() -> None:
-            """A program that translates all the while: what it gets is right, or an error."""
-            while going_on:
+            """Translate all the while, by the API."""
+            while is_running:
                 try:
                     answers.append(Caller(port).call("translate", ["Ein Boot."]))
                 except (ValueError, OSError, HTTPException):
@@ -94,26 +77,23 @@ def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, p
         with ThreadPoolExecutor(1) as beside:
             asking = beside.submit(ask)
             try:
-                for replica, by in [
-                    (first, signal.SIGKILL),
-                    *((one, signal.SIGTERM) for one in (second, first) * rolling),
-                ]:
-                    gone = process_of(replica)
-                    for page in seen:
-                        settle(page)
-                        page.evaluate("window.before = true")
-                    theirs = {page: shown for page, shown in seen.items() if page.evaluate(PROCESS) == gone}
-                    replica.end(by)
-                    began = time.monotonic()  # it has finished what was under way
-                    times = back(theirs, gone, began)
-                    anew = sum(not page.evaluate("window.before") for page in seen)  # where something was under way
-                    print(f"{len(theirs)} of {visitors} lost their replica, {anew} loaded anew; s: {np.sort(times)}")
-                    assert all(page.evaluate("window.before") for page in seen if page not in theirs)
+                for kill in range(kills):
+                    replica = replicas[kill % len(replicas)]
+                    sentences = [translate(page, visitors * (kill + 1) + i) for i, page in enumerate(seen)]
+                    replica.end(signal.SIGKILL)
+                    for page, sentence in zip(seen, sentences, strict=True):
+                        is_shown(page, sentence, tiny_translator)
+                    for page in seen[:3]:
+                        open_tab(page, "Step by step")
+                        act(page, ".candidate", 1)
                     replica.start().served()
+                    for page in seen[:3]:
+                        act(page, ".candidate", 2)
+                        expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(3, timeout=PATIENCE)
+                        open_tab(page, "Attention")
+                    assert all(page.evaluate("window.before") for page in seen), f"loaded anew after kill {kill + 1}"
             finally:
-                going_on = False
+                is_running = False
             asking.result(60)
-        expected = Caller(first.port).call("translate", ["Ein Boot."])["translation"]
-        assert answers and all(answer.get("translation", expected) == expected for answer in answers)
-        for i, page in enumerate(seen):
-            visit(page, i + visitors)
+        expected = tiny_translator.translate("Ein Boot.").translation
+        assert answers and {answer["translation"] for answer in answers if "translation" in answer} == {expected}

@@ -14,10 +14,6 @@ Whatever the server sends to a component is its next value, {"id", "after", "mar
            values that answer one event have the same
     json   the content as text: of a nested value Gradio's page would make thousands of observed objects first
 
-A question names the process that made its page. Where several servers have one address, another may get it, which knows
-nothing of the visitor and would speak of the page's first example. So it answers {"moved": true}; the page tells it
-what it shows (viz/web/page/reconnect.js), and asks once more.
-
 A question may be answered several times, each answer whole and in place of the one before, which the page may never
 have seen: of values that arrive together, Gradio passes on the last. An error is {"error": words}.
 """
@@ -35,8 +31,6 @@ from model.trace.language import words_of
 from viz.ui.gradio6.visitors import latest
 from viz.words import for_page
 
-PROCESS = secrets.token_hex(8)  # names this one
-
 
 @dataclass(frozen=True)
 class Message:
@@ -45,11 +39,6 @@ class Message:
     id: int | None = None
     data: dict = field(default_factory=dict)
     mark: str = field(default_factory=lambda: secrets.token_hex(4))
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether another process made the page that it came from."""
-        return self.data.get("process", PROCESS) != PROCESS
 
     @classmethod
     def of(cls, event: gr.EventData | None) -> Message:

@@ -48,8 +48,6 @@ class Desk:
 
         def handle(event: gr.EventData, *values: object) -> object:
             message, rest = Message.of(event), [gr.skip()] * len(others)
-            if message.has_moved:
-                return [message.answer(moved=True), *rest] if others else message.answer(moved=True)
             try:
                 with self.turns.one() if turn else nullcontext():
                     content = find(message, *values)

@@ -24,7 +24,6 @@ from viz.ui import language
 from viz.ui.gradio6.files import FOREVER, takes_gzip
 from viz.ui.gradio6.frame import shell
 from viz.ui.gradio6.part import FRONT_END, Part, unsaid
-from viz.ui.rpc import PROCESS
 from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
 
 FIRST = (*assets.EARLY, "explorer")  # our components that the first view shows
@@ -84,24 +83,12 @@ class Preloads:
         named = front_end({part["type"] for part in parts})
         self._together = together(named)
         self._packed = gzip.compress(self._together)
-        meta = f'<meta name="atlas-process" content="{PROCESS}"><meta name="atlas-page" content="{name_of(config)}">'
-        if any(one["api_name"] in QUESTIONS for one in config["dependencies"]):
-            meta += '<meta name="atlas-asks" content="lent">'
+        is_lent = any(one["api_name"] in QUESTIONS for one in config["dependencies"])
+        meta = '<meta name="atlas-asks" content="lent">' if is_lent else ""
         self._head = (meta + "".join((*of_gradio(named), *of_ours(parts))) + language.head()).encode()
         digest = sha256(self._together).hexdigest()[:16]
         self._end = f'<link rel="stylesheet" href="./assets/together-{digest}.css">'.encode()
         self._body = shell(config).encode()
-
-
-def name_of(config: Mapping) -> str:
-    """The same for pages that are made alike, by whatever process: what one of them asks, any such process can answer.
-    config: the page's."""
-    parts = [
-        (part["id"], part["type"], part["props"].get("elem_id"), part["props"].get("choices"))
-        for part in config["components"]
-    ]
-    listeners = [[one.get(name) for name in ("id", "targets", "inputs", "outputs")] for one in config["dependencies"]]
-    return sha256(json.dumps([assets.digest(), parts, listeners], default=str).encode()).hexdigest()[:16]
 
 
 def of_gradio(names: Sequence[str]) -> Iterator[str]:

@@ -25,8 +25,8 @@ def build() -> None:
 
 
 def asked_about(scene: Scene, data: Mapping[str, object]) -> dict:
-    """Return {asked}, the question that the page keeps. data: as wanted_by() says. ValueError, in words, for what cannot
-    be asked."""
+    """Return {asked}, the question for the page to keep. data: see wanted_by(). ValueError, in words, where there is
+    none."""
     wanted = wanted_by(data, scene.trace, scene.asked)
     wanted.question(scene.translator, scene.trace)  # raises
     return {"asked": wanted.to_plain()}

@@ -5,12 +5,8 @@ from __future__ import annotations
 
 import time
 
-from fastapi import FastAPI
-
 from viz.questions.registry import QUESTIONS
-from viz.ui.gradio6.preloads import name_of
 from viz.ui.gradio6.wakeful_queue import waiting
-from viz.ui.rpc import PROCESS
 from viz.ui.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.leaving import complete, leaving
 from viz.ui.server.named import ENDPOINTS
@@ -31,7 +27,6 @@ class Health:
 
     def __init__(self, app: App) -> None:
         self.app, self.counts = app, Counts() if prometheus_client else None
-        self._page = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope)
@@ -42,7 +37,7 @@ class Health:
         elif path == READY:
             now, most = waiting(scope["app"])
             ready = (most is None or now < most) and complete(scope["app"]) and not leaving(scope["app"])
-            found = {"ready": ready, "waiting": now, "most": most, **self._named(scope["app"])}
+            found = {"ready": ready, "waiting": now, "most": most}
             await answer(send, 200 if ready else 503, found)
         elif path == METRICS and self.counts is None:
             await answer(send, 404, WITHOUT.encode(), TEXT)
@@ -53,11 +48,6 @@ class Health:
             await self.app(scope, receive, send)
         else:
             await self.counts.counted(route(path), self.app, scope, receive, send)
-
-    def _named(self, app: FastAPI) -> dict[str, str]:
-        """What a page asks that has lost its server: whether this one goes on with it, and as whom."""
-        self._page = self._page or name_of(app.get_blocks().config)
-        return {"process": PROCESS, "page": self._page}
 
 
 def route(path: str) -> str:

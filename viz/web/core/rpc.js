@@ -2,11 +2,7 @@
 // what travels.
 const LATE = 100; // milliseconds after an event's end in which its value has long been passed on
 let last = 0; // the page's questions are numbered, of whatever component
-const process = () => document.querySelector("meta[name=atlas-process]")?.content; // that knows the visitor
 const unanswered = new Set(); // the numbers of all questions that have no answer yet, of whatever component
-
-// A number for what is asked now: of what was asked later, no earlier answer takes the place.
-export const numbered = () => ++last;
 
 // Whether anything that was asked has no answer yet.
 export const asking = () => unanswered.size > 0;
@@ -23,7 +19,7 @@ export function connect(api, told, { replaces = false } = {}) {
 
   // Trigger an event that nobody answers here. number: of the question that it belongs to.
   function tell(event, data, number = ++last) {
-    api.trigger(event, { ...data, id: number, process: process() });
+    api.trigger(event, { ...data, id: number });
   }
 
   // Trigger an event; answered(content, number) is called with its answer, and with those that take that one's place.
@@ -36,7 +32,7 @@ export function connect(api, told, { replaces = false } = {}) {
     const send = () => {
       unanswered.add(id);
       if (!beside) open += 1;
-      api.trigger(event, { ...data, id, process: data.process ?? process() });
+      api.trigger(event, { ...data, id });
     };
     const again = patience === null ? null : setTimeout(send, patience);
     questions.set(id, { answered, mark: null, again, beside, send });
@@ -69,15 +65,7 @@ export function connect(api, told, { replaces = false } = {}) {
       question.mark = mark;
     }
     const content = JSON.parse(value.json);
-    if (content.moved) return moved(question);
     return pass(question, number, content);
-  }
-
-  // Of a server that does not know this page: asked again once it does.
-  function moved(question) {
-    const again = () => setTimeout(() => ((question.mark = null), question.send()));
-    document.addEventListener("atlas-known", again, { once: true });
-    document.dispatchEvent(new CustomEvent("atlas-unknown"));
   }
 
   function pass(question, number, content) {

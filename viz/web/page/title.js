@@ -4,7 +4,6 @@ import { t } from "../core/language.js";
 import { presenting } from "../present/way.js";
 import { teach } from "../tour/teach.js";
 import { display } from "./display.js";
-import "./reconnect.js";
 
 // A strip that is pushed aside with a finger shows the tab that a link or a tour has opened.
 function keepInSight(strips) {
