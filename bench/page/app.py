@@ -25,7 +25,6 @@ from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.component import serve_web_files
 from viz.ui.rpc import told
 from viz.ui.server import ask
 from viz.ui.session import Selection
@@ -37,7 +36,6 @@ NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Transla
 def build(tokens: int, source: int | None = None) -> gr.Blocks:
     """Random attention, 6 layers x 8 heads x 3 kinds, `tokens` a side; source: another number of source tokens, as of a
     long text, whose maps are computed when they are looked at."""
-    serve_web_files()
     private = {"api_visibility": "private", "show_progress": "hidden"}
     with gr.Blocks(title="Benchmark", analytics_enabled=False) as demo:
         traces = [random_trace(source or tokens, tokens, seed=seed, held=bool(source)) for seed in range(2)]

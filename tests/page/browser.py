@@ -68,7 +68,8 @@ GONE = (
 )
 EMPTY = "http://127.0.0.1:1/"  # where load_modules() has a page; nothing is asked of a network
 MODULES = """async (names) => {
-  const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? "", document.baseURI);
+  const own = document.querySelector("link[rel=modulepreload][href^='atlas/']")?.getAttribute("href");
+  const web = new URL(own?.match(/atlas\\/[0-9a-f]+\\//)[0] ?? "", document.baseURI);
   window.atlas = Object.assign({}, ...(await Promise.all(names.map((name) => import(new URL(name, web))))));
 }"""
 

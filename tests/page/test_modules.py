@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.page.browser import open_tab
 from viz import assets
-from viz.ui.component import Component, serve_web_files
+from viz.ui.component import Component
 
 pytestmark = pytest.mark.browser
 
@@ -70,7 +70,6 @@ def test_the_first_view_asks_for_the_style_sheets_of_gradio_at_once(app_url, ope
 
 
 def test_a_page_without_the_middleware_has_the_same_modules_from_where_files_are(open_page) -> None:
-    serve_web_files()
     with gr.Blocks(analytics_enabled=False) as demo:
         Component("prose", {"text": "Only this."})
         Component("guide", None, events=("stop",), options={"words": {}})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gradio.i18n import I18nData
-
 from model.nets.recurrent import Recurrent
 from model.serve.limits import FLOAT
 from model.text.language import other_language
@@ -25,11 +23,12 @@ LOOKS_LIKE = {
     "fr": say("This text looks like French, but the direction chosen reads another language."),
 }
 RECURRENT_PAIRS = {("de", "en"): say("German → English (recurrent)")}
+LABELS = (*LANGUAGE_PAIRS.values(), *RECURRENT_PAIRS.values())
 LARGE = 50_000_000  # parameters, above which the page says what a model costs
 OFFERED = 4  # sentences of another model to try
 
 
-def entries(translators: Translators) -> list[tuple[I18nData | str, str]]:
+def entries(translators: Translators) -> list[tuple[object, str]]:
     """The menu: (what it shows, the label of a route). A model of many languages is one entry."""
     found: dict[str, Words | str] = {}
     for route in translators.routes:

@@ -27,6 +27,9 @@ TABS = (  # (title, id, build(context, header))
 )
 
 
+LABELS = tuple(title for title, *_ in TABS)
+
+
 def build(context: Context, header: Header) -> None:
     """Lay out the tabs."""
     within: list[

@@ -18,7 +18,6 @@ from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.component import serve_web_files
 from viz.ui.desk.sent import sent
 from viz.ui.server import ask
 from viz.ui.session import Selection
@@ -52,7 +51,6 @@ COUNT_DOWNLOADS = """() => {
 
 def page_of(*traces):
     """The explorer alone over these traces. It shows the first, and a link opens any by its sentence."""
-    serve_web_files()
     with gr.Blocks(analytics_enabled=False) as demo:
         explorer.component(sent(None, traces[0], Selection()))
     context = Context(NO_MODELS, Traces(NO_MODELS))

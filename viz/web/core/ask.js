@@ -42,7 +42,7 @@ export async function ask(
 
 // The function that sends a question: (name, question, {signal, fetched}) => {status, contents}. contents: an iterable.
 const transport = async () =>
-  document.querySelector("meta[name=atlas-asks]") ? (await import("./lent.js")).send : send;
+  document.querySelector("script[data-lent]") ? (await import("./lent.js")).send : send;
 
 async function send(name, question, { signal, fetched }) {
   const response = await post(`ask/${name}`, question, { signal, fetched });
