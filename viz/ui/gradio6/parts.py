@@ -10,7 +10,6 @@ from viz.ui.gradio6 import (
     edited_scripts,
     files,
     guard,
-    lazy_tabs,
     lent_gpu,
     preloads,
     tool_answers,
@@ -21,7 +20,6 @@ from viz.ui.gradio6.part import check
 from viz.ui.server import connections, headers, health, leaving
 
 MODULES = (
-    lazy_tabs,
     preloads,
     files,
     edited_scripts,
