@@ -24,8 +24,8 @@ export default function lab(root, api) {
   );
 
   function fill(place, parent) {
-    if (place.element) adopt(place.element, parent);
-    else if (!place.is_chapter) mount(place.panels[0], parent);
+    if (place.element) return; // adopted
+    if (!place.is_chapter) mount(place.panels[0], parent);
     else {
       parent.append(chapterOf(place).element);
       openFirst(chapterOf(place), place.panels);
@@ -118,6 +118,7 @@ export default function lab(root, api) {
     fold || strip.element,
   );
   if (asks) question(asked);
+  for (const { name, element } of places) if (element) adopt(element, strip.panelOf(name));
   openers[tab] = open;
   store.follow(["translation"], mark);
   if (visit.link?.tab === tab) open(visit.link);

@@ -4,7 +4,7 @@ import { el } from "../core/dom.js";
 import { arrow, modified } from "../core/keys.js";
 
 // Create a strip. tabs: [{name, id, title, fill}]; fill(panel) is called when the tab is opened for the first time.
-// Returns {element, open, opened, mark}.
+// Returns {element, open, mark, opened, panelOf}.
 export function createTabs(id, tabs, attributes = {}) {
   let current = null; // the name of the open tab
   const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...drawn(tab) }]));
@@ -60,15 +60,6 @@ export function createTabs(id, tabs, attributes = {}) {
       part.isFilled = true;
       part.fill(part.panel);
     }
-    keepInSight(part.tab);
-  }
-
-  // On a phone the strip is pushed aside with a finger.
-  function keepInSight(tab) {
-    const { left, right, width } = tab.getBoundingClientRect(),
-      room = strip.getBoundingClientRect();
-    if (left < room.left || right > room.right)
-      strip.scrollBy({ left: left + width / 2 - room.left - room.width / 2 });
   }
 
   function move(event) {
@@ -81,7 +72,6 @@ export function createTabs(id, tabs, attributes = {}) {
     event.preventDefault();
     for (const tab of all) tab.tabIndex = tab === all[next] ? 0 : -1;
     all[next].focus();
-    keepInSight(all[next]);
   }
 
   // reasons(name): in words, why nothing can be shown behind a tab; "" where something can. Without a choice, the first
@@ -99,5 +89,5 @@ export function createTabs(id, tabs, attributes = {}) {
     return first;
   }
 
-  return { element, open, mark, opened: () => current };
+  return { element, open, mark, opened: () => current, panelOf: (name) => parts.get(name).panel };
 }

@@ -305,7 +305,7 @@ export default function translation(root, api) {
     if (fields.has("tab")) visit(Object.fromEntries(fields));
   }
   window.addEventListener("hashchange", follow);
-  draw(api.value());
+  store.set({ translation: api.value() });
   if (kept) fillIn({ text: kept.typed });
   follow();
 }
