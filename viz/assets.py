@@ -26,10 +26,8 @@ PICTURE_STYLE = WEB / "picture" / "copy.css"
 COMPONENTS = {
     "explorer": "explorer/explorer.js",
     "stepper": "stepper/stepper.js",
-    "panel": "lab/panel.js",
+    "lab": "lab/lab.js",
     "train": "train/train.js",
-    "question": "why/question.js",
-    "prose": "lab/prose.js",
     "title": "page/title.js",
     "examples": "page/examples.js",
     "languages": "page/languages.js",
@@ -38,7 +36,8 @@ COMPONENTS = {
 }
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
 # would jump.
-EARLY = ("title", "prose", "languages", "examples", "translation", "guide")
+EARLY = ("title", "languages", "examples", "translation", "guide")
+BESIDE = {"lab": (WEB / "lab" / "panel.css", WEB / "why" / "question.css")}  # style sheets of what a component contains
 
 IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.{1,2}/[^"]+)";', re.MULTILINE)  # as oxfmt lays it out
 
@@ -104,7 +103,8 @@ def early(languages: Mapping[str, str | None], *, lent: bool = False) -> str:
 
 def styles(component: str) -> tuple[Path, ...]:
     """The style sheets of a component, in their order: what all share, then, unless it stands in the page, its own."""
-    return (BASE_STYLE,) if component in EARLY else (BASE_STYLE, module(component).with_suffix(".css"))
+    own = module(component).with_suffix(".css")
+    return (BASE_STYLE,) if component in EARLY else (BASE_STYLE, *BESIDE.get(component, ()), own)
 
 
 def page_style() -> str:

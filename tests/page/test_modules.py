@@ -71,12 +71,12 @@ def test_the_first_view_asks_for_the_style_sheets_of_gradio_at_once(app_url, ope
 
 def test_a_page_without_the_middleware_has_the_same_modules_from_where_files_are(open_page) -> None:
     with gr.Blocks(analytics_enabled=False) as demo:
-        Component("prose", {"text": "Only this."})
+        Component("title", {"heading": "Only this.", "text": ""}, options={"tour": None})
         Component("guide", None, events=("stop",), options={"words": {}})
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True)
     try:
         page = open_page(url)
-        expect(page.locator(".atlas-prose p")).to_have_text("Only this.")
+        expect(page.locator(".atlas-title h1")).to_have_text("Only this.")
         expect(page.locator(".atlas-guide[data-mounted]")).to_be_attached()
         found = fetched(page)
         assert set(found.values()) == {1} and {"core/mount.js", "core/dom.js", "tour/guide.js"} <= found.keys()

@@ -82,9 +82,9 @@ def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
         with get(tiny_url + address, **{"Accept-Encoding": "gzip"}) as answer:
             return answer.headers["Cache-Control"]
 
-    path = assets.module("prose")
+    path = assets.module("title")
     assert "immutable" in kept(url(path)) and "immutable" in kept(f"assets/{front_end(())[0]}")
-    assert "immutable" in kept(f"atlas/{assets.digest()}/lab/prose.js")
+    assert "immutable" in kept(f"atlas/{assets.digest()}/page/title.js")
     assert kept(f"gradio_api/file={path}") == "no-cache"
 
 
@@ -148,9 +148,9 @@ def test_the_page_is_the_same_packed_or_not(tiny_url) -> None:
         text = gzip.decompress(packed.read())
         assert len(text) == len(plain.read()) and b"<gradio-app" in text
         early = b"".join(re.findall(rb'<link rel="modulepreload" href="atlas/[^>]*>', text))
-        assert b"prose.js" in early and b"languages.js" not in early  # whose menus are hidden
+        assert b"title.js" in early and b"languages.js" not in early  # whose menus are hidden
         later = set(front_end(("slider",))) - set(front_end(("html", "textbox")))
-        assert later and not any(name.encode() in text for name in later)  # a tab's that is opened by and by
+        assert later and not any(name.encode() in text for name in later)  # the page has none of these
         assert int(packed.headers["Content-Length"]) < len(text) / 2
 
 
@@ -168,15 +168,3 @@ def test_style_sheets_that_scripts_would_load_one_by_one_come_as_one(tiny_url) -
     assert page.index(f"./{address}") > page.index('rel="stylesheet" crossorigin')  # where scripts would put them
     with get(tiny_url + re.sub("[0-9a-f]{16}", 16 * "0", address)) as other:  # of a page that another version made
         assert other.read() == text
-
-
-def test_a_page_is_told_of_no_part_that_only_an_endpoint_reads(tiny_url) -> None:
-    with get(tiny_url) as answer:
-        sent = json.loads(re.search(r"window\.gradio_config = (.*?);</script>", answer.read().decode())[1])
-    with get(tiny_url + "config") as answer:
-        whole = json.load(answer)
-    kinds = [{part["type"] for part in config["components"]} for config in (sent, whole)]
-    assert "api" not in kinds[0] and "api" in kinds[1]  # which programs ask for
-    assert {"html", "textbox", "tabs"} <= kinds[0]
-    named = [{one["api_name"] for one in config["dependencies"]} for config in (sent, whole)]
-    assert "translate" in named[0] & named[1]  # the page on the API names them

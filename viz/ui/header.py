@@ -90,7 +90,7 @@ def build(context: Context) -> Header:
     result = Component(
         "translation",
         _shown_first(translators, first) if first else inviting(model),
-        events=("ask", "fill", "open"),
+        events=("ask", "fill"),
         options={"details": DETAILS},
         elem_id="translation",
     )

@@ -1,4 +1,4 @@
-"""Labels of Gradio's components in the visitor's language: that of the browser, if viz/web/words/ has it, else English."""
+"""Labels of Gradio's components in the visitor's language: the browser's, if viz/web/words/ has it, else English."""
 
 from __future__ import annotations
 

@@ -417,14 +417,14 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
     """Gradio would send its translation in its place."""
     seen, config = 0, app.build_demo(Translators([tiny_translator])).config
     labels = translations(config).translations["en"]
-    assert {"Translate", "Attention", "positions off", "0: as selected"} <= labels.keys() <= KEYS
+    assert {"Translate", "Attention", "greedy"} <= labels.keys() <= KEYS
     for component in config["components"]:
         values = [value for _, value in component["props"].get("choices") or ()] + [component["props"].get("value")]
         assert (
             not any(isinstance(value, str) and value in labels for value in values) or component["type"] == "button"
         ), values
         seen += len(values) > 1
-    assert seen > 5
+    assert seen > 1
 
 
 @pytest.mark.parametrize("language", files())

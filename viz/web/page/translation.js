@@ -299,15 +299,13 @@ export default function translation(root, api) {
   store.follow(["pinned"], ({ pinned }) => pinned !== null && mark(pinned));
 
   // A link may name the tab that it opens, and a panel of it.
-  document.addEventListener("atlas-visit", () => api.trigger("open", {}));
-  document.addEventListener("atlas-open", ({ detail }) => (detail.link = visit.link));
   function follow() {
     const fields = pageLink();
     for (const typed of ["text", "second"]) fields.delete(typed);
     if (fields.has("tab")) visit(Object.fromEntries(fields));
   }
   window.addEventListener("hashchange", follow);
-  draw(api.value());
+  store.set({ translation: api.value() });
   if (kept) fillIn({ text: kept.typed });
   follow();
 }
