@@ -10,10 +10,10 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
-import app
 from model.translators import Translators
 from tests.page.browser import no_violations, open_tab
 from tests.page.lab.test_lab import DRAWN, PLACES
+from viz import shell
 from viz.export.standalone import to_html
 from viz.ui import tabs
 from viz.ui.lab import registry
@@ -180,7 +180,7 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
         json.dumps({"Translate": "Vertaal het", "About this model": "Over dit <b>model</b>"})
     )
     monkeypatch.setattr("viz.words.FOLDER", folder)
-    demo = app.build_demo(Translators([tiny_translator]))
+    demo = shell.build(Translators([tiny_translator]))
     gr.set_static_paths(folder)
     page = open_page("about:blank", locale="nl-BE")
     names = words_asked_for(page)

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import anyio
 import pytest
+from viz.ui.gradio6.preloads import front_end, together
 
-import app
 from model.checkpoint import Example
 from model.translators import Translators
-from viz import assets, words
+from viz import assets, shell, words
 from viz.ui.component import url
 from viz.ui.gradio6 import files, frame
-from viz.ui.gradio6.preloads import front_end, together
 from viz.ui.language import label
 from viz.words import say
 
@@ -73,7 +72,7 @@ def test_a_frame_is_text_and_stands_for_a_whole_page_alone() -> None:
 def test_a_sentence_is_never_taken_for_a_label(tiny_translator) -> None:
     sentence, translator = f'{frame.LABEL}{{"key": "Sentence"}}', copy(tiny_translator)
     translator.examples = {"de-en": (Example(sentence),)}
-    html = frame.shell(app.build_demo(Translators([translator])).config)
+    html = frame.shell(shell.build(Translators([translator])).config)
     assert html.count(escape(sentence)) == 2 and "<b data-say>Sentence</b>" not in html  # the field, and what to try
 
 

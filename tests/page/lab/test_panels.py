@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-import app
 from model.translators import Translators
 from tests.page.browser import no_violations, pick_example, screenshot
+from viz import shell
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider
@@ -67,7 +67,7 @@ LATE = """(() => {
 @pytest.fixture()
 def url(serve, tiny_translator, monkeypatch) -> str:
     monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING))
-    return serve(app.build_demo(Translators([tiny_translator])))
+    return serve(shell.build(Translators([tiny_translator])))
 
 
 def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, tiny_translator) -> None:
@@ -96,7 +96,7 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
 
 
 def test_a_page_on_zero_gpu_asks_through_gradios_queue(serve, tiny_translator, open_page) -> None:
-    page = open_page(serve(app.build_demo(Translators([tiny_translator]), zero_gpu=True)))
+    page = open_page(serve(shell.build(Translators([tiny_translator]), zero_gpu=True)))
     page.wait_for_selector("#translation-text")
     asked = []
     page.on("request", lambda request: asked.append(request.url))

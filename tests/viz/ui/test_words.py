@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import app
 from model.analysis import ablation
 from model.analysis.order import shuffled
 from model.evaluation import bleu
@@ -23,7 +22,7 @@ from model.trace.language import Refusal, words_of
 from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
-from viz import assets
+from viz import assets, shell
 from viz.ui.desk.desk import refusal
 from viz.ui.desk.scene import Scene
 from viz.ui.language import translations
@@ -415,7 +414,7 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
 
 def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
     """Gradio would send its translation in its place."""
-    seen, config = 0, app.build_demo(Translators([tiny_translator])).config
+    seen, config = 0, shell.build(Translators([tiny_translator])).config
     labels = translations(config).translations["en"]
     assert {"Translate", "Attention", "greedy"} <= labels.keys() <= KEYS
     for component in config["components"]:

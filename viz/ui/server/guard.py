@@ -23,7 +23,7 @@ from viz.ui.server.named import ENDPOINTS
 from viz.ui.server.routes import (
     BY_FIELD,
     CALLS,
-    EMPTY,
+    COUNTS,
     JOIN,
     LISTING,
     ONE_REQUEST,
@@ -84,8 +84,8 @@ class Guard:
             return
         path, method = below(scope), scope["method"]
         result = RESULTS.fullmatch(path) if method not in WRITES else None
-        if path in EMPTY and method not in WRITES:
-            await answer(send, 200, {})
+        if path == COUNTS:
+            await answer(send, 200, {"functions": {}})
         elif not is_offered(method, path, self.calls):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))
         elif result and not self.events.take(result[2]):

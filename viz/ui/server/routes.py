@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Container
 
 from viz.questions.registry import QUESTIONS
 from viz.ui.server.named import ENDPOINTS
 
-HAS_TOOLS = importlib.util.find_spec("mcp") is not None  # without it Gradio offers none
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
 
 # Where programs call an endpoint by name: one request (run, api) or two (call).
@@ -20,8 +18,7 @@ BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" list
 QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/ui/server/ask.py)
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 TOOLS = "/gradio_api/mcp"
-# What Gradio's page on the API asks besides, and would report as an error if it were refused.
-EMPTY = ("/monitoring/summary", *(() if HAS_TOOLS else (f"{TOOLS}/schema",)))
+COUNTS = "/monitoring/summary"  # how often endpoints were called, which Gradio's page on the API asks for
 LISTING = "/gradio_api/openapi.json"
 MAX_NAME = 255  # characters of a file's name: for a longer one the system has an error of its own
 
