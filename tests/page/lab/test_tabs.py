@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-import app
 from model.translators import Translators
 from tests.page.browser import load_modules, no_violations, open_tab, screenshot
 from tests.page.lab.test_lab import start
+from viz import shell
 from viz.ui.lab import registry
 from viz.wire.summary import INVITATION
 
@@ -96,7 +96,7 @@ def test_panels_that_cannot_answer_for_the_model_are_marked_and_say_why(
 ) -> None:
     trace = tiny_translator.translate(tiny_translator.examples["de-en"][0].text)
     lacking = {entry["name"]: str(entry["why"]) for entry in registry.lacking(trace, tiny_translator)}
-    page = start(open_page, serve(app.build_demo(Translators([tiny_translator]))), width=width, dark=dark)
+    page = start(open_page, serve(shell.build(Translators([tiny_translator]))), width=width, dark=dark)
     open_tab(page, "Positions")
     marked = page.locator("#positions-tabs > .strip [role=tab][aria-disabled=true]")
     names = [panel.name for panel in registry.PANELS["positions"] if panel.name in lacking]
