@@ -64,7 +64,7 @@ def test_the_first_view_asks_for_the_style_sheets_of_gradio_at_once(app_url, ope
 
     ours = {"base.css", "explorer.css"}
     assert sheets() == dict.fromkeys({*ours, "index", "together", "theme.css"}, 1)
-    open_tab(page, "Verify")  # what comes with a tab comes with its sheets
+    open_tab(page, "Verify")  # whose sheets come when it is opened
     page.wait_for_selector(".atlas-panel[data-mounted]")
     assert max(sheets().values()) == 1
 
