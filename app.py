@@ -38,7 +38,7 @@ from viz import assets, theme
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui import direction, header, language, tabs, train
+from viz.ui import direction, header, language, tabs
 from viz.ui.component import serve_web_files
 from viz.ui.gradio6 import parts, tool_answers
 from viz.ui.gradio6.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
@@ -98,7 +98,7 @@ def launch_options(demo: gr.Blocks) -> dict:
         "footer_links": ["api"],  # its settings half-translate the page: ours are viz/web/page/display.js
         "max_threads": 96,
         "ssr_mode": False,
-        "i18n": language.translations(demo.config, also=(train.YOURS,)),
+        "i18n": language.translations(demo.config),
         "mcp_server": tool_answers.OFFERED,  # its endpoints
         "app_kwargs": {
             "routes": ask.routes(demo),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import gradio as gr
 from gradio.i18n import I18nData
@@ -28,11 +28,10 @@ def choices(labels: Mapping[str, Words | str]) -> list[tuple[I18nData | str, str
     return [(label(text), value) for value, text in labels.items()]
 
 
-def translations(config: Mapping, also: Iterable[Words] = ()) -> gr.I18n:
+def translations(config: Mapping) -> gr.I18n:
     """What Gradio's labels are in each language. All of it goes into the page itself: hence only the labels that stand
-    in its Blocks' config, and those that come later."""
-    shown = {text.english for text in also}
-    shown |= {english for part in config["components"] for english in _labels(part["props"])}
+    in its Blocks' config."""
+    shown = {english for part in config["components"] for english in _labels(part["props"])}
     own = {
         language: {english: text for english, text in words.read(path).items() if text and english in shown}
         for language, path in words.files().items()

@@ -8,8 +8,8 @@ import random
 
 import gradio as gr
 import pytest
-
 from model.training.toy.store import ToyStore, Visit
+
 from model.translators import Translators
 from viz.questions import steps
 from viz.questions.traces import Traces

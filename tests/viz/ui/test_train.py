@@ -11,11 +11,11 @@ import threading
 
 import numpy as np
 import pytest
+from model.training.toy.store import ToyStore, Visit
 
 from model.serve.limits import BatchLimits, Busy
 from model.trace.kinds import AttentionKind
 from model.training.toy import measure
-from model.training.toy.store import ToyStore, Visit
 from model.translators import Translators
 from tests import ROOT
 from viz.ui import train

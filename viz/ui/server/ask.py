@@ -79,9 +79,11 @@ def _route(context: Context) -> Route:
 
 
 def add_calls(context: Context) -> None:
-    """Add every question to the page that is being built as a call of Gradio's queue, which ZeroGPU lends a GPU: the
-    page asks these instead (viz/web/core/lent.js)."""
+    """Add every question that may use a GPU to the page that is being built, as a call of Gradio's queue, which ZeroGPU
+    lends a GPU: the page asks these instead (viz/web/core/lent.js)."""
     for name, one in QUESTIONS.items():
+        if one.on_cpu:
+            continue
         gr.api(
             _call(context, name),
             api_name=name,
