@@ -105,14 +105,19 @@ def test_whatever_the_page_sends_is_answered_or_refused_and_no_fault(translators
                 pass
             except Exception as error:
                 pytest.fail(f"{name} {data}: {error!r}")
-    store = ToyStore()
-    for name, action in train.ACTIONS.items():
+    context = Context(Translators([tiny_translator]), Traces(Translators([tiny_translator])))
+    for name in ("page_train", "page_toy"):
         for _ in range(40):
-            data = {"side": generator.choice((*JUNK, "a")), "corpus": generator.choice(JUNK)}
             setting = generator.choice(("layers", "heads", "positions", "dropout", "seed", "x"))
-            data["settings"] = generator.choice((*JUNK, {setting: generator.choice(JUNK)}))
+            recipe = {
+                "corpus": generator.choice(JUNK),
+                "settings": generator.choice((*JUNK, {setting: generator.choice(JUNK)})),
+                "updates": generator.choice(JUNK),
+            }
+            data = {**recipe, "from": generator.choice(JUNK), "recipe": generator.choice((*JUNK, recipe))}
             try:
-                action(store, Visit(), data)
+                answer = ask(context, name, {"fields": data})
+                assert isinstance(answer, dict) or list(answer)
             except ValueError:
                 pass
             except Exception as error:
