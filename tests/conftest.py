@@ -198,22 +198,19 @@ def serving(ports: list[int]) -> Iterator[Callable[..., str]]:
 
     ports: those to serve on, one page at a time each, and nothing else's meanwhile; where none is left, one is added.
     """
-    import app  # here, so that a test of the model alone loads no server
-
     running = []
 
-    def start(demo) -> str:
+    def start(page) -> str:
         if (port := next(filter(is_free, ports), None)) is None:
             ports.append(port := free_port())
-        demo.queue(max_size=64)
-        url = app.launch(demo, server_name="127.0.0.1", server_port=port)
-        running.append(demo)
+        url = page.launch(server_name="127.0.0.1", server_port=port)
+        running.append(page)
         return url
 
     yield start
-    for demo in running:
-        demo.server.force_exit = True  # as when its process ends: a page that is still connected is not waited for
-        demo.close(verbose=False)
+    for page in running:
+        page.demo.server.force_exit = True  # as when its process ends: a page that is still connected is not waited for
+        page.demo.close(verbose=False)
 
 
 @pytest.fixture(scope="session")
@@ -225,7 +222,7 @@ def stages() -> list[int]:
 
 @pytest.fixture(scope="module")
 def serve(stages: list[int]) -> Iterator[Callable[..., str]]:
-    """serve(demo) launches a page for the tests of a file, and returns its address."""
+    """serve(page) launches a page for the tests of a file, and returns its address."""
     with serving(stages) as start:
         yield start
 
@@ -233,19 +230,19 @@ def serve(stages: list[int]) -> Iterator[Callable[..., str]]:
 @pytest.fixture(scope="session")
 def app_url(shipped_translators: Translators) -> Iterator[str]:
     """The whole app over the trained checkpoints."""
-    import app
+    from viz import shell
 
     with serving([]) as start:
-        yield start(app.build_demo(shipped_translators))
+        yield start(shell.build(shipped_translators))
 
 
 @pytest.fixture(scope="session")
 def tiny_url(tiny_translator: Translator) -> Iterator[str]:
     """The whole app over the tiny seeded model."""
-    import app
+    from viz import shell
 
     with serving([]) as start:
-        yield start(app.build_demo(Translators([tiny_translator])))
+        yield start(shell.build(Translators([tiny_translator])))
 
 
 def score_map_of(labels: tuple[str, ...], value: float) -> ScoreMap:

@@ -26,10 +26,8 @@ PICTURE_STYLE = WEB / "picture" / "copy.css"
 COMPONENTS = {
     "explorer": "explorer/explorer.js",
     "stepper": "stepper/stepper.js",
-    "panel": "lab/panel.js",
+    "lab": "lab/lab.js",
     "train": "train/train.js",
-    "question": "why/question.js",
-    "prose": "lab/prose.js",
     "title": "page/title.js",
     "examples": "page/examples.js",
     "languages": "page/languages.js",
@@ -38,31 +36,10 @@ COMPONENTS = {
 }
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
 # would jump.
-EARLY = ("title", "prose", "languages", "examples", "translation", "guide")
+EARLY = ("title", "languages", "examples", "translation", "guide")
+BESIDE = {"lab": (WEB / "lab" / "panel.css", WEB / "why" / "question.css")}  # style sheets of what a component contains
 
-# Where Plotly's script registers its kinds of traces, and how it names the modules that hold one. Lines need none.
-REGISTERED = re.compile(r"(?<=\.register\(\[)(?:[\w$]+\(\),)+[\w$]+\(\)(?=\]\))")
-DRAWN = "heatmap"
-HOLDS = r'([\w$]+)=[\w$]+\(\([\w$,]*\)=>\{"use strict";[\w$]+\.exports='
-# How it begins and ends: a function handed over, to be called at once.
-HANDED = re.compile(r"(this, )\(\) => (\{\n.*\nreturn Plotly;\n\})(\)\);\s*)\Z", re.DOTALL)
 IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.{1,2}/[^"]+)";', re.MULTILINE)  # as oxfmt lays it out
-
-
-def plotly_script(script: str) -> str:
-    """Plotly.js with the kinds of traces that this page draws, of some fifty: the browser compiles what is registered,
-    all at once and before it does anything else. Of a script that is written otherwise, the whole. In brackets, what it
-    hands over is compiled beside the page while it comes; else the page waits for that (V8: 150 of 210 ms)."""
-    script = HANDED.sub(r"\1(function () \2)\3", script)
-    kind = re.search(HOLDS + rf'\{{[^{{}}]*moduleType:"trace",name:"{DRAWN}"', script)
-    under = kind and re.search(HOLDS + rf"{re.escape(kind[1])}\(\)", script)
-    return REGISTERED.sub(f"{under[1]}()", script, count=1) if under else script
-
-
-@cache
-def plotly() -> str:
-    """The installed plotly_script(), which takes half a second to find what it leaves out."""
-    return plotly_script(PLOTLY.read_text(encoding="utf-8"))
 
 
 def module(component: str) -> Path:
@@ -110,15 +87,24 @@ def digest() -> str:
     return found.hexdigest()[:16]
 
 
-def early(languages: Mapping[str, str | None]) -> str:
-    """The script in the head of a page that has these languages: code -> where its words are, None: in the page."""
+@cache
+def address() -> str:
+    """Where the app serves WEB, relative to the page."""
+    return f"atlas/{digest()}/"
+
+
+def early(languages: Mapping[str, str | None], *, lent: bool = False) -> str:
+    """The script in the head of a page that has these languages: code -> where its words are, None: in the page. lent:
+    whether the page's questions go through Gradio's queue, which lends a GPU."""
     script = EARLY_SCRIPT.read_text(encoding="utf-8")
-    return f'<script data-languages="{escape(json.dumps(languages))}">{script}</script>'
+    asks = " data-lent" if lent else ""
+    return f'<script data-languages="{escape(json.dumps(languages))}"{asks}>{script}</script>'
 
 
 def styles(component: str) -> tuple[Path, ...]:
     """The style sheets of a component, in their order: what all share, then, unless it stands in the page, its own."""
-    return (BASE_STYLE,) if component in EARLY else (BASE_STYLE, module(component).with_suffix(".css"))
+    own = module(component).with_suffix(".css")
+    return (BASE_STYLE,) if component in EARLY else (BASE_STYLE, *BESIDE.get(component, ()), own)
 
 
 def page_style() -> str:

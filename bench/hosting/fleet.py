@@ -27,7 +27,7 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 @contextmanager
 def proxy(folder: Path, ports: Sequence[int]) -> Iterator[int]:
-    """Run nginx by the project's file before these ports of this machine. Yields its port. folder: for what it writes."""
+    """Run nginx by the project's file before these ports of this machine. Yields its port. folder: for its files."""
     port = free_port()
     site = SITE.read_text(encoding="utf-8").replace("listen 8080", f"listen 127.0.0.1:{port}")
     named = [line for line in site.splitlines(keepends=True) if SERVER in line]

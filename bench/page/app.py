@@ -3,7 +3,9 @@ against, a gr.Plot of the same maps that asks the server for every head. `python
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 
 from model.program import command_line, program
 
@@ -18,38 +20,39 @@ from bench.made.synthetic import random_trace
 from model.trace.address import Address
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
-from viz import assets, theme
+from viz import assets, shell
 from viz.figures.heatmap import plot_heatmap
 from viz.maps.reduce import View
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.component import serve_web_files
-from viz.ui.rpc import told
-from viz.ui.server import ask
 from viz.ui.session import Selection
 from viz.wire.payload import payload
+from viz.words import for_page
 
+# Show the other trace, as the answer to a question does.
+SHOW_OTHER = """() => import(new URL("{store}", document.baseURI)).then(({{ store }}) => {{
+  const maps = {maps}, next = (window.shown ?? 0) + 1;
+  window.shown = next;
+  store.set({{ translation: {{ map: maps[next % maps.length] }} }});
+}})"""
 NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is
 
 
-def build(tokens: int, source: int | None = None) -> gr.Blocks:
+def build(tokens: int, source: int | None = None) -> shell.Page:
     """Random attention, 6 layers x 8 heads x 3 kinds, `tokens` a side; source: another number of source tokens, as of a
     long text, whose maps are computed when they are looked at."""
-    serve_web_files()
     private = {"api_visibility": "private", "show_progress": "hidden"}
     with gr.Blocks(title="Benchmark", analytics_enabled=False) as demo:
         traces = [random_trace(source or tokens, tokens, seed=seed, held=bool(source)) for seed in range(2)]
-        count = gr.State(0)
         selection = Selection(AttentionKind.ENCODER_SELF if source else AttentionKind.CROSS)
-        component = explorer.component(explorer_payload(traces[0], selection if source else None))
+        payloads = [explorer_payload(trace, selection if source else None) for trace in traces]
+        explorer.component(payloads[0])
         translate = gr.Button("Translate", elem_id="translate")
-
-        def another(n: int) -> tuple:
-            return told(**explorer_payload(traces[(n + 1) % 2], selection if source else None)), n + 1
-
-        translate.click(another, [count], [component, count], **private)
+        translate.click(
+            None, js=SHOW_OTHER.format(store=f"{assets.address()}store/store.js", maps=json.dumps(for_page(payloads)))
+        )
 
         heads = [gr.Button(f"H{head + 1}", elem_id=f"plot-head-{head}") for head in range(8)]
         plot = gr.Plot(plot_heatmap(traces[0], View("cross", 2, 0)), elem_id="plot")
@@ -59,8 +62,7 @@ def build(tokens: int, source: int | None = None) -> gr.Blocks:
     for trace in traces:
         context.traces.add(trace)
     registry.load_all()
-    ask.answer_from(demo, context)
-    return demo
+    return shell.Page(demo, context)
 
 
 def explorer_payload(trace: TranslationTrace, selection: Selection | None) -> dict:
@@ -74,12 +76,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=30)
     parser.add_argument("--source", type=int, help="tokens of the source, as of a long text")
     args = parser.parse_args(argv)
-    css = theme.css_variables() + assets.page_style()
-    demo = build(args.tokens, args.source)
-    routes = {"routes": ask.routes(demo)}
-    demo.launch(
-        server_name="127.0.0.1", server_port=args.port, css=css, run_history=False, quiet=True, app_kwargs=routes
-    )
+    build(args.tokens, args.source).launch(server_name="127.0.0.1", server_port=args.port)
+    threading.Event().wait()
 
 
 if __name__ == "__main__":

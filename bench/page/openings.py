@@ -26,7 +26,7 @@ WATCH = """() => {
 # Each with a name for people.
 FOUND = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((one) => one.offsetParent);
-  const kinds = '[role=tab][data-tab-id], [data-panel], .label-wrap, details > summary';
+  const kinds = '[role=tab][data-tab-id], [data-panel], details > summary';
   const done = (window.__opened ||= new WeakSet());
   const node = [...tab.querySelectorAll(kinds)].find((one) => one.offsetParent && !done.has(one) && one.innerText.trim()
     && one.ariaSelected !== 'true' && one.ariaPressed !== 'true' && !one.parentElement.open);

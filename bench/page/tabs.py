@@ -91,7 +91,7 @@ def lab_panels(stage: Stage, tab: str) -> Iterator[Measurement]:
 def clicks(tab: str, place: str, name: str) -> str:
     """JavaScript that clicks on a panel's place in its tab, and on the panel where that is one of several there."""
     strips = {f"#{tab}-tabs": place, f"#{tab}-{place}-tabs": name}
-    found = (f"'{strip} > .tab-wrapper [role=tab][data-tab-id={one}]'" for strip, one in strips.items())
+    found = (f"'{strip} > .strip [role=tab][data-tab-id={one}]'" for strip, one in strips.items())
     return "; ".join(f"[...document.querySelectorAll({one})].pop()?.click()" for one in found)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-import app
 from model import checkpoint
 from model.translators import Translators
 from tests.page.browser import no_violations, pick_example, screenshot
+from viz import shell
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +29,7 @@ def empty_url(serve, tiny_checkpoint: Path, tmp_path_factory) -> str:
     config = json.loads((folder / checkpoint.CONFIG).read_text(encoding="utf-8"))
     checkpoint.write_json(folder / checkpoint.CONFIG, {**config, "directions": ["cs-en"]})
     shutil.copytree(tiny_checkpoint, folder.parent / "tiny")
-    return serve(app.build_demo(Translators.load(folder.parent, device="cpu")))
+    return serve(shell.build(Translators.load(folder.parent, device="cpu")))
 
 
 def translate(page: Page, text: str) -> None:

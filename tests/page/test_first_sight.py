@@ -56,7 +56,7 @@ LOOKS = """(node) => {
 # Of all parts but pictures that stand beside their controls.
 LEFT = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
-  const beside = innerWidth > 1000 ? '#tab-positions .atlas-controlled *' : 'none';
+  const beside = innerWidth > 1000 ? '#tab-positions .atlas-frame:has(> .controls) > .content *' : 'none';
   const within = [...tab.querySelectorAll('.atlas-root')].filter((part) => !part.matches(beside));
   const parts = [document.querySelector('#translation .atlas-root'), ...within];
   return parts.filter((part) => part.offsetWidth && part.offsetHeight).map((part) => part.getBoundingClientRect().left);

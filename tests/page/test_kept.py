@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
-import app
-from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from tests.conftest import SENTENCES, serving
 from tests.page.browser import open_tab, settle
 from tests.page.lab.test_lab import open_panel
-from viz.ui.asked import Asked
-from viz.ui.session import Selection
+from viz import shell
 
 pytestmark = pytest.mark.browser
 
@@ -74,7 +70,7 @@ def test_a_page_goes_on_when_its_server_was_started_again(tiny_translator, open_
     asked for meanwhile is translated once the server is there again."""
     ports: list[int] = []
     with serving(ports) as start:
-        page = open_page(start(app.build_demo(Translators([tiny_translator]))))
+        page = open_page(start(shell.build(Translators([tiny_translator]))))
         page.outlives = True
         written = left(page)
         open_tab(page, "Step by step")
@@ -89,9 +85,9 @@ def test_a_page_goes_on_when_its_server_was_started_again(tiny_translator, open_
         settle(page)
         page.evaluate("window.before = true")
     with serving(ports) as start:
-        start(app.build_demo(Translators([tiny_translator])))
+        start(shell.build(Translators([tiny_translator])))
         open_panel(page, "Inside", "Logits")
-        expect(page.locator("#tab-inside .atlas-root:visible").first).to_have_attribute("aria-busy", "false")
+        settle(page)
         expect(page.locator("#tab-inside .failed:visible")).to_have_count(0)
         open_tab(page, "Step by step")
         page.locator(".atlas-stepper .candidate").nth(2).click()
@@ -105,7 +101,7 @@ def test_a_page_goes_on_when_its_server_was_started_again(tiny_translator, open_
     page.locator("#source-text textarea").press("Enter")
     page.wait_for_timeout(500)
     with serving(ports) as start:
-        start(app.build_demo(Translators([tiny_translator])))
+        start(shell.build(Translators([tiny_translator])))
         expect(page.locator(".atlas-translation .source")).to_have_text(TYPED)
         probabilities = 100 * np.exp(tiny_translator.translate(TYPED).log_probability)
         open_tab(page, "Why")

@@ -11,11 +11,11 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
-import app
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.page.browser import open_tab, pick_example
+from viz import shell
 
 pytestmark = pytest.mark.browser
 
@@ -56,7 +56,7 @@ def held() -> Iterator[Held]:
 
 @pytest.fixture(scope="module")
 def demo(tiny_checkpoint) -> gr.Blocks:
-    return app.build_demo(Translators([Translator.load(tiny_checkpoint, device="cpu")]))
+    return shell.build(Translators([Translator.load(tiny_checkpoint, device="cpu")]))
 
 
 @pytest.fixture(scope="module")

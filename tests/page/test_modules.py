@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.page.browser import open_tab
 from viz import assets
-from viz.ui.component import Component, serve_web_files
+from viz.ui.component import Component
 
 pytestmark = pytest.mark.browser
 
@@ -64,20 +64,19 @@ def test_the_first_view_asks_for_the_style_sheets_of_gradio_at_once(app_url, ope
 
     ours = {"base.css", "explorer.css"}
     assert sheets() == dict.fromkeys({*ours, "index", "together", "theme.css"}, 1)
-    open_tab(page, "Verify")  # what comes with a tab comes with its sheets
+    open_tab(page, "Verify")  # whose sheets come when it is opened
     page.wait_for_selector(".atlas-panel[data-mounted]")
     assert max(sheets().values()) == 1
 
 
 def test_a_page_without_the_middleware_has_the_same_modules_from_where_files_are(open_page) -> None:
-    serve_web_files()
     with gr.Blocks(analytics_enabled=False) as demo:
-        Component("prose", {"text": "Only this."})
+        Component("title", {"heading": "Only this.", "text": ""}, options={"tour": None})
         Component("guide", None, events=("stop",), options={"words": {}})
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True)
     try:
         page = open_page(url)
-        expect(page.locator(".atlas-prose p")).to_have_text("Only this.")
+        expect(page.locator(".atlas-title h1")).to_have_text("Only this.")
         expect(page.locator(".atlas-guide[data-mounted]")).to_be_attached()
         found = fetched(page)
         assert set(found.values()) == {1} and {"core/mount.js", "core/dom.js", "tour/guide.js"} <= found.keys()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-import app
 from model.trace import storage
 from model.translator import Translator
 from model.translators import Translators
@@ -20,6 +19,7 @@ from tests.page.browser import no_violations, open_details, screenshot
 from tests.page.explorer.page import download
 from tests.page.lab.test_lab import TABS, open_panel
 from tests.page.test_stepper import STEPPER, act, idle
+from viz import shell
 from viz.export import standalone, table
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("own model")]
@@ -39,7 +39,7 @@ def own(tmp_path_factory) -> Translators:
 
 @pytest.fixture(scope="module")
 def url(own, serve) -> str:
-    return serve(app.build_demo(own))
+    return serve(shell.build(own))
 
 
 def choose(page: Page, menu: str, entry: str) -> None:
@@ -135,7 +135,7 @@ def test_the_whole_page_walked_with_a_model_of_other_people(form, own, serve, op
     translator = own.all[0] if form == "opus" else Translator.load(taught(tmp_path / form, make, **changes), "cpu")
     trace = translator.translate(TEXT)
     assert trace.translation == SENTENCES[1]
-    page = open_page(serve(app.build_demo(own if form == "opus" else Translators([translator]))))
+    page = open_page(serve(shell.build(own if form == "opus" else Translators([translator]))))
     page.wait_for_selector(".atlas-translation .more")
     type_in(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(trace.translation)

@@ -31,6 +31,7 @@ from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.model.families.test_real_weights import KNOWN, WRITTEN, taught
 from tests.server.test_api import ask
+from viz import shell
 from viz.export.standalone import from_html
 
 FORMS = {
@@ -145,7 +146,7 @@ def test_the_api(walk, serve):
     folder, direction = walk
     translator = Translator.load(folder, "cpu")
     trace = translator.translate(TEXT, direction)
-    url = serve(app.build_demo(Translators([translator])))
+    url = serve(shell.build(Translators([translator])))
     client = Client(url, verbose=False, analytics_enabled=False)
     assert ask(client, "translate", TEXT, direction)["translation"] == SENTENCES[1]
     for kind in trace.kinds:

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from gradio_client import Client
 
-import app
 from model.serve.limits import Busy
 from model.trace import interventions_file, storage
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.translators import Translators
 from tests.conftest import SENTENCES
+from viz import shell
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps import labels
@@ -332,7 +332,7 @@ def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_transla
         begun.set()
         return held.wait(60) and whole(*args, **options)
 
-    demo = app.build_demo(Translators([tiny_translator]))
+    demo = shell.build(Translators([tiny_translator]))
     url = serve(demo)
     monkeypatch.setattr(demo._queue, "max_size", 8)
     monkeypatch.setattr(tiny_translator, "trace", trace)

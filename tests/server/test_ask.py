@@ -18,6 +18,7 @@ from bench.load import running_app
 from model.serve.cancellation import raise_if_cancelled
 from model.trace.address import Address
 from model.translators import Translators
+from viz import shell
 from viz.questions.registry import QUESTIONS, Question
 from viz.ui.server.ask import context_of
 from viz.ui.server.named import ENDPOINTS
@@ -210,7 +211,7 @@ def test_a_fault_of_the_program_is_an_answer_and_the_log_has_no_text(port, regis
 
 
 def test_a_translation_is_made_once_for_all_questions_about_it(tiny_translator, monkeypatch):
-    demo = app.build_demo(Translators([tiny_translator]))
+    demo = shell.build(Translators([tiny_translator]))
     context, made = context_of(demo), []
     monkeypatch.setattr(
         type(tiny_translator),

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import anyio
 import pytest
+from viz.ui.gradio6.preloads import front_end, together
 
-import app
 from model.checkpoint import Example
 from model.translators import Translators
-from viz import assets, words
+from viz import assets, shell, words
 from viz.ui.component import url
 from viz.ui.gradio6 import files, frame
-from viz.ui.gradio6.preloads import front_end, together
 from viz.ui.language import label
 from viz.words import say
 
@@ -73,7 +72,7 @@ def test_a_frame_is_text_and_stands_for_a_whole_page_alone() -> None:
 def test_a_sentence_is_never_taken_for_a_label(tiny_translator) -> None:
     sentence, translator = f'{frame.LABEL}{{"key": "Sentence"}}', copy(tiny_translator)
     translator.examples = {"de-en": (Example(sentence),)}
-    html = frame.shell(app.build_demo(Translators([translator])).config)
+    html = frame.shell(shell.build(Translators([translator])).config)
     assert html.count(escape(sentence)) == 2 and "<b data-say>Sentence</b>" not in html  # the field, and what to try
 
 
@@ -82,9 +81,9 @@ def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
         with get(tiny_url + address, **{"Accept-Encoding": "gzip"}) as answer:
             return answer.headers["Cache-Control"]
 
-    path = assets.module("prose")
+    path = assets.module("title")
     assert "immutable" in kept(url(path)) and "immutable" in kept(f"assets/{front_end(())[0]}")
-    assert "immutable" in kept(f"atlas/{assets.digest()}/lab/prose.js")
+    assert "immutable" in kept(f"atlas/{assets.digest()}/page/title.js")
     assert kept(f"gradio_api/file={path}") == "no-cache"
 
 
@@ -148,9 +147,9 @@ def test_the_page_is_the_same_packed_or_not(tiny_url) -> None:
         text = gzip.decompress(packed.read())
         assert len(text) == len(plain.read()) and b"<gradio-app" in text
         early = b"".join(re.findall(rb'<link rel="modulepreload" href="atlas/[^>]*>', text))
-        assert b"prose.js" in early and b"languages.js" not in early  # whose menus are hidden
+        assert b"title.js" in early and b"languages.js" not in early  # whose menus are hidden
         later = set(front_end(("slider",))) - set(front_end(("html", "textbox")))
-        assert later and not any(name.encode() in text for name in later)  # a tab's that is opened by and by
+        assert later and not any(name.encode() in text for name in later)  # the page has none of these
         assert int(packed.headers["Content-Length"]) < len(text) / 2
 
 
@@ -168,15 +167,3 @@ def test_style_sheets_that_scripts_would_load_one_by_one_come_as_one(tiny_url) -
     assert page.index(f"./{address}") > page.index('rel="stylesheet" crossorigin')  # where scripts would put them
     with get(tiny_url + re.sub("[0-9a-f]{16}", 16 * "0", address)) as other:  # of a page that another version made
         assert other.read() == text
-
-
-def test_a_page_is_told_of_no_part_that_only_an_endpoint_reads(tiny_url) -> None:
-    with get(tiny_url) as answer:
-        sent = json.loads(re.search(r"window\.gradio_config = (.*?);</script>", answer.read().decode())[1])
-    with get(tiny_url + "config") as answer:
-        whole = json.load(answer)
-    kinds = [{part["type"] for part in config["components"]} for config in (sent, whole)]
-    assert "api" not in kinds[0] and "api" in kinds[1]  # which programs ask for
-    assert {"html", "textbox", "tabs"} <= kinds[0]
-    named = [{one["api_name"] for one in config["dependencies"]} for config in (sent, whole)]
-    assert "translate" in named[0] & named[1]  # the page on the API names them

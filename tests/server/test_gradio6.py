@@ -15,10 +15,10 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-import app
 from bench.load import Caller
 from model.translators import Translators
 from tests import ROOT
+from viz import shell
 from viz.ui.gradio6 import edited_scripts, part, parts, wakeful_queue
 from viz.ui.gradio6.part import Part
 from viz.ui.server.endpoints import ENDPOINTS, Endpoint, Served
@@ -64,7 +64,7 @@ def test_without_all_that_can_be_left_out_the_page_is_served(tiny_translator, se
     for one in parts.PARTS:
         if one.without is not None:
             monkeypatch.setitem(one.__dict__, "missing", ("anything",))
-    demo = app.build_demo(Translators([tiny_translator]))
+    demo = shell.build(Translators([tiny_translator]))
     assert type(demo.default_config) is gr.blocks.BlocksConfig
     port = int(serve(demo).rsplit(":", 1)[1].strip("/"))
     assert type(demo._queue) is gr.queueing.Queue

@@ -12,10 +12,10 @@ import gradio as gr
 import pytest
 from gradio_client import Client
 
-import app
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.server.space_check import ROOT, front_matter
+from viz import shell
 from viz.ui.gradio6 import lent_gpu
 
 
@@ -87,7 +87,7 @@ def _listed(handler):
 def test_handlers_that_use_the_model_cross_to_the_lent_process(serve, tiny_checkpoint):
     spaces = LentProcess()
     translators = Translators.load(tiny_checkpoint.parent, "cpu")
-    demo = app.build_demo(translators)
+    demo = shell.build(translators)
     translators.to("cpu")  # as main() does with "cuda"
     lent_gpu.wrap_for_zero_gpu(demo, spaces)
     translator, expected = translators["de-en"], Translators.load(tiny_checkpoint.parent, "cpu")["de-en"]
@@ -124,7 +124,7 @@ def test_a_handler_that_streams_is_lent_as_one():
 
 
 def test_what_the_page_remembers_crosses_too(tiny_translator):
-    demo = app.build_demo(Translators([tiny_translator]))
+    demo = shell.build(Translators([tiny_translator]))
     states = [block.value for block in demo.blocks.values() if isinstance(block, gr.State)]
     assert len(states) >= 4
     for value in states:
@@ -133,7 +133,7 @@ def test_what_the_page_remembers_crosses_too(tiny_translator):
 
 def test_every_handler_that_uses_the_model_says_so(tiny_translator):
     """Without its concurrency_id a handler would run the model outside the lent process, and unbounded."""
-    demo = app.build_demo(Translators([tiny_translator]))
+    demo = shell.build(Translators([tiny_translator]))
     named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in lent_gpu.MODEL_EVENTS}
     assert {"translate", "cut_open", "attention", "step", "score"} <= named
 
@@ -141,7 +141,7 @@ def test_every_handler_that_uses_the_model_says_so(tiny_translator):
 def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(serve, tiny_checkpoint):
     spaces = LentProcess()
     translators = Translators.load(tiny_checkpoint.parent, "cpu")
-    demo = app.build_demo(translators, zero_gpu=True)
+    demo = shell.build(translators, zero_gpu=True)
     lent_gpu.wrap_for_zero_gpu(demo, spaces)
     client = Client(serve(demo), verbose=False, analytics_enabled=False)
     question = {"address": {"text": SENTENCES[2]}, "fields": {"panel": "logits"}}
@@ -153,7 +153,7 @@ def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(serve, tiny_ch
 
 
 def test_without_spaces_nothing_is_wrapped(tiny_translator):
-    demo = app.build_demo(Translators([tiny_translator]))
+    demo = shell.build(Translators([tiny_translator]))
     before = [f.fn for f in demo.fns.values()]
     lent_gpu.wrap_for_zero_gpu(demo, None)
     assert [f.fn for f in demo.fns.values()] == before

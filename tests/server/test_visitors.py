@@ -12,7 +12,6 @@ import pytest
 import torch
 from gradio_client import Client
 
-import app
 from bench.load import Caller
 from bench.made.synthetic import random_trace
 from model.checkpoint import Checkpoint
@@ -22,6 +21,7 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
+from viz import shell
 from viz.maps.branches import Origin, Tree
 from viz.questions.maps import layers
 from viz.ui.gradio6 import visitors
@@ -29,7 +29,7 @@ from viz.ui.gradio6 import visitors
 
 @pytest.fixture()
 def demo(tiny_translator) -> gr.Blocks:
-    return app.build_demo(Translators([tiny_translator]))
+    return shell.build(Translators([tiny_translator]))
 
 
 @pytest.fixture()
@@ -157,7 +157,7 @@ def held(store: visitors.Visitors) -> int:
 @pytest.mark.long
 def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_in_words(scaled):
     """With traces and branches of their own: of the longest text that is allowed, and of one that is not."""
-    demo = app.build_demo(Translators([scaled]))
+    demo = shell.build(Translators([scaled]))
     store = visitors.Visitors(demo, limit=ALL_BYTES)
     shown, history, tree_key = [block._id for block in demo.blocks.values() if isinstance(block, gr.State)][:3]
     traces, most = [], 0
@@ -187,7 +187,7 @@ def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_i
 
 @pytest.mark.long
 def test_fifty_visitors_at_once_are_all_answered_and_what_is_held_is_bounded(serve, scaled):
-    demo = app.build_demo(Translators([scaled]))
+    demo = shell.build(Translators([scaled]))
     port = int(serve(demo).rsplit(":", 1)[1].strip("/"))
     store = demo.app.state_holder
     store.limit = ALL_BYTES

@@ -49,7 +49,7 @@ def _of_files(digest: str) -> Bundle:
         json.dumps(
             {
                 "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
-                "plotly": assets.plotly(),
+                "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
                 "modules": {assets.name(path): assets.with_names(path) for path in modules},
                 "languages": languages,
             },

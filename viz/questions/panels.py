@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
+from model.trace import is_whole
 from model.trace.address import Address
 from model.trace.translation import TranslationTrace
 from viz.questions.registry import Answer, Context, question
 from viz.ui.asked import Asked
 from viz.ui.desk import fields as field
 from viz.ui.desk.scene import Scene
+from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.registry import PANELS
 from viz.ui.session import Selection
@@ -22,20 +24,29 @@ EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 @question(lane="model")
 def page_panel(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the content of a panel: {blocks, about, lacks, controls}. A panel that computes in parts yields one with
-    "more" for each part, and {"more": False} at the end.
+    """Return the content of a panel: {blocks, about, lacks, controls, ends}. A panel that computes in parts yields one
+    with "more" for each part, and {"more": False} at the end.
 
-    fields: panel (its name), controls (name -> value), selection, asked, and drawn for a panel that checks the page.
+    fields: panel (its name), controls (name -> value), selection, asked, and drawn for a panel that checks the page. A
+    control that is left out has the value that it begins with for this sentence. ends: of sliders, for this sentence
+    and its model.
     """
     panel = field.entry(fields, "panel", by_name())
     if address is None:
         return EMPTY
-    scene, values = scene_of(context, address, fields), values_of(panel, fields)
+    scene = scene_of(context, address, fields)
+    values = values_of(panel, scene, fields)
+    named = dict(zip(panel.fields, panel.controls))
     missing = panel.missing(scene)
     frame = {
         "about": about(scene.trace),
         "lacks": bool(missing),
         "controls": dict(zip(panel.fields, panel.fitted(scene, values))),
+        "ends": {
+            name: control.until(scene.trace, scene.translator)
+            for name, control in named.items()
+            if isinstance(control, Slider)
+        },
     }
     if missing:
         return {"blocks": missing, **frame}
@@ -57,7 +68,7 @@ def page_panel_act(context: Context, address: Address | None, fields: Mapping) -
         return EMPTY
     scene = scene_of(context, address, fields)
     data = {**_data(fields), "act": fields.get("act")}
-    return {"blocks": panel.act(scene, data, *values_of(panel, fields)), "about": about(scene.trace)}
+    return {"blocks": panel.act(scene, data, *values_of(panel, scene, fields)), "about": about(scene.trace)}
 
 
 @question(lane="model")
@@ -65,7 +76,20 @@ def page_panel_fill(context: Context, address: Address | None, fields: Mapping) 
     """Return {fill}, the new text of a panel's line. fields: as in page_panel, and data from the block."""
     panel = field.entry(fields, "panel", {name: one for name, one in by_name().items() if one.fills})
     scene = scene_of(context, address, fields)
-    return {"fill": panel.given(panel.fills, scene, _data(fields), *values_of(panel, fields))}
+    return {"fill": panel.given(panel.fills, scene, _data(fields), *values_of(panel, scene, fields))}
+
+
+@question(lane="translate")
+def page_panel_translate(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return {opens, asks}: the address of the translation that a panel opens in all tabs, and {step, token} where the
+    tab "Why" is then asked about those. fields: as in page_panel, and data from the block."""
+    panel = field.entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.translates})
+    scene, data = scene_of(context, address, fields), _data(fields)
+    panel.require(scene)
+    trace = panel.translates(scene, data)
+    context.traces.add(trace)
+    asks = {name: value for name in ("step", "token") if is_whole(value := data.get(name))}
+    return {"opens": Address.of(trace).to_plain(), "asks": asks}
 
 
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:
@@ -92,11 +116,14 @@ def _data(fields: Mapping) -> Mapping:
     return data if isinstance(data, dict) else {}
 
 
-def values_of(panel: Panel, fields: Mapping) -> list[object]:
-    """Return the values of a panel's controls; for one that the page leaves out, its start."""
+def values_of(panel: Panel, scene: Scene, fields: Mapping) -> list[object]:
+    """Return the values of a panel's controls; for one that the page leaves out, the value that it begins with."""
     values = fields.get("controls")
     values = values if isinstance(values, dict) else {}
-    return [values.get(name, control.start) for name, control in zip(panel.fields, panel.controls)]
+    return [
+        values[name] if name in values else control.begin(scene.trace, scene.translator)
+        for name, control in zip(panel.fields, panel.controls)
+    ]
 
 
 def about(trace: TranslationTrace) -> Words:

@@ -45,7 +45,7 @@ def _turns(context: Context, recipe: Recipe, since: int) -> Generator[dict]:
         begun = True
 
 
-@question(lane="translate")
+@question(lane="translate", on_cpu=True)
 def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return {opens, fill}: the address of a toy's translation, and what the controls are to show of it.
 

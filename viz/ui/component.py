@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import gradio as gr
 
@@ -12,10 +11,8 @@ from viz.words import for_page
 
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
-# The page says where its modules are (viz/ui/gradio6/preloads.py); where it does not, for lack of that middleware, they
-# are with the files that Gradio serves. They import each other by relative addresses: either way each runs once.
 ON_LOAD = """
-const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? {web}, document.baseURI);
+const web = new URL({web}, document.baseURI);
 const [mount, module, ...styles] = ["{mount}", "{module}", ...{styles}].map((name) => new URL(name, web).href);
 const told = {{ events: {events}, options: {options}, plotly: {plotly} }};
 Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
@@ -51,13 +48,13 @@ class Component(gr.HTML):
             html_template=f'<div class="atlas-root atlas-{name}"></div>',
             css_template="",
             js_on_load=ON_LOAD.format(
-                web=json.dumps(f"gradio_api/file={assets.WEB}/"),
+                web=json.dumps(assets.address()),
                 mount=assets.name(assets.MOUNT),
                 module=assets.name(assets.module(name)),
                 styles=json.dumps([assets.name(path) for path in assets.styles(name)]),
                 events=json.dumps(events),
                 options=json.dumps(for_page(options)),
-                plotly=json.dumps(url(assets.PLOTLY) if plotly else None),
+                plotly=json.dumps(f"{assets.address()}{assets.PLOTLY.name}" if plotly else None),
             ),
             elem_id=elem_id,
             apply_default_css=False,
@@ -76,14 +73,3 @@ class Component(gr.HTML):
 
     def api_info(self) -> dict:
         return {}
-
-
-def serve_web_files() -> None:
-    """Let Gradio serve viz/web/ and the installed Plotly.js; nothing else beside them."""
-    gr.set_static_paths([assets.WEB, assets.PLOTLY])
-
-
-def url(path: Path) -> str:
-    """A served file's address. Relative, so that it holds behind any prefix; the time stamp keeps browsers from using a
-    stale copy."""
-    return f"gradio_api/file={path}?v={int(path.stat().st_mtime)}"

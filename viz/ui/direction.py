@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradio.i18n import I18nData
-
 from model.nets.recurrent import Recurrent
 from model.serve.limits import FLOAT
 from model.text.language import other_language
@@ -32,12 +30,13 @@ LOOKS_LIKE = {
 RECURRENT_PAIRS = {("de", "en"): say("German → English (recurrent)")}
 TOY = "toy"  # the menu's entry for the network that the visitor trained
 YOURS = say("Your toy")
+LABELS = (*LANGUAGE_PAIRS.values(), *RECURRENT_PAIRS.values(), YOURS)
 LARGE = 50_000_000  # parameters, above which the page says what a model costs
 SHOWN = 6  # sentences of a toy's corpus
 OFFERED = 4  # sentences of another model to try
 
 
-def entries(translators: Translators) -> list[tuple[I18nData | str, str]]:
+def entries(translators: Translators) -> list[tuple[object, str]]:
     """The menu: (what it shows, the label of a route). A model of many languages is one entry."""
     found: dict[str, Words | str] = {}
     for route in translators.routes:

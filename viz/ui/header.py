@@ -21,6 +21,8 @@ from viz.ui.tours import guide
 from viz.wire.summary import inviting
 from viz.words import say
 
+SENTENCE, DIRECTION, TRANSLATE, DECODING = say("Sentence"), say("Direction"), say("Translate"), say("Decoding")
+LABELS = (SENTENCE, DIRECTION, TRANSLATE, DECODING, *SEARCHES.values(), *direction.LABELS)
 DETAILS = "atlas-details"  # the id of what is rarely asked for: how a translation is decoded
 ASKED = ("text", "entry", "beam")  # what the controls hold, by the names that questions have for it
 
@@ -57,7 +59,7 @@ def build(context: Context) -> Header:
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
             example,
-            label=label(say("Sentence")),
+            label=label(SENTENCE),
             show_label=False,
             lines=1,
             max_lines=4,
@@ -71,14 +73,14 @@ def build(context: Context) -> Header:
         menu = gr.Dropdown(
             [*direction.entries(translators), (label(direction.YOURS), direction.TOY)],
             value=direction.entry_of(translators, default),
-            label=label(say("Direction")),
+            label=label(DIRECTION),
             show_label=False,
             scale=2,
             min_width=160,
             elem_id="direction",
             filterable=False,
         )
-        go = gr.Button(label(say("Translate")), variant="primary", scale=0, min_width=110, elem_id="translate")
+        go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
     Component(
         "languages",
         direction.menus(translators, default),
@@ -88,7 +90,7 @@ def build(context: Context) -> Header:
     result = Component(
         "translation",
         _shown_first(translators, first) if first else inviting(model),
-        events=("ask", "fill", "open"),
+        events=("ask", "fill"),
         options={"details": DETAILS},
         elem_id="translation",
     )
@@ -96,7 +98,7 @@ def build(context: Context) -> Header:
         search = gr.Dropdown(
             choices(SEARCHES),
             value="1",
-            label=label(say("Decoding")),
+            label=label(DECODING),
             scale=0,
             min_width=150,
             elem_id="decoding",

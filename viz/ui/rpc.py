@@ -78,12 +78,6 @@ def told(**content: object) -> dict:
 # JavaScript for listeners without a handler, by which the page talks to itself and the server has no part in it.
 
 
-def tells_itself(components: int = 1, **content: object) -> str:
-    """The listener's outputs, so many components, are told this: a change of sentence costs the server no event."""
-    value = f"{{id: null, after: null, mark: Math.random(), json: {json.dumps(_text(content))}}}"
-    return f"() => ({value})" if components == 1 else f"() => [{', '.join([value] * components)}]"
-
-
 def dispatches(name: str, *fields: str) -> str:
     """The page's scripts hear a DOM event of this name, as soon as one of them listens. fields: names in its detail for
     what the listener's inputs hold."""

@@ -98,4 +98,4 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
     )
 
 
-TOY = Beside(say("Train your own"), "toy", build)
+TOY = Beside(say("Train your own"), "toy", "train", build)

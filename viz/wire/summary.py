@@ -21,7 +21,7 @@ INVITATION = say("Nothing is translated yet. Type a sentence above and press Ent
 def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> dict:
     """The translation, its tokens with their probabilities, warnings, and a line on the model. JSON-ready.
 
-    model: the Translator, for its metrics and sizes. lacking: panels that do not apply, {panel, why}.
+    model: the Translator, for its metrics and sizes. lacking: panels that do not apply, {name, panel, why}.
     """
     return {
         "text": trace.translation,

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.page.browser import load_modules
-from viz.ui.rpc import tells_itself
 
 pytestmark = pytest.mark.browser
 
@@ -143,13 +142,3 @@ def test_a_question_without_an_answer_is_asked_once_more(component) -> None:
     page.wait_for_timeout(150)
     assert [question["name"] for question in page.evaluate("sent")] == ["a", "b", "a"]
     assert page.evaluate("sent[0].id === sent[2].id")
-
-
-def test_what_the_page_says_to_itself_makes_nothing_old(component) -> None:
-    page = component(replaces=True)
-    page.evaluate("ask({ name: 'a' })")
-    send(page, 1, 10, more=True)
-    for told in ("first", "second"):
-        page.evaluate(f"window.value(({tells_itself(stale=True)})())")
-        assert page.evaluate("heard.at(-1)") == ["told", {"stale": True}], told
-    assert send(page, 1, 10)[-1] == ["answer", "a", {}]

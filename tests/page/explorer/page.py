@@ -14,13 +14,12 @@ from model.trace.address import Address
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from tests.page.browser import use_modules
+from viz import shell
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.component import serve_web_files
 from viz.ui.desk.sent import sent
-from viz.ui.server import ask
 from viz.ui.session import Selection
 from viz.words import for_page
 
@@ -50,17 +49,15 @@ COUNT_DOWNLOADS = """() => {
 }"""
 
 
-def page_of(*traces):
+def page_of(*traces) -> shell.Page:
     """The explorer alone over these traces. It shows the first, and a link opens any by its sentence."""
-    serve_web_files()
     with gr.Blocks(analytics_enabled=False) as demo:
         explorer.component(sent(None, traces[0], Selection()))
     context = Context(NO_MODELS, Traces(NO_MODELS))
     for trace in traces:
         context.traces.add(trace)
     registry.load_all()
-    ask.answer_from(demo, context)
-    return demo
+    return shell.Page(demo, context)
 
 
 def show(page: Page, trace: TranslationTrace) -> None:
@@ -88,7 +85,7 @@ def wait_for_selection(page: Page, **selection: object) -> None:
 def serve_traces(serve, monkeypatch):
     """A server that a page is still connected to waits for it for seconds: what asks for this one before a browser's
     page ends it after that."""
-    demos = []
+    started = []
 
     def start(*traces) -> str:
         def translate(context: Context, address: Address | None, fields: dict) -> dict:
@@ -96,12 +93,12 @@ def serve_traces(serve, monkeypatch):
             return {"map": sent(None, trace)}
 
         monkeypatch.setitem(registry.QUESTIONS, "page_translate", registry.Question(translate, "translate"))
-        demos.append(page_of(*traces))
-        return serve(demos[-1])
+        started.append(page_of(*traces))
+        return serve(started[-1])
 
     yield start
-    for demo in demos:
-        demo.close(verbose=False)
+    for page in started:
+        page.demo.close(verbose=False)
 
 
 @pytest.fixture()

@@ -53,7 +53,7 @@ def open_panel(page: Page, tab: str, panel: str):
     """The panel's element, once its content is there."""
     open_tab(page, tab)
     if tab == "Why" and not page.locator("#why-tabs").is_visible():
-        page.locator("#why-fold > button").click()
+        page.locator("#why-fold > summary").click()
         expect(page.locator("#why-tabs")).to_be_visible()
     for title, strip in PLACES[tab, panel]:
         open_tab(page, title, strip)
@@ -182,7 +182,7 @@ def test_a_box_of_the_map_opens_its_panel(app_url, open_page) -> None:
 def test_every_panel_is_opened_by_the_link_that_it_ever_had_and_set_by_its_fields(app_url, open_page, names) -> None:
     page = start(open_page, f"{app_url}#tab=inside&panel=add-norm&side=decoder&sublayer=2")
     expect(page.locator("#panel-add-norm .formula").first).to_contain_text("decoder layer 2, f = cross-attention")
-    places = page.locator("#inside-tabs > .tab-wrapper [role=tab]:visible").all_inner_texts()
+    places = page.locator("#inside-tabs > .strip [role=tab]:visible").all_inner_texts()
     assert places == ["Map", "Embedding", "Attention", "Masks", "Layer", "Logits", "Experiments"]
     for name in names.split():
         page.evaluate("(name) => { location.hash = `#tab=inside&panel=${name}` }", name)

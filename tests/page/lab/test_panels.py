@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-import app
 from model.translators import Translators
 from tests.page.browser import no_violations, pick_example, screenshot
+from viz import shell
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider
@@ -67,7 +67,7 @@ LATE = """(() => {
 @pytest.fixture()
 def url(serve, tiny_translator, monkeypatch) -> str:
     monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING))
-    return serve(app.build_demo(Translators([tiny_translator])))
+    return serve(shell.build(Translators([tiny_translator])))
 
 
 def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, tiny_translator) -> None:
@@ -87,13 +87,16 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     expect(panel).to_contain_text(f"{tiny_translator.examples['de-en'][1].text}: pair 15 of decoder")
     no_violations(page)
     screenshot(page, "panel-registered")
-    page.get_by_role("tab", name="Lacking", exact=True).click()
+    lacking = page.get_by_role("tab", name="Lacking", exact=True)
+    expect(lacking).to_have_attribute("aria-disabled", "true")
+    expect(lacking).to_have_attribute("title", "Look at this.")
+    lacking.press("Enter")
     expect(page.locator("#panel-lacking .atlas-panel")).to_contain_text("Look at this.")
     expect(page.locator("[role=tabpanel]:visible input:visible")).to_have_count(0)  # there is nothing to set
 
 
 def test_a_page_on_zero_gpu_asks_through_gradios_queue(serve, tiny_translator, open_page) -> None:
-    page = open_page(serve(app.build_demo(Translators([tiny_translator]), zero_gpu=True)))
+    page = open_page(serve(shell.build(Translators([tiny_translator]), zero_gpu=True)))
     page.wait_for_selector("#translation-text")
     asked = []
     page.on("request", lambda request: asked.append(request.url))

@@ -8,7 +8,6 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-import app
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
@@ -16,6 +15,7 @@ from tests.conftest import SENTENCES
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel, start
 from tests.trusted import trusted
+from viz import shell
 from viz.questions import header as questions
 
 pytestmark = pytest.mark.browser
@@ -27,7 +27,7 @@ def url(serve, tiny_checkpoint, tmp_path_factory) -> str:
     model = trusted(shutil.copytree(tiny_checkpoint, folder / "tiny"))
     other = model.edit({})
     other.digest, other.name = "1" * 16, "another"
-    return serve(app.build_demo(Translators([model, other])))
+    return serve(shell.build(Translators([model, other])))
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])

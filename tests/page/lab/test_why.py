@@ -97,7 +97,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     expect(page.locator(f"{QUESTION} .failed")).to_be_hidden()
 
     expect(page.locator("#why-tabs")).to_be_hidden()  # below the picture, all methods are folded
-    page.locator("#why-fold > button").click()
+    page.locator("#why-fold > summary").click()
     expect(page.locator("#panel-why-tokens .matrix")).to_be_visible()
     page.wait_for_function(IDLE)
     cell = page.locator(".matrix td > button").first

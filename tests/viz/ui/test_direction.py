@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import app
 from model import checkpoint
 from model.translator import Translator
 from model.translators import Translators
 from tests.model.families import theirs
+from viz import shell
 from viz.ui import direction
 from viz.ui.header import asked_of
 from viz.ui.lab import registry
@@ -123,7 +123,7 @@ def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path
     shutil.copytree(tiny_checkpoint, folder)
     checkpoint.write_json(folder / checkpoint.EXAMPLES, {"de-en": [{"text": text}]})
     with pytest.raises(ValueError, match=f"the example '{text}' of talkative: The text is .* tokens long"):
-        app.build_demo(Translators.load(tmp_path, "cpu"))
+        shell.build(Translators.load(tmp_path, "cpu"))
 
 
 def test_a_link_that_names_no_direction_asks_the_first_model(served) -> None:

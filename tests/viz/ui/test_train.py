@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import subprocess
 import sys
 import threading
@@ -226,9 +227,38 @@ def test_recipes_that_say_the_same_train_one_toy():
     assert first == second and hash(first) == hash(second)
 
 
+JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])
+
+
+@pytest.mark.parametrize("name", ["page_train", "page_toy", "page_translate", "page_direction"])
+def test_whatever_is_sent_is_answered_or_refused_in_words(context, name):
+    pick = random.Random(3)
+    for _ in range(60):
+        setting = pick.choice(("layers", "heads", "positions", "dropout", "seed", "x"))
+        recipe = {
+            "corpus": pick.choice(JUNK),
+            "settings": pick.choice((*JUNK, {setting: pick.choice(JUNK)})),
+            "updates": pick.choice(JUNK),
+        }
+        data = {**recipe, "from": pick.choice(JUNK), "recipe": pick.choice((*JUNK, recipe)), "entry": "toy"}
+        try:
+            assert list(parts(context, name, fields=data)) or name == "page_train"
+        except ValueError:
+            pass
+        except Exception as error:
+            pytest.fail(f"{name} {data}: {error!r}")
+
+
 @pytest.mark.parametrize(
     "wrong",
-    [[], {}, {"corpus": "a | b"}, {**RECIPE, "more": 1}, {**RECIPE, "settings": {"layers": None}}, {**RECIPE, "updates": 1e9}],
+    [
+        [],
+        {},
+        {"corpus": "a | b"},
+        {**RECIPE, "more": 1},
+        {**RECIPE, "settings": {"layers": None}},
+        {**RECIPE, "updates": 1e9},
+    ],
 )
 def test_what_is_no_recipe_is_refused(context, wrong):
     for body in ({"address": {"text": "a", "recipe": wrong or 1}}, {"fields": {"entry": "toy", "recipe": wrong or 1}}):

@@ -15,8 +15,8 @@ from model.serve.turns import Turns
 from model.trace.language import Words, words_of
 from model.translators import Translators
 from viz.ui.component import PRIVATE, Component
-from viz.ui.gradio6.discreet_log import describe
 from viz.ui.rpc import Message
+from viz.ui.server.discreet_log import describe
 from viz.words import say
 
 MAX_WAITING = 32  # handlers outside the queue: each that waits holds one of the server's threads

@@ -1,6 +1,7 @@
-"""What a panel declares to be set by a person. The Lab builds it, and fits what was set to the model at hand.
+"""The controls that a panel declares. The page draws them (viz/web/lab/controls.js), and `fitted` limits what it sends
+back to what the model at hand has.
 
-A link that opens a panel can set its controls: the field of a control's name (Panel.fields) says to what.
+A link that opens a panel can set its controls: the field of a control's name (Panel.fields) holds the value.
 """
 
 from __future__ import annotations
@@ -8,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import gradio as gr
-
 from model.config import ModelConfig
 from model.trace import is_number
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-from viz.ui.language import choices, label
 from viz.words import Words
 
 Bound = Callable[[ModelConfig], int]  # an end that depends on the model
@@ -22,9 +20,11 @@ Bound = Callable[[ModelConfig], int]  # an end that depends on the model
 
 @dataclass(frozen=True)
 class Slider:
-    """Whole numbers from low to high. Where high is a Bound the slider reaches the largest of the models served, and a
-    panel is never given more than the bound of its own model. of: how many there are in a sentence or its model, where
-    it goes no further than that. Eight fields, therefore."""
+    """Whole numbers from low to high.
+
+    high   a Bound reaches the largest of the models served until a model is known; then its own
+    of     how many there are in a sentence or its model, where the slider ends earlier than at high
+    """
 
     label: Words | str
     low: int
@@ -35,24 +35,30 @@ class Slider:
     name: str = ""
     of: Callable[[TranslationTrace, Translator], int] | None = None
 
-    def until(self, trace: TranslationTrace, translator: Translator) -> int:
-        """How far it goes for a sentence and its model."""
-        return max(self.low + 1, self.of(trace, translator))
-
-    def build(self, configs: Sequence[ModelConfig]) -> gr.Slider:
+    def to_plain(self, configs: Sequence[ModelConfig]) -> dict:
+        """Return its description for the page. configs: of the models served."""
         high = max(self._high(config) for config in configs)
-        return gr.Slider(
-            self.low,
-            high,
-            min(self.start, high),
-            step=self.step,
-            label=label(self.label),
-            info=label(self.info),
-            min_width=190,  # both ends beside each other
-        )
+        return {
+            "type": "slider",
+            "label": self.label,
+            "info": self.info,
+            "low": self.low,
+            "high": high,
+            "step": self.step,
+            "start": min(self.start, high),
+        }
+
+    def until(self, trace: TranslationTrace, translator: Translator) -> int:
+        """Return its end for a sentence and its model."""
+        high = self._high(translator.config)
+        return min(high, max(self.low + 1, self.of(trace, translator))) if self.of else high
+
+    def begin(self, trace: TranslationTrace, translator: Translator) -> int:
+        """Return the value of a control that nobody has set."""
+        return self.start
 
     def fitted(self, value: object, config: ModelConfig) -> int:
-        """What the panel is given. Of what is no number, such as an emptied field: what it started with."""
+        """Return a value inside the model's bounds; the start for what is no number, such as an emptied field."""
         return int(max(self.low, min(value if is_number(value) else self.start, self._high(config))))
 
     def _high(self, config: ModelConfig) -> int:
@@ -61,8 +67,8 @@ class Slider:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few: value -> label. No value may be a label of the page's table (viz.ui.language.choices). folded: a
-    menu that opens, for many or long labels. scale: its share of a row."""
+    """One of a few: value -> label. folded: a menu, for many or long labels; otherwise all are seen beside each other.
+    scale: its share of a row."""
 
     label: Words | str
     options: Mapping[str, Words]
@@ -71,14 +77,23 @@ class Choice:
     scale: int | None = None
     name: str = ""
 
-    def build(self, configs: Sequence[ModelConfig]) -> gr.Radio | gr.Dropdown:
-        options = choices(self.options)
-        if self.folded:
-            return gr.Dropdown(options, value=self.start, label=label(self.label), scale=self.scale, min_width=190)
-        return gr.Radio(options, value=self.start, label=label(self.label), scale=self.scale)
+    def to_plain(self, configs: Sequence[ModelConfig]) -> dict:
+        """Return its description for the page."""
+        return {
+            "type": "choice",
+            "label": self.label,
+            "options": [[value, words] for value, words in self.options.items()],
+            "folded": self.folded,
+            "scale": self.scale,
+            "start": self.start,
+        }
+
+    def begin(self, trace: TranslationTrace, translator: Translator) -> str:
+        """Return the value of a control that nobody has set."""
+        return self.start
 
     def fitted(self, value: object, config: ModelConfig) -> str:
-        """What the panel is given. ValueError for what is not on the menu."""
+        """Return the value. ValueError for what is not on the menu."""
         if not isinstance(value, str) or value not in self.options:
             raise ValueError(f"{value!r} is none of the choices: {', '.join(self.options)}.")
         return value
@@ -86,8 +101,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Text:
-    """A line that a person types. known: what stands there of itself whenever there is another sentence; what was typed
-    stays while other translations of the same one are looked at."""
+    """A line that a person types. known: the text for each new sentence; a typed text stays while other translations of
+    the same sentence are looked at."""
 
     label: Words | str
     placeholder: str | None = None
@@ -97,23 +112,29 @@ class Text:
     start: str = ""
     name: str = ""
 
-    def build(self, configs: Sequence[ModelConfig]) -> gr.Textbox:
-        return gr.Textbox(
-            self.start,
-            label=label(self.label),
-            placeholder=self.placeholder,
-            scale=self.scale,
-            elem_id=self.elem_id,
-            min_width=190,  # on a phone a sentence has a line to itself
-        )
+    def to_plain(self, configs: Sequence[ModelConfig]) -> dict:
+        """Return its description for the page. known: whether each new sentence brings a text of its own."""
+        return {
+            "type": "text",
+            "label": self.label,
+            "placeholder": self.placeholder,
+            "known": self.known is not None,
+            "scale": self.scale,
+            "id": self.elem_id,
+            "start": self.start,
+        }
+
+    def begin(self, trace: TranslationTrace, translator: Translator) -> str:
+        """Return the value of a control that nobody has set for this sentence."""
+        return self.known(trace, translator) if self.known else self.start
 
     def fitted(self, value: object, config: ModelConfig) -> str:
-        """What the panel is given: without outer white space."""
+        """Return the value without outer white space."""
         return value.strip() if isinstance(value, str) else ""
 
 
 def tokens(trace: TranslationTrace, translator: Translator) -> int:
-    """Of the longer side of a sentence."""
+    """Return the number of tokens of the longer side of a sentence."""
     return max(len(trace.source_tokens), len(trace.target_tokens))
 
 
@@ -126,7 +147,7 @@ class Button:
 
     label: Words | str
     elem_id: str | None = None
-    min_width: int = 160
 
-    def build(self) -> gr.Button:
-        return gr.Button(label(self.label), variant="primary", scale=0, min_width=self.min_width, elem_id=self.elem_id)
+    def to_plain(self) -> dict:
+        """Return its description for the page."""
+        return {"label": self.label, "id": self.elem_id}

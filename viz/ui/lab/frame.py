@@ -12,16 +12,10 @@ from model.analysis.why import pinned
 from model.analysis.why.methods import occlusion
 from model.trace.language import Refusal
 from viz.ui.asked import wanted_by
-from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
 from viz.wire.address import named
 from viz.wire.payload import key_of
 from viz.wire.question import exact, headline, picture, question_payload
-
-
-def build() -> None:
-    """Lay out the question."""
-    Component("question", elem_id="why-question")
 
 
 def asked_about(scene: Scene, data: Mapping[str, object]) -> dict:

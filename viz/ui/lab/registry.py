@@ -122,10 +122,10 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
 
 
 def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
-    """The panels that do not apply to this translation and model, and why, JSON-ready."""
+    """Return the panels that do not apply to this translation and model, and why, JSON-ready."""
     scene = Scene(trace, Selection().fitted(trace), translator)
     return [
-        {"panel": panel.title, "why": need.words}
+        {"name": panel.name, "panel": panel.title, "why": need.words}
         for panels in PANELS.values()
         for panel in panels
         for need in panel.unmet(scene)

@@ -13,12 +13,19 @@ from model.serve.cancellation import Cancelled
 from model.serve.limits import Busy
 from model.trace import interventions_file, is_whole
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from viz.ui.gradio6.discreet_log import describe
+from viz.ui.server.discreet_log import describe
 
 VERSION = 1
 One = TypeVar("One", bound=Enum)
 
 log = logging.getLogger(__name__)
+
+
+class Answer(dict):
+    """An answer, written as JSON wherever it becomes a text: tools of the Model Context Protocol answer with str()."""
+
+    def __str__(self) -> str:
+        return json.dumps(self, ensure_ascii=False)
 
 
 def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
@@ -28,7 +35,7 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
     @functools.wraps(endpoint)
     def answer(*args: object, **options: object) -> dict:
         try:
-            return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
+            return Answer({"api_version": VERSION, "status": "ok", **endpoint(*args, **options)})
         except Busy as error:
             return refusal("busy", str(error))
         except Cancelled:
@@ -48,7 +55,7 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
 
 def refusal(kind: str, message: str) -> dict:
     """An answer that says why there is none."""
-    return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
+    return Answer({"api_version": VERSION, "status": "error", "error": kind, "message": message})
 
 
 def string(name: str, value: object) -> str:

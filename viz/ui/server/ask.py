@@ -13,7 +13,6 @@ import gzip
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from weakref import WeakKeyDictionary
 
 import gradio as gr
 from anyio import to_thread
@@ -25,8 +24,8 @@ from model.serve.cancellation import Cancelled, raise_if_cancelled
 from model.serve.limits import BatchLimits, Busy
 from model.trace.language import words_of
 from viz.questions.registry import QUESTIONS, Context, ask
-from viz.ui.gradio6.discreet_log import describe
 from viz.ui.server.answers import refusal
+from viz.ui.server.discreet_log import describe
 from viz.words import for_page, say
 
 PATH = "/ask/"
@@ -37,26 +36,8 @@ HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter
 log = logging.getLogger(__name__)
 
 
-_CONTEXTS: WeakKeyDictionary[gr.Blocks, Context] = WeakKeyDictionary()  # by pages
-
-
-def answer_from(demo: gr.Blocks, context: Context) -> None:
-    """Answer the questions of this page from a context once the page is served."""
-    _CONTEXTS[demo] = context
-
-
-def context_of(demo: gr.Blocks) -> Context | None:
-    """The context that answers the questions of this page; None for a page without questions."""
-    return _CONTEXTS.get(demo)
-
-
-def routes(demo: gr.Blocks) -> list[Route]:
-    """The routes at which this page asks its questions."""
-    context = context_of(demo)
-    return [] if context is None else [_route(context)]
-
-
-def _route(context: Context) -> Route:
+def route(context: Context) -> Route:
+    """The route at which the page asks its questions."""
     limits = context.limits
 
     async def answered(request: Request) -> Response:
@@ -78,14 +59,14 @@ def _route(context: Context) -> Route:
     return Route(f"{PATH}{{name}}", answered, methods=["POST"])
 
 
-def add_calls(context: Context) -> None:
-    """Add every question that may use a GPU to the page that is being built, as a call of Gradio's queue, which ZeroGPU
-    lends a GPU: the page asks these instead (viz/web/core/lent.js)."""
+def add_calls(context: Context, lend: Callable[[Callable], Callable]) -> None:
+    """Add every question that may use a GPU to the page that is being built, as a call of Gradio's queue: the page asks
+    these instead where a GPU is lent (viz/web/core/lent.js). lend: makes a function run where there is one."""
     for name, one in QUESTIONS.items():
         if one.on_cpu:
             continue
         gr.api(
-            _call(context, name),
+            lend(_call(context, name)),
             api_name=name,
             api_visibility="undocumented",
             concurrency_id=one.lane,

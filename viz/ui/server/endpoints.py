@@ -146,11 +146,13 @@ def endpoint(*, returns: str, **options: object) -> Callable[[Callable], Callabl
     return register
 
 
-def build(translators: Translators) -> None:
-    """Add the endpoints to the page that is being built."""
+def build(translators: Translators, lend: Callable[[Callable], Callable] | None = None) -> None:
+    """Add the endpoints to the page that is being built. lend: on ZeroGPU, makes a function run where a GPU is lent;
+    then its calls go through Gradio's queue."""
     served = Served(translators)
-    for one in ENDPOINTS.values():
-        gr.api(one.bound(served), api_name=one.name, **one.options)
+    for endpoint in ENDPOINTS.values():
+        call = endpoint.bound(served)
+        gr.api(lend(call) if lend else call, api_name=endpoint.name, queue=lend is not None, **endpoint.options)
 
 
 def table() -> str:

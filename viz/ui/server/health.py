@@ -6,9 +6,9 @@ from __future__ import annotations
 import time
 
 from viz.questions.registry import QUESTIONS
-from viz.ui.gradio6.wakeful_queue import waiting
 from viz.ui.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.leaving import complete, leaving
+from viz.ui.server.line import Line
 from viz.ui.server.named import ENDPOINTS
 from viz.ui.server.routes import CALLS, QUESTION
 
@@ -25,8 +25,9 @@ SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)  # bounds of what is counted
 class Health:
     """ASGI middleware: answers for itself at three paths, and counts all others."""
 
-    def __init__(self, app: App) -> None:
-        self.app, self.counts = app, Counts() if prometheus_client else None
+    def __init__(self, app: App, line: Line) -> None:
+        self.app, self.line = app, line
+        self.counts = Counts() if prometheus_client else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope)
@@ -35,14 +36,14 @@ class Health:
         elif path == ALIVE:
             await answer(send, 200, b"alive\n", TEXT)
         elif path == READY:
-            now, most = waiting(scope["app"])
-            ready = (most is None or now < most) and complete(scope["app"]) and not leaving(scope["app"])
+            now, most = len(self.line), self.line.waiting
+            ready = now < most and complete(scope["app"]) and not leaving(scope["app"])
             found = {"ready": ready, "waiting": now, "most": most}
             await answer(send, 200 if ready else 503, found)
         elif path == METRICS and self.counts is None:
             await answer(send, 404, WITHOUT.encode(), TEXT)
         elif path == METRICS:
-            found = self.counts.written(*waiting(scope["app"]))
+            found = self.counts.written(len(self.line), self.line.waiting)
             await answer(send, 200, found, prometheus_client.CONTENT_TYPE_LATEST.encode())
         elif self.counts is None:
             await self.app(scope, receive, send)
@@ -71,8 +72,8 @@ class Counts:
         self.seconds = prometheus_client.Histogram(
             "atlas_request_seconds", "From a request to the end of its answer", ("route",), buckets=SECONDS, **kept
         )
-        self.waiting = prometheus_client.Gauge("atlas_waiting", "Events that stand in line", **kept)
-        self.most = prometheus_client.Gauge("atlas_waiting_limit", "Events that may stand in line", **kept)
+        self.waiting = prometheus_client.Gauge("atlas_waiting", "Requests that wait", **kept)
+        self.most = prometheus_client.Gauge("atlas_waiting_limit", "Requests that may wait", **kept)
 
     async def counted(self, name: str, app: App, scope: Scope, receive: Receive, send: Send) -> None:
         started, status = time.perf_counter(), 500
@@ -89,7 +90,7 @@ class Counts:
             self.requests.labels(name, str(status)).inc()
             self.seconds.labels(name).observe(time.perf_counter() - started)
 
-    def written(self, now: int, most: int | None) -> bytes:
+    def written(self, now: int, most: int) -> bytes:
         self.waiting.set(now)
-        self.most.set(float("inf") if most is None else most)
+        self.most.set(most)
         return prometheus_client.generate_latest(self.registry)

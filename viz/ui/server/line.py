@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from model.serve.limits import Busy
@@ -20,14 +20,10 @@ class Line:
     The addresses that wait in a lane take turns, so that one with many requests delays another's by one of its own.
     """
 
-    def __init__(
-        self, lanes: dict[str, int], waiting: int, elsewhere: Callable[[str, str], tuple[int, int]] = lambda *_: (0, 0)
-    ) -> None:
-        """lanes: how many requests each runs at once. waiting: how many may wait in all lanes together. elsewhere: of
-        another line that shares these places, how many requests wait there, and how many of those in a lane and of an
-        address."""
+    def __init__(self, lanes: dict[str, int], waiting: int) -> None:
+        """lanes: how many requests each runs at once. waiting: how many may wait in all lanes together."""
         self._free = Counter(lanes)
-        self.waiting, self._elsewhere = waiting, elsewhere
+        self.waiting = waiting
         self._lines: dict[str, OrderedDict[str, deque[asyncio.Future]]] = {lane: OrderedDict() for lane in lanes}
 
     def __len__(self) -> int:
@@ -36,9 +32,7 @@ class Line:
 
     def check(self, lane: str, address: str, share: float = SHARE) -> None:
         """Raise Busy if another request of this address would find no place in the lane."""
-        total, own = self._elsewhere(lane, address)
-        total += len(self)
-        own += len(self._lines.get(lane, {}).get(address, ()))
+        total, own = len(self), len(self._lines.get(lane, {}).get(address, ()))
         if total >= self.waiting:
             raise Busy.behind(total)
         if own >= max(1, int(share * self.waiting)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from viz import assets, words
 from viz.questions.registry import QUESTIONS
 from viz.ui.server.named import ENDPOINTS
 
@@ -17,11 +16,10 @@ RESULTS = re.compile(r"/gradio_api/call/(?:v2/)?([^/]+)/([^/]+)")
 ONE_REQUEST = ("run", "api")
 BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" lists their values in order
 QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/ui/server/ask.py)
-PAGE = "predict"  # where the page calls handlers outside Gradio's queue, by their number
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 TOOLS = "/gradio_api/mcp"
+COUNTS = "/monitoring/summary"  # how often endpoints were called, which Gradio's page on the API asks for
 LISTING = "/gradio_api/openapi.json"
-FILE = "/gradio_api/file="
 MAX_NAME = 255  # characters of a file's name: for a longer one the system has an error of its own
 
 _READ = {
@@ -53,8 +51,6 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
         return path in _WRITTEN or (call is not None and (call[2] in ENDPOINTS or _is_page_call(call, calls)))
     if method not in READS:
         return False
-    if path.startswith(FILE):
-        return _is_own_file(path.removeprefix(FILE))
     if max(map(len, path.split("/"))) > MAX_NAME:
         return False
     result = RESULTS.fullmatch(path)
@@ -64,11 +60,4 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
 
 
 def _is_page_call(call: re.Match, calls: Container[str]) -> bool:
-    return (call[1] == "run" and call[2] == PAGE) or (call[1] == "call" and call[2] in calls)
-
-
-def _is_own_file(name: str) -> bool:
-    """Whether this is a file of the page: Gradio also fetches URLs here and relays what they answer."""
-    parts = name.split("/")
-    is_inside = name.startswith((f"{assets.WEB}/", f"{words.FOLDER}/")) and ".." not in parts
-    return name == str(assets.PLOTLY) or (is_inside and max(map(len, parts)) <= MAX_NAME)
+    return call[1] == "call" and call[2] in calls

@@ -12,8 +12,9 @@ from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.translator import Translator
 from model.translators import Translators
+from viz import assets
 from viz.ui import direction as directions
-from viz.ui.component import Component, url
+from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.tours.asks import ASKS, asked
 from viz.ui.tours.heads import HEADS
@@ -28,7 +29,7 @@ CANDIDATE = "word"  # the pair of a candidate sentence whose translation the mod
 
 def build() -> None:
     """Lay out the tours: nothing is seen of them before one is started."""
-    options = {"words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
+    options = {"words": {path.stem: f"{assets.address()}{assets.name(path)}" for path in sorted(WORDS.glob("*.json"))}}
     Component("guide", None, options=options, elem_id="tours")
 
 

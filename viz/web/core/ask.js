@@ -3,6 +3,7 @@ import { t } from "./language.js";
 
 const AGAIN = [250, 500, 1000, 2000, 4000, 8000]; // milliseconds before a failed request is sent again
 const BUSY = 503; // the server asks to come back, and says why in words
+const ON_CPU = ["page_train", "page_toy"]; // questions that ask for no GPU where one is lent
 const UNREACHED = [502, 504]; // what a proxy says without a server
 let last = 0;
 
@@ -41,9 +42,8 @@ export async function ask(
 }
 
 // The function that sends a question: (name, question, {signal, fetched}) => {status, contents}. contents: an iterable.
-// Toys are trained on the CPU: no GPU is asked for.
 const transport = async (name) =>
-  document.querySelector("meta[name=atlas-asks]") && name !== "page_train"
+  document.querySelector("script[data-lent]") && !ON_CPU.includes(name)
     ? (await import("./lent.js")).send
     : send;
 

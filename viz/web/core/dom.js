@@ -156,14 +156,17 @@ export function whenSeen(root, opened) {
     seen = now;
     if (seen) opened();
   }
-  // A tab that opens changes its style: told at once, the question is on its way while the tab is still being painted.
+  // A tab that opens changes its style, or is hidden no more: told at once, the question is on its way while the tab is still being painted.
   // The other observer sees what this one does not, such as a first opening.
   for (
     let tab = root.closest("[role=tabpanel]");
     tab;
     tab = tab.parentElement.closest("[role=tabpanel]")
   )
-    new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
+    new MutationObserver(look).observe(tab, {
+      attributes: true,
+      attributeFilter: ["style", "hidden"],
+    });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
   look();
   return () => seen;

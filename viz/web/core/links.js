@@ -8,10 +8,20 @@ export const tabLinks = {};
 // panel -> what its controls are set to, as the fields of a link.
 export const panelLinks = {};
 
-// Open a tab, a panel of it, and set that panel's controls, as a link's fields say: {tab, panel, and controls by name}.
-export function visit(link) {
+// tab -> a function that opens one of its panels, and sets the panel's controls, as a link's fields say.
+export const openers = {};
+
+// Open a tab, a panel of it, and set that panel's controls, as a link's fields say: {tab, panel, and controls by name}. A tab
+// that is still to be drawn reads visit.link.
+export function visit(link, frames = 600) {
   visit.link = link;
-  document.dispatchEvent(new CustomEvent("atlas-visit"));
+  const button = document.getElementById(`tab-${link.tab}-button`);
+  if (button) {
+    button.click();
+    openers[link.tab]?.(link);
+  } else if (frames) {
+    requestAnimationFrame(() => visit.link === link && visit(link, frames - 1)); // the page is still being built
+  }
 }
 
 // Show a head in the explorer, {kind, layer, head}, with a cell {query, key} if there is one.

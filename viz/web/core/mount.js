@@ -1,16 +1,10 @@
 // How a component of ours comes onto Gradio's page (viz/ui/component.py).
 import { styled } from "./dom.js";
-import { awaited, speak, t } from "./language.js";
+import { awaited, speak } from "./language.js";
 import { plotlyAt } from "./plotly.js";
 
 const page = document.querySelector("script[data-languages]");
 if (page) speak(JSON.parse(page.dataset.languages));
-
-// Gradio's menus of the tabs that a strip has no room for: it names them in English alone. To be called once they stand.
-function nameMenus() {
-  for (const menu of document.querySelectorAll(".overflow-menu > button[aria-label]"))
-    menu.ariaLabel = t("More tabs");
-}
 
 // A value is sent as JSON; a listener of the page itself sets an object.
 const parsed = (value) => (typeof value === "string" ? JSON.parse(value) : value);
@@ -32,5 +26,4 @@ export async function mount(
     trigger,
     options,
   });
-  nameMenus();
 }

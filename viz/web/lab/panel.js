@@ -1,33 +1,68 @@
-// A lab panel. It is told {stale} (ask for content once it can be seen), asks, and is answered {blocks} or {error}.
+// A lab panel: what to look for, its controls, and its content, which the server computes (viz/questions/panels.py).
 import { createAsker, ask as askServer } from "../core/ask.js";
 import { el, whenSeen } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { drawn, panelLinks, visit } from "../core/links.js";
 import { plotly } from "../core/plotly.js";
-import { connect } from "../core/rpc.js";
 import { store } from "../store/store.js";
+import { openAddress } from "../store/translation.js";
 import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import * as surveying from "../heads/take.js";
 import { taken } from "../picture/figure.js";
 import { words } from "../why/words.js";
 import { simple } from "./blocks.js";
+import { createControls } from "./controls.js";
 import { exports } from "./exports.js";
+import { glossed } from "./glossary.js";
 import { grid, heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 
 const BLOCKS = { ...simple, ...surveying, survey, exports, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
 
-export default async function panel(root, api) {
-  const { name, linked = {}, follows = [] } = api.options ?? {},
+// Create a panel. described: what viz/ui/lab/lab.py says of it. parent: the element that it is put into; follows: fields of
+// the store that make it ask again; link: fields that set its controls. Returns {set(link)}.
+export function createPanel(described, { parent, follows, link }) {
+  const { name, title, look, section, paper, streams, stops, checks_page: checksPage } = described,
     asker = createAsker();
+  const root = el(
+    "div",
+    { class: "atlas-root atlas-panel", "data-mounted": "" },
+    el("p", { class: "text note" }, t("Computing …")),
+  );
   let about = null; // which translation the panel is about, in words
   let turn = 0, // of what was asked and of what came
     figures = null; // a promise that those of what came are drawn, until they are
   let acts = 0,
     checked; // what the page drew when the last question went out, for a panel that checks it
-  root.replaceChildren(el("p", { class: "text note" }, t("Computing …")));
-  await plotly();
+  let shown = () => false; // whether the panel is seen, and can be drawn
+
+  const controls = createControls(name, described.controls, described.button, {
+    // A stream that is under way ends; all else is waited for.
+    moved: () => described.button || ask({ waits: !streams }),
+    pressed: () => ask(),
+  });
+  controls.set(link);
+  parent.append(
+    el(
+      "section",
+      { class: "atlas-frame" },
+      el(
+        "div",
+        { class: "atlas-prose" },
+        el("h2", { class: "sr-only" }, said(title)),
+        el(
+          "p",
+          {},
+          ...glossed(said(look)),
+          " ",
+          el("a", { href: paper, target: "_blank", rel: "noopener noreferrer" }, said(section)),
+        ),
+      ),
+      controls.element ?? "",
+      el("div", { id: `panel-${name}`, class: "content" }, root),
+    ),
+  );
 
   const stop = el(
     "button",
@@ -52,12 +87,12 @@ export default async function panel(root, api) {
     if (value.more === false) stop.remove();
     if (!value.blocks) return void (figures ? figures.then(ready) : ready());
     panelLinks[name] = value.controls ?? {};
+    controls.take(value);
     about = value.about;
-    root.classList.toggle("lacking", Boolean(value.lacks)); // whose controls would do nothing
     const plotted = (figures = place(root, value.blocks));
     if (plotted) plotted.then(() => plotted === figures && (figures = null));
     if (!value.more) show({});
-    if (value.more && api.options?.stops) root.prepend(stop);
+    if (value.more && stops) root.prepend(stop);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
 
@@ -75,7 +110,6 @@ export default async function panel(root, api) {
   // keep: takes what is to be called once the block stands on the page.
   const drawBlock = (block, keep) =>
     BLOCKS[block.type](block, keep, {
-      ...api,
       act,
       request,
       again: () => ask(),
@@ -86,23 +120,17 @@ export default async function panel(root, api) {
     });
 
   // Of a picture in it: what it is called, else what the panel is, and the sentence.
-  const pictureOf = (title) => ({
-    title: () =>
-      title ||
-      root
-        .closest("[role=tabpanel]")
-        ?.parentElement.querySelector(":scope > .tab-wrapper [role=tab][aria-selected=true]")
-        ?.textContent.trim() ||
-      "",
+  const pictureOf = (named) => ({
+    title: () => named || said(title),
     caption: () => said(about) || "",
   });
 
   // A question of this panel: its address, and the fields that all its questions have.
-  const question = async (fields) => ({
+  const question = (fields) => ({
     address: store.state.address,
     fields: {
       panel: name,
-      controls: await controls(),
+      controls: controls.values(),
       selection: store.state.selection,
       asked: store.state.asked,
       ...fields,
@@ -110,40 +138,22 @@ export default async function panel(root, api) {
   });
 
   const request = async (act, data, answered) =>
-    answered(await askServer("page_panel_act", await question({ act, data })));
-
-  // The values of the panel's controls, which are components of Gradio.
-  const readers = [];
-  const controls = () =>
-    Object.keys(linked).length
-      ? new Promise((resolve) => (readers.push(resolve), api.trigger("read", {})))
-      : Promise.resolve({});
-  document.addEventListener(`atlas-read-${name}`, (event) => {
-    event.preventDefault();
-    for (const resolve of readers.splice(0)) resolve(event.detail);
-  });
-
-  // What led to this panel may set its controls.
-  const set = () => {
-    if (visit.link?.panel === name && Object.keys(linked).some((one) => one in visit.link))
-      api.trigger("set", {});
-  };
-  document.addEventListener("atlas-visit", set);
-  document.addEventListener(`atlas-set-${name}`, ({ detail }) => {
-    for (const [one, kind] of Object.entries(linked))
-      if (one in visit.link)
-        detail[one] = kind === "number" ? Number(visit.link[one]) : visit.link[one];
-    detail.told = { id: null, after: null, mark: Math.random(), json: '{"stale": true}' };
-  });
+    answered(await askServer("page_panel_act", question({ act, data })));
 
   // What a block asks for that other parts of the page show; here only why it cannot be had.
+  let others = 0;
   async function beside(event, data) {
-    if (event !== "find") return rpc.ask(event, data, show, null, { beside: true });
-    const mine = ++finds,
-      found = await askServer("page_panel_fill", await question({ data }));
-    if (mine !== finds) return;
-    if (found.error) show(found);
-    else fill(found.fill);
+    const mine = ++others,
+      isText = event === "find",
+      found = await askServer(
+        isText ? "page_panel_fill" : "page_panel_translate",
+        question({ data }),
+      );
+    if (mine !== others) return;
+    if (found.error) return show(found);
+    if (!isText) return openAddress(found.opens, { asks: found.asks });
+    controls.fill(found.fill);
+    ask({ waits: !streams });
   }
 
   // What a block asks for besides: its answer takes the place of what stood in a slot. Of several, the last one counts.
@@ -164,45 +174,32 @@ export default async function panel(root, api) {
     });
   }
 
-  // The panel's line of text becomes what a block found for it.
-  let finds = 0,
-    filling = "";
-  function fill(text) {
-    filling = text;
-    api.trigger("fill", {});
-  }
-  document.addEventListener(`atlas-fill-${name}`, ({ detail }) => (detail.text = filling));
-
   // waits: a control was moved. What was asked before is waited for, and then the last position counts.
-  let asks = 0,
-    asking = 0, // how many questions are under way
+  let asking = 0, // how many questions are under way
     held = false; // whether a question waits for them
   async function ask({ waits = false } = {}) {
     held = waits && asking > 0;
     if (held) return;
-    const mine = ++asks;
     turn += 1;
     asker.stop();
     root.setAttribute("aria-busy", "true");
-    checked = api.options?.checks_page ? drawn.weights() : undefined;
+    checked = checksPage ? drawn.weights() : undefined;
     asking += 1;
-    const asked = await question({ drawn: checked });
-    if (mine === asks) await asker.ask("page_panel", asked, { part: show });
+    await asker.ask("page_panel", question({ drawn: checked }), { part: show });
     asking -= 1;
     if (held && !asking) ask();
   }
 
-  const rpc = connect(api, (value) => {
-    if (value.stale === undefined) show(value);
-    else if (shown()) ask(value);
+  plotly().then(() => {
+    shown = whenSeen(root, ask);
+    store.follow(follows, () => shown() && ask());
+    // The explorer may draw a new translation after this panel has asked about it.
+    if (checksPage)
+      document.addEventListener(
+        "atlas-drawn",
+        () => shown() && checked?.key !== drawn.weights().key && ask(),
+      );
   });
-  const shown = whenSeen(root, ask);
-  store.follow(follows, () => shown() && ask());
-  set();
-  // The explorer may draw a new translation after this panel has asked about it.
-  if (api.options?.checks_page)
-    document.addEventListener(
-      "atlas-drawn",
-      () => shown() && checked?.key !== drawn.weights().key && ask(),
-    );
+
+  return { set: (link) => controls.set(link) && shown() && ask() };
 }

@@ -7,16 +7,19 @@ import { display } from "./display.js";
 
 // A strip that is pushed aside with a finger shows the tab that a link or a tour has opened.
 function keepInSight(strips) {
-  new MutationObserver((changes) => {
-    for (const { target } of changes) {
-      const strip = target.closest(".tab-container:not(.visually-hidden)");
-      if (!strip || target.getAttribute("aria-selected") !== "true") continue;
-      const { left, right, width } = target.getBoundingClientRect(),
-        room = strip.getBoundingClientRect();
-      if (left < room.left || right > room.right)
-        strip.scrollBy({ left: left + width / 2 - room.left - room.width / 2 });
-    }
-  }).observe(strips, { subtree: true, attributeFilter: ["aria-selected"] });
+  const show = (tab) => {
+    const strip = tab.closest(".tab-container:not(.visually-hidden), .atlas-lab .strip");
+    if (!strip || tab.getAttribute("aria-selected") !== "true") return;
+    const { left, right, width } = tab.getBoundingClientRect(),
+      room = strip.getBoundingClientRect();
+    if (left < room.left || right > room.right)
+      strip.scrollBy({ left: left + width / 2 - room.left - room.width / 2 });
+  };
+  strips.querySelectorAll("[aria-selected]").forEach(show);
+  new MutationObserver((changes) => changes.forEach(({ target }) => show(target))).observe(strips, {
+    subtree: true,
+    attributeFilter: ["aria-selected"],
+  });
 }
 
 export default function title(root, api) {

@@ -6,7 +6,7 @@ import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
 import { kept, pageLink, visit } from "../core/links.js";
-import { askAbout } from "../store/asked.js";
+import { pin } from "../store/asked.js";
 import { store } from "../store/store.js";
 import { translate, translateLink } from "../store/translation.js";
 import { aboutModel, doubted } from "./about.js";
@@ -281,10 +281,6 @@ export default function translation(root, api) {
     event.preventDefault();
     ask({ ...event.detail, text: given.shift() });
   });
-  function pin(step) {
-    store.set({ pinned: step }); // marked at once
-    askAbout({ step });
-  }
   // Which written token is asked about, on every tab.
   function mark(step) {
     root.querySelectorAll("button.chip").forEach((node) => {
@@ -299,15 +295,13 @@ export default function translation(root, api) {
   store.follow(["pinned"], ({ pinned }) => pinned !== null && mark(pinned));
 
   // A link may name the tab that it opens, and a panel of it.
-  document.addEventListener("atlas-visit", () => api.trigger("open", {}));
-  document.addEventListener("atlas-open", ({ detail }) => (detail.link = visit.link));
   function follow() {
     const fields = pageLink();
     for (const typed of ["text", "second"]) fields.delete(typed);
     if (fields.has("tab")) visit(Object.fromEntries(fields));
   }
   window.addEventListener("hashchange", follow);
-  draw(api.value());
+  store.set({ translation: api.value() });
   if (kept) fillIn({ text: kept.typed });
   follow();
 }

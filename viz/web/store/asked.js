@@ -14,19 +14,27 @@ export async function askAbout(data) {
   if (!address) return null;
   const answer = await asker.ask("page_ask", { address, fields: { ...data, asked } });
   if (!answer?.asked || store.state.address !== address) return answer;
-  const { step } = answer.asked,
-    { selection } = store.state;
-  store.set({
-    asked: answer.asked,
-    pinned: step,
-    selection: hasSteps(selection) ? { ...selection, query: step } : selection,
-  });
+  store.set({ asked: answer.asked, ...pinned(answer.asked.step) });
   return answer;
 }
 
+// Pin a written token: it is marked at once, and asked about.
+export function pin(step) {
+  store.set(pinned(step));
+  return askAbout({ step });
+}
+
+function pinned(step) {
+  const { selection } = store.state;
+  return {
+    pinned: step,
+    selection: hasSteps(selection) ? { ...selection, query: step } : selection,
+  };
+}
+
 function followSelection() {
-  const { selection, pinned } = store.state;
-  if (hasSteps(selection) && Number.isInteger(selection.query) && selection.query !== pinned)
+  const { selection, pinned: step } = store.state;
+  if (hasSteps(selection) && Number.isInteger(selection.query) && selection.query !== step)
     askAbout({ step: selection.query });
 }
 store.follow(["selection"], debounce(followSelection, SETTLED));

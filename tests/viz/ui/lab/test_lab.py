@@ -7,9 +7,7 @@ import math
 import re
 from dataclasses import replace
 from itertools import islice
-from types import SimpleNamespace
 
-import gradio as gr
 import numpy as np
 import pytest
 import torch
@@ -18,6 +16,7 @@ from model.analysis.dissection import dropped
 from model.checkpoint import Checkpoint
 from model.checks.verify import CHECKS
 from model.config import Activation, PositionCode
+from model.trace.address import Address
 from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
@@ -27,19 +26,20 @@ from tests.model.families import theirs
 from tests.viz.ui.lab import panels
 from viz import assets
 from viz.export.formats import FORMATS
+from viz.questions.panels import page_panel, page_panel_translate, scene_of
+from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.desk.desk import Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import inside, registry, selected
 from viz.ui.lab.controls import Choice, Slider, Text
 from viz.ui.lab.inside import attention
-from viz.ui.lab.lab import Lab
+from viz.ui.lab.lab import described
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.positions import breaking, table
 from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair, model_table
 from viz.ui.lab.verify import checks
-from viz.ui.session import Selection, Session
+from viz.ui.session import Selection
 from viz.wire import blocks
 from viz.wire.codecs import digest
 from viz.wire.payload import key_of
@@ -363,15 +363,51 @@ def test_the_models_table_is_drawn(scene) -> None:
 
 
 def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
-    trace = tiny_translator.translate("Der Hund")
-    with gr.Blocks():
-        session = Session(gr.State(trace), gr.State(Selection()), Traces(Translators([tiny_translator])))
-        lab = Lab(Translators([tiny_translator]), SimpleNamespace(session=session))
-        desk = Desk(lab.add(attention.PANEL), session, lab.translators)
-    assert desk.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
-    object.__setattr__(trace, "digest", "gone")
+    trace, translators = tiny_translator.translate("Der Hund"), Translators([tiny_translator])
+    context, beyond = Context(translators, Traces(translators)), {"kind": "encoder_self", "layer": 9, "head": 9}
+    assert scene_of(context, Address.of(trace), {"selection": beyond}).selection.layer == 1
     with pytest.raises(ValueError, match="translate again"):
-        attention.PANEL.content(desk.scene(trace), "", 0, 0, 0)
+        page_panel(context, replace(Address.of(trace), digest="gone"), {"panel": "attention"})
+
+
+def test_an_answer_holds_the_ends_of_sliders_and_the_texts_of_this_sentence(tiny_translator) -> None:
+    translators = Translators([tiny_translator])
+    context, trace = Context(translators, Traces(translators)), tiny_translator.translate("Der Hund")
+    answer = page_panel(context, Address.of(trace), {"panel": "attention"})
+    longer = max(len(trace.source_tokens), len(trace.target_tokens))
+    assert answer["ends"] == {"set2": 3, "set3": 4, "set4": min(64, longer), "set5": 50}
+    assert answer["controls"] == {"kind": "", "set2": 0, "set3": 0, "set4": 0, "set5": 0}
+    first = tiny_translator.examples["de-en"][0]
+    example = Address.of(tiny_translator.translate(first.text, "de-en"))
+    for typed, text in (({}, first.reference), ({"set1": ""}, ""), ({"set1": " A boat. "}, "A boat.")):
+        assert page_panel(context, example, {"panel": "bleu", "controls": typed})["controls"]["set1"] == text
+
+
+def test_a_translation_for_every_tab_is_an_address_and_what_is_asked_about_it(tiny_translator) -> None:
+    translators = Translators([tiny_translator])
+    context, trace = Context(translators, Traces(translators)), tiny_translator.translate("Der Hund")
+    heads = [["cross", 0, 1]]
+    fields = {"panel": "why-heads", "data": {"heads": heads, "step": 1, "token": 7, "more": "x"}}
+    answer = page_panel_translate(context, Address.of(trace), fields)
+    opened = context.traces.find(Address.from_plain(json.loads(json.dumps(answer["opens"]))))
+    assert opened.interventions == heads_off(AttentionKind.CROSS, 0, (1,))
+    assert answer["asks"] == {"step": 1, "token": 7}
+    for name in ("logits", "roof"):
+        with pytest.raises(ValueError, match=name):
+            page_panel_translate(context, Address.of(trace), {"panel": name})
+
+
+def test_what_the_page_is_told_of_a_tab_is_all_of_its_panels_and_json(tiny_translator) -> None:
+    translators = Translators([tiny_translator])
+    for tab in registry.TABS:
+        told = json.loads(json.dumps(for_page(described(tab, Context(translators, Traces(translators))))))
+        found = [panel for place in told["places"] for panel in place["panels"]]
+        assert [panel["name"] for panel in found] == [panel.name for panel in registry.PANELS[tab.name]]
+        for panel in found:
+            assert list(panel["controls"]) == panels.named(panel["name"]).fields
+            for control in panel["controls"].values():
+                assert control["type"] != "slider" or control["low"] <= control["start"] <= control["high"]
+                assert control["type"] != "choice" or control["start"] in dict(control["options"])
 
 
 @pytest.mark.parametrize(

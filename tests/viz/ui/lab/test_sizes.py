@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from functools import cache
 from inspect import isgenerator
 
-import gradio as gr
 import numpy as np
 import pytest
 import torch
 
-import app
 from model.checkpoint import Checkpoint
 from model.trace.address import Address
 from model.trace.kinds import AttentionKind
@@ -25,8 +22,9 @@ from tests.viz.ui.lab.panels import named
 from viz.questions.panels import by_name, page_panel
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
+from viz.ui.lab import registry
+from viz.ui.lab.lab import described
 from viz.ui.lab.train.learned import RECORD, records
 from viz.ui.session import Selection, most_telling
 
@@ -49,27 +47,25 @@ def small_translator(tokenizer) -> Translator:
 
 
 @pytest.fixture(scope="module")
-def demos(tiny_translator, small_translator) -> Callable[[str], gr.Blocks]:
-    """The page of both, by which of them is first."""
+def controls_of(tiny_translator, small_translator) -> Callable[[str], dict[str, list[dict]]]:
+    """By which of both comes first: of every panel, by its name, its controls as the page of both is told of them."""
     orders = {"small": (small_translator, tiny_translator), "tiny": (tiny_translator, small_translator)}
-    return cache(lambda first: app.build_demo(Translators(orders[first])))
+
+    def controls(first: str) -> dict[str, list[dict]]:
+        translators = Translators(orders[first])
+        context = Context(translators, Traces(translators))
+        tabs = [described(tab, context) for tab in registry.TABS]
+        panels = [panel for tab in tabs for place in tab["places"] for panel in place["panels"]]
+        return {panel["name"]: list(panel["controls"].values()) for panel in panels}
+
+    return controls
 
 
-def controls_of(demo: gr.Blocks) -> dict[str, list[gr.components.Component]]:
-    """Of every panel, by its name: its controls."""
-    read = {id_: list(one.inputs) for one in demo.fns.values() for id_, event in one.targets if event == "read"}
-    return {
-        block.elem_id.removeprefix("panel-"): read.get(block._id, [])
-        for block in demo.blocks.values()
-        if isinstance(block, Component) and block.elem_id and block.elem_id.startswith("panel-")
-    }
-
-
-def ends(control: gr.components.Component) -> list:
+def ends(control: dict) -> list:
     """The values at which a control begins and ends, and what it starts with."""
-    if isinstance(control, gr.Slider):
-        return [control.minimum, control.maximum, control.value]
-    return [value for _, value in control.choices] if hasattr(control, "choices") else [control.value, "A boat.", ""]
+    if control["type"] == "slider":
+        return [control["low"], control["high"], control["start"]]
+    return list(dict(control["options"])) if control["type"] == "choice" else [control["start"], "A boat.", ""]
 
 
 @pytest.mark.long
@@ -84,14 +80,14 @@ def ends(control: gr.components.Component) -> list:
     ],
 )
 def test_every_panel_serves_models_of_every_size(
-    few_sentences, tiny_translator, small_translator, demos, first, shown
+    few_sentences, tiny_translator, small_translator, controls_of, first, shown
 ) -> None:
     """The larger of the two meets the ends of its own controls in test_lab.py, too."""
-    demo, asked = demos(first), 0
+    asked = 0
     trace = {"small": small_translator, "tiny": tiny_translator}[shown].translate("A red boat.")
     translators = Translators([small_translator, tiny_translator])
     context, address = Context(translators, Traces(translators)), Address.of(trace)
-    for name, controls in controls_of(demo).items():
+    for name, controls in controls_of(first).items():
         if name == "verify":
             continue  # it has no controls, and takes seconds
         choices = [ends(control) for control in controls]
@@ -106,35 +102,27 @@ def test_every_panel_serves_models_of_every_size(
                 answer = page_panel(context, address, fields)
                 assert all("blocks" in part for part in list(answer)[:-1]) if isgenerator(answer) else answer["blocks"]
             except Refusal:  # words may be refused, in words; a slider or a menu never
-                assert any(isinstance(control, gr.Textbox) for control in controls), (name, values)
+                assert any(control["type"] == "text" for control in controls), (name, values)
             asked += 1
     assert asked > 60
     assert most_telling(trace).fitted(trace) == most_telling(trace)
 
 
-def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, demos) -> None:
+def test_a_slider_reaches_the_end_of_the_largest_model_until_one_answers(
+    tiny_translator, small_translator, controls_of
+) -> None:
     sliders = {
-        control.label if isinstance(control.label, str) else control.label.key: control.maximum
-        for controls in controls_of(demos("small")).values()
+        str(control["label"]): control["high"]
+        for controls in controls_of("small").values()
         for control in controls
-        if isinstance(control, gr.Slider)
+        if control["type"] == "slider"
     }
     assert sliders["Pair of dimensions on the circle"] == tiny_translator.config.d_model // 2 - 1
     assert sliders["Layer"] == 3 and sliders["Head"] == 4
-
-
-def test_sliders_of_a_tab_that_was_never_open_end_where_the_sentence_does(tiny_translator, demos) -> None:
-    """The page sends nothing for them yet."""
-    demo, trace = demos("tiny"), tiny_translator.translate("A red boat.")
-    measuring = [one for one in demo.fns.values() if one.fn and one.fn.__name__ == "ends"]
-    assert measuring and not any(one.preprocess for one in measuring)
-    for one in measuring:
-        count = len(one.inputs) - 1
-        found = one.fn(trace, *[None] * count)
-        for update in found if count > 1 else [found]:
-            assert update["maximum"] >= 1 and "value" not in update
-        beyond = one.fn(trace, *[10_000] * count)
-        assert all(update["value"] == update["maximum"] for update in (beyond if count > 1 else [beyond]))
+    translators = Translators([small_translator, tiny_translator])
+    context, trace = Context(translators, Traces(translators)), small_translator.translate("A red boat.")
+    answer = page_panel(context, Address.of(trace), {"panel": "position-rotation"})
+    assert answer["ends"]["set2"] == small_translator.config.d_model // 2 - 1
 
 
 def test_sliders_of_records_end_with_the_history_of_the_model(shipped_translators, tiny_translator) -> None:

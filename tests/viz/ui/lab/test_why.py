@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 
-import gradio as gr
 import numpy as np
 import pytest
 
@@ -23,14 +22,13 @@ from model.trace.why.losses import Losses
 from model.trace.why.question import Against
 from model.translators import Translators
 from viz.maps import labels
+from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui.asked import MAX_TOKENS, Asked
-from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
-from viz.ui.header import Header
 from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.why import holds, parts, tokens
-from viz.ui.session import Selection, Session
+from viz.ui.session import Selection
 from viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
@@ -366,20 +364,11 @@ def test_a_token_among_words(token, expected) -> None:
     assert spoken(token, goes_on=True) == expected + "…"
 
 
-def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -> None:
-    with gr.Blocks() as demo:
-        session = Session(gr.State(trace), gr.State(Selection()), Traces(Translators([tiny_translator])))
-        result = Component("translation", {}, events=("pin", "open"))
-        tab = next(tab for tab in registry.TABS if tab.asks)
-        header = Header(session, trace, Selection(), result, gr.Dropdown(), print)
-        lab.build(tab, Translators([tiny_translator]), header)
-    panels = [
-        block
-        for block in demo.blocks.values()
-        if getattr(block, "elem_id", "") in {f"panel-{panel.name}" for panel in registry.PANELS[tab.name]}
-    ]
-    assert len(panels) == len(registry.PANELS[tab.name])
-    assert all('"follows": ["address", "asked"]' in panel.js_on_load for panel in panels)
+def test_panels_of_the_tab_that_asks_follow_the_question(tiny_translator) -> None:
+    translators = Translators([tiny_translator])
+    for tab in registry.TABS:
+        told = lab.described(tab, Context(translators, Traces(translators)))
+        assert told["asks"] == ("asked" in told["follows"]) == (tab.name == "why")
 
 
 @pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, 7, "Bier"])

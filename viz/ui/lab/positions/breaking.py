@@ -178,5 +178,5 @@ PANEL = Panel(
         Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater"),
         Text(say("Sentence (empty: the one above)"), known=telling),
     ),
-    again=Button(say("Break it"), elem_id="break-it", min_width=120),
+    again=Button(say("Break it"), elem_id="break-it"),
 )

@@ -5,10 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
-
-from viz.ui.gradio6.part import Part, unsaid
 
 
 def describe(error: BaseException) -> str:
@@ -40,11 +37,3 @@ def _print_exc(*_: object, **__: object) -> None:
     error = sys.exc_info()[1]
     if error is not None:
         print(describe(error), file=sys.stderr, flush=True)
-
-
-def _missing() -> Iterator[str]:
-    for file in ("queueing.py", "routes.py"):
-        yield from unsaid(file, "traceback.print_exc()")
-
-
-PART = Part("the discreet log", _missing, None)

@@ -8,16 +8,13 @@ import errno
 import json
 import socket
 import threading
-from collections.abc import Iterator
-from urllib.parse import parse_qs
+from collections import OrderedDict
 
 from anyio import to_thread
 
 from model.serve.cancellation import cancelled_by
-from model.serve.limits import Busy
+from model.serve.limits import BatchLimits, Busy
 from viz.questions.registry import QUESTIONS
-from viz.ui.gradio6.part import Part, unsaid
-from viz.ui.gradio6.wakeful_queue import ended_alone, function_of, has_answers, is_known, line_limits, waiting_from
 from viz.ui.server.answers import refusal
 from viz.ui.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
 from viz.ui.server.bodies import Bodies, ClientGone, Unread
@@ -26,13 +23,12 @@ from viz.ui.server.named import ENDPOINTS
 from viz.ui.server.routes import (
     BY_FIELD,
     CALLS,
+    COUNTS,
     JOIN,
     LISTING,
     ONE_REQUEST,
-    PAGE,
     QUESTION,
     RESULTS,
-    STREAM,
     TOOLS,
     WRITES,
     is_offered,
@@ -40,17 +36,22 @@ from viz.ui.server.routes import (
 
 # Bytes of one request. An endpoint may be sent interventions with many vectors; the page sends texts and numbers.
 MAX_CALL, MAX_PAGE, MAX_OTHER = 8_000_000, 2_000_000, 16_000
-MAX_VALUES = 100_000  # of a question of the page
 LARGE = 64_000  # bytes of JSON that are read in a thread, so that other requests go on
-WIDTH = {"page": 48, **{options["concurrency_id"]: options["concurrency_limit"] for options in (TRANSLATES,)}}
-
-# Gradio's page asks to end an event before it has heard its number, if a visitor is quick; Gradio itself answers with
-# an error, which stands in the console. Nothing can be ended by no number.
-ENDS = ("/gradio_api/cancel", "/gradio_api/reset")
+PAGE_WIDTH = 48  # questions that need no model, at once
 
 CLOSE = (b"connection", b"close")
 MALFORMED = "The request is not JSON of the form that README.md describes."
 BUSY = "Too many requests are waiting. Please try again in a moment."
+
+
+def line_of(limits: BatchLimits) -> Line:
+    """Create the line of requests before models with these limits."""
+    lanes = {
+        "page": PAGE_WIDTH,
+        TRANSLATES["concurrency_id"]: TRANSLATES["concurrency_limit"],
+        "model": limits.at_once,
+    }
+    return Line(lanes, limits.waiting)
 
 
 def check_port(host: str, port: int) -> None:
@@ -71,30 +72,26 @@ def check_port(host: str, port: int) -> None:
 class Guard:
     """ASGI middleware: refuses what is not offered, bounds bodies and the line before the model."""
 
-    def __init__(self, app: App) -> None:
-        self.app, self.bodies = app, Bodies()
-        self._line: Line | None = None
-        self._calls: set[str] | None = None  # the questions that go through Gradio's queue
+    def __init__(self, app: App, line: Line, lent: bool = False) -> None:
+        """lent: whether the page's questions go through Gradio's queue, which lends a GPU."""
+        self.app, self.line = app, line
+        self.bodies, self.events = Bodies(), Events()
+        self.calls = {name for name, one in QUESTIONS.items() if lent and not one.on_cpu}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         path, method = below(scope), scope["method"]
-        if self._calls is None:
-            names = {one.api_name for one in scope["app"].get_blocks().fns.values()}
-            self._calls = {name for name in QUESTIONS if name in names}
-        if not is_offered(method, path, self._calls):
+        result = RESULTS.fullmatch(path) if method not in WRITES else None
+        if path == COUNTS:
+            await answer(send, 200, {"functions": {}})
+        elif not is_offered(method, path, self.calls):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))
-        elif method not in WRITES and (result := RESULTS.fullmatch(path)) and not is_known(scope["app"], result[2]):
+        elif result and not self.events.take(result[2]):
             await answer(
                 send, 404, refusal("invalid", "There is no such event: ask first, then fetch its answer once.")
             )
-        elif path == STREAM and not has_answers(scope["app"], session_of(scope)):
-            # Gradio says so within a stream that it answers with 200: no page would notice.
-            await answer(send, 404, refusal("invalid", "There is no such session."))
-        elif path == STREAM:
-            await self._stream(scope, receive, send)
         elif path == LISTING:
             await self.app({**scope, "headers": []}, receive, endpoints_alone(send))
         elif method not in WRITES:
@@ -109,81 +106,28 @@ class Guard:
             except ClientGone:
                 pass
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a stream of answers. Where its session ends meanwhile, Gradio raises an error in the middle of the
-        response; then it ends as any other."""
-        started = False
-
-        async def send_noted(message: dict) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_noted)
-        except RuntimeError:
-            if not started:
-                raise
-            await send({"type": "http.response.body", "body": b""})
-
     async def _post(self, path: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
-        if path.startswith(TOOLS):
-            await self.app(scope, _replay(body, receive), send)
-            return
-        if asked is not None:
-            try:
-                lane = QUESTIONS[asked[1]].lane
-                await self._while_wanted(lane, scope, body, receive, send, PAGE_SHARE)
-            except Busy as error:
-                await answer(send, 503, refusal("busy", str(error)))
-            return
         try:
-            content = await _read_json(body)
-            function = function_of(scope["app"], content.get("fn_index"))
-            if path in ENDS:
-                if content.get("event_id", "") is None:
-                    await answer(send, 200, {"success": True})
-                    return
-                content = ended_alone(scope["app"], content)
+            if asked is not None:
+                await self._while_wanted(QUESTIONS[asked[1]].lane, scope, body, receive, send, PAGE_SHARE)
             elif call is not None and call[2] in ENDPOINTS:
-                content = ENDPOINTS[call[2]].checked(content, by_field=call[1] == BY_FIELD)
-            elif function is not None and function.api_name in ENDPOINTS:
-                content = {**content, "data": ENDPOINTS[function.api_name].checked(content)["data"]}
-            elif len(body) > MAX_PAGE or body.count(b",") > MAX_VALUES:
-                raise ValueError(f"The page's questions have at most {MAX_PAGE:,} bytes and {MAX_VALUES:,} values.")
-        except ValueError as error:
-            await answer(send, 422, refusal("invalid", str(error)))
-            return
-        body = await _write_json(content, len(body))
-        relay = without_echo(send)
-        if path in ENDS:
-            await self.app(scope, _replay(body, receive), relay)
-            return
-        at_once = call is not None and call[1] in ONE_REQUEST
-        if at_once and call[2] == PAGE and (function is None or function.queue):
-            await answer(send, 404, refusal("invalid", "This app does not offer this."))
-            return
-        if call is not None and call[2] in ENDPOINTS:
-            lane = ENDPOINTS[call[2]].options.get("concurrency_id", "page")
-        else:
-            lane = "page" if at_once or function is None else function.concurrency_id
-        try:
-            if at_once:
-                await self._while_wanted(lane, scope, body, receive, relay)
+                endpoint = ENDPOINTS[call[2]]
+                content = endpoint.checked(await _read_json(body), by_field=call[1] == BY_FIELD)
+                body = await _write_json(content, len(body))
+                relay, lane = without_echo(send), endpoint.options.get("concurrency_id", "page")
+                if call[1] in ONE_REQUEST:
+                    await self._while_wanted(lane, scope, body, receive, relay)
+                else:
+                    await self.app(scope, _replay(body, receive), self.events.noting(relay))
+            elif call is not None:  # a question, where a GPU is lent
+                await self.app(scope, _replay(body, receive), self.events.noting(without_echo(send)))
             else:
-                by_page = path == JOIN and (function is None or function.api_name not in ENDPOINTS)
-                self._line_of(scope).check(lane, _address(scope), PAGE_SHARE if by_page else SHARE)
-                await self.app(scope, _replay(body, receive), relay)
+                await self.app(scope, _replay(body, receive), send if path.startswith(TOOLS) else without_echo(send))
         except Busy as error:
             await answer(send, 503, refusal("busy", str(error)))
-
-    def _line_of(self, scope: Scope) -> Line:
-        if self._line is None:
-            app = scope["app"]
-            most, at_once = line_limits(app)
-            self._line = Line({**WIDTH, "model": at_once}, most, lambda *which: waiting_from(app, *which))
-        return self._line
+        except ValueError as error:
+            await answer(send, 422, refusal("invalid", str(error)))
 
     async def _while_wanted(
         self, lane: str, scope: Scope, body: bytes, receive: Receive, send: Send, share: float = SHARE
@@ -194,7 +138,7 @@ class Guard:
 
         async def run() -> None:
             nonlocal runs
-            async with self._line_of(scope).turn(lane, _address(scope), share):
+            async with self.line.turn(lane, _address(scope), share):
                 runs = True
                 with cancelled_by(gone):
                     await self.app(scope, _replay(body, lambda: disconnected), send)
@@ -209,6 +153,32 @@ class Guard:
         disconnected.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await work
+
+
+class Events:
+    """The events whose answers can still be fetched, each once: Gradio would keep who asks for any other waiting."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most, self._names = most, OrderedDict()
+
+    def take(self, name: str) -> bool:
+        """Whether an event of this name was noted. It no longer is."""
+        return self._names.pop(name, False)
+
+    def noting(self, send: Send) -> Send:
+        """Note the event that the answer to a call names."""
+        body = bytearray()
+
+        async def send_noted(message: dict) -> None:
+            body.extend(message.get("body", b""))
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                with contextlib.suppress(ValueError, TypeError, KeyError):
+                    self._names[json.loads(body)["event_id"]] = True
+                    while len(self._names) > self._most:
+                        self._names.popitem(last=False)
+            await send(message)
+
+        return send_noted
 
 
 def endpoints_alone(send: Send) -> Send:
@@ -244,11 +214,6 @@ def without_echo(send: Send) -> Send:
             await answer(send, replaced, refusal(kind, words))
 
     return send_own
-
-
-def session_of(scope: Scope) -> str:
-    """Which session the request names; empty: none."""
-    return parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [""])[0]
 
 
 def _address(scope: Scope) -> str:
@@ -301,12 +266,3 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed
-
-
-def _missing() -> Iterator[str]:
-    calls = ('"/call/{api_name}"', '"/call/v2/{api_name}"', '"/run/{api_name}"', '"/api/{api_name}"', '"/cancel"')
-    yield from unsaid("routes.py", *calls, '"/queue/data"')
-    yield from unsaid("queueing.py", "self.pending_messages_per_session:")
-
-
-PART = Part("the guard at the door", _missing, "routes of Gradio's that were renamed are refused: read its routes.py")

@@ -1,0 +1,112 @@
+"""Strips of tabs in the lab: the keyboard, what is mounted when, and panels that the present model cannot answer."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model.translators import Translators
+from tests.page.browser import load_modules, no_violations, open_tab, screenshot
+from tests.page.lab.test_lab import start
+from viz import shell
+from viz.ui.lab import registry
+from viz.wire.summary import INVITATION
+
+pytestmark = pytest.mark.browser
+
+# Three tabs of an empty page, each of which notes when it is filled.
+STRIP = """() => {
+  window.filled = [];
+  const tabs = ["one", "two", "three"].map((name) => ({
+    name, id: `place-${name}`, title: name, fill: (panel) => (filled.push(name), panel.append(`about ${name}`)),
+  }));
+  window.strip = atlas.createTabs("strip", tabs);
+  document.body.append(strip.element);
+}"""
+
+
+@pytest.fixture()
+def strip(open_page) -> Page:
+    page = open_page("about:blank")
+    load_modules(page, "lab/tabs.js")
+    page.evaluate(STRIP)
+    return page
+
+
+def tab(page: Page, name: str):
+    return page.get_by_role("tab", name=name, exact=True)
+
+
+def test_arrow_keys_home_and_end_go_through_a_strip_and_enter_opens(strip) -> None:
+    strip.evaluate("window.strip.open('one')")
+    tab(strip, "one").focus()
+    for key, name in (("ArrowRight", "two"), ("ArrowRight", "three"), ("ArrowRight", "one"), ("ArrowLeft", "three")):
+        strip.keyboard.press(key)
+        expect(tab(strip, name)).to_be_focused()
+    for key, name in (("Home", "one"), ("End", "three")):
+        strip.keyboard.press(key)
+        expect(tab(strip, name)).to_be_focused()
+    assert strip.evaluate("filled") == ["one"], "the focus opens nothing: a panel may take seconds"
+    strip.keyboard.press("Enter")
+    expect(strip.get_by_role("tabpanel")).to_have_text("about three")
+    strip.keyboard.press("Control+Home")  # the browser's own
+    expect(tab(strip, "three")).to_be_focused()
+
+
+def test_a_strip_is_one_stop_of_the_tabulator_and_names_its_panels(strip) -> None:
+    strip.evaluate("window.strip.open('two')")
+    assert strip.get_by_role("tab").evaluate_all("(all) => all.map((one) => one.tabIndex)") == [-1, 0, -1]
+    expect(strip.get_by_role("tabpanel", name="two")).to_have_text("about two")
+    for name in ("one", "two", "one"):
+        tab(strip, name).click()
+        expect(tab(strip, name)).to_have_attribute("aria-selected", "true")
+        expect(strip.get_by_role("tabpanel")).to_have_count(1)
+    assert strip.evaluate("filled") == ["two", "one"], "each once"
+
+
+def test_without_a_choice_the_first_tab_that_shows_something_is_open(strip) -> None:
+    strip.evaluate("strip.open(strip.mark((name) => (name === 'one' ? 'Not here.' : '')))")
+    expect(strip.get_by_role("tabpanel")).to_have_text("about two")
+    expect(tab(strip, "one")).to_have_attribute("aria-disabled", "true")
+    expect(tab(strip, "one")).to_have_attribute("title", "Not here.")
+    strip.evaluate("strip.mark((name) => (name === 'two' ? 'Not here.' : ''))")  # another model
+    expect(strip.get_by_role("tabpanel")).to_have_text("about one")
+    assert tab(strip, "one").get_attribute("aria-disabled") is None
+    tab(strip, "two").press("Enter")  # says why
+    strip.evaluate("strip.mark((name) => (name === 'two' ? 'Not there.' : ''))")
+    expect(strip.get_by_role("tabpanel")).to_have_text("about two")
+    expect(tab(strip, "two")).to_have_attribute("title", "Not there.")
+
+
+def test_a_panel_is_mounted_when_it_is_first_opened(app_url, open_page) -> None:
+    page, asked = start(open_page, app_url), []
+    page.on("request", lambda request: "ask/page_panel" in request.url and asked.append(request.post_data_json))
+    open_tab(page, "Inside")
+    expect(page.locator("#panel-map .atlas-panel")).to_have_attribute("aria-busy", "false")
+    assert page.locator("#tab-inside .atlas-panel").count() == 1
+    open_tab(page, "Layer", "#inside-tabs")
+    expect(page.locator("#panel-heads .atlas-panel")).to_have_attribute("aria-busy", "false")
+    assert [question["fields"]["panel"] for question in asked] == ["map", "heads"]
+    expect(page.locator("#inside-layer-tabs > .strip [role=tab]")).to_have_count(4)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_panels_that_cannot_answer_for_the_model_are_marked_and_say_why(
+    serve, tiny_translator, open_page, width, dark
+) -> None:
+    trace = tiny_translator.translate(tiny_translator.examples["de-en"][0].text)
+    lacking = {entry["name"]: str(entry["why"]) for entry in registry.lacking(trace, tiny_translator)}
+    page = start(open_page, serve(shell.build(Translators([tiny_translator]))), width=width, dark=dark)
+    open_tab(page, "Positions")
+    marked = page.locator("#positions-tabs > .strip [role=tab][aria-disabled=true]")
+    names = [panel.name for panel in registry.PANELS["positions"] if panel.name in lacking]
+    expect(marked).to_have_count(len(names) or 1)
+    assert marked.evaluate_all("(all) => all.map((one) => one.dataset.tabId)") == names
+    expect(marked.first).to_have_attribute("title", lacking[names[0]])
+    marked.first.press("Enter")
+    panel = page.locator(f"#panel-{names[0]} .atlas-panel")
+    expect(panel).to_have_text(lacking[names[0]])
+    expect(page.locator("#tab-positions .controls:visible")).to_have_count(0)
+    assert str(INVITATION) not in panel.inner_text()
+    no_violations(page, "#tab-positions")
+    screenshot(page, f"panel-unavailable-{width}")
