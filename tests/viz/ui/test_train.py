@@ -18,7 +18,7 @@ from model.serve.limits import BatchLimits, Busy
 from model.trace.address import Address
 from model.trace.kinds import AttentionKind
 from model.trace.recipe import Recipe
-from model.training.toy import measure
+from model.training.toy import measure, settings
 from model.training.toy.run import normalise
 from model.training.toy.toys import ToyNeeded, Toys
 from model.translator import Translator
@@ -78,9 +78,10 @@ def test_the_first_part_tells_the_corpus_and_each_turn_what_it_brought(context):
     assert turns[-1]["turn"]["update"] == 5 and turns[-1]["turn"]["done"] is None
 
 
-def test_a_run_ends_at_its_last_update_and_says_so(context):
-    turn = last(context, "page_train", fields={**RECIPE, "updates": 2000, "from": 1995})["turn"]
-    assert turn["update"] == 2000 and turn["done"]["say"] == "The run has reached its {n} updates."
+def test_a_run_ends_at_its_last_update_and_says_so(context, monkeypatch):
+    monkeypatch.setattr(settings, "MAX_UPDATES", 8)
+    turn = last(context, "page_train", fields={**RECIPE, "updates": 8, "from": 3})["turn"]
+    assert turn["update"] == 8 and turn["done"]["say"] == "The run has reached its {n} updates."
 
 
 @pytest.mark.parametrize("kept", [True, False])
