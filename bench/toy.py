@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from model.training.toy.store import ToyStore, Visit
 
 from bench.speed import Measurement
 from model.nets import networks
@@ -22,7 +23,6 @@ from model.program import CHECKPOINT, add_json, command_line, given, program
 from model.training.toy import corpora
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
-from model.training.toy.store import ToyStore, Visit
 from model.translator import Translator
 
 PAIRS = corpora.read(corpora.CORPORA[corpora.DEFAULT].text)

@@ -24,6 +24,7 @@ from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
 from model.trace import is_whole
 from model.trace.directions import Languages, parse_direction
+from model.trace.recipe import Recipe
 from model.trace.survey.survey import Survey, survey_from_json
 
 WEIGHTS, TOKENIZER, METRICS = "model.safetensors", "tokenizer.model", "metrics.json"
@@ -45,7 +46,7 @@ class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
     to try, where the folder has any. survey: what its heads do over many sentences, where that was surveyed with these
     very weights (python -m model.survey). folder: where it lies, for files that were made of its weights; None:
-    nowhere."""
+    nowhere. recipe: of a toy, by which its weights are trained again."""
 
     name: str
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
@@ -57,6 +58,7 @@ class Checkpoint:
     survey: Survey | None = None
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
     folder: Path | None = None
+    recipe: Recipe | None = None
 
 
 def save(

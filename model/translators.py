@@ -33,7 +33,7 @@ class Translators(Mapping[str, Translator]):
         shown = sorted(labelled, key=lambda pair: self.all.index(pair[1]))
         self.routes = tuple(route for route, _ in shown)
         self._by_label = {route.label: translator for route, translator in shown}
-        self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by label
+        self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by digest
 
     @classmethod
     def load(
@@ -57,28 +57,21 @@ class Translators(Mapping[str, Translator]):
         for translator in self.all:
             translator.to(torch.device(device))
 
-    def lend(self, translator: Translator) -> str:
-        """Serve one more, to whoever knows the label that is returned, as long as somebody else holds it. It stands in
-        no list: neither in all, nor in routes, nor among the keys."""
-        label = f"{translator.name} {translator.digest}"
-        self._lent[label] = translator
-        return label
+    def lend(self, translator: Translator) -> None:
+        """Let made() find one more, as long as somebody else holds it. It stands in no list."""
+        self._lent[translator.digest] = translator
 
     def made(self, digest: str) -> Translator | None:
         """The one with these weights, lent or not."""
-        return next((t for t in (*self.all, *list(self._lent.values())) if t.digest == digest), None)
+        return next((t for t in self.all if t.digest == digest), None) or self._lent.get(digest)
 
     def __getitem__(self, label: str) -> Translator:
         """The one for a listed label, or one between two of a model's many languages. ValueError if none does."""
-        if (lent := self._lent.get(label)) is not None:
-            return lent
         route = self.route(label)
         return self._by_label.get(label) or next(t for t in self._many() if t.name == route.checkpoint)
 
     def route(self, label: str) -> Route:
         """The route of this label. ValueError if none has it."""
-        if (lent := self._lent.get(label)) is not None:
-            return Route(lent.directions[0], lent.name, label)
         found = next((route for route in self.routes if route.label == label), None) or unlisted(
             label, [(t.name, t.languages) for t in self._many()]
         )

@@ -18,12 +18,12 @@ from viz import assets, theme
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui import header, language, tabs, train
+from viz.ui import header, language, tabs
 from viz.ui.server import ask, connections, named, web_files
 from viz.ui.server.middleware import middleware
 
 TITLE = "Attention Atlas"
-LABELS = (*header.LABELS, *tabs.LABELS, train.YOURS)
+LABELS = (*header.LABELS, *tabs.LABELS)
 MAX_SESSIONS = 50  # that Gradio keeps, of programs that call the endpoints; the page has none
 THREADS = 96
 

@@ -15,6 +15,7 @@ from model.trace.decoding import GREEDY, Decoding
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps, ComputedWeights
+from model.trace.recipe import Recipe
 from model.trace.tokens import Token
 from model.trace.translation import TranslationTrace, tokens_of
 
@@ -60,16 +61,20 @@ class TraceBuilder:
         device: str,
         checkpoint: str,
         digest: str,
+        recipe: Recipe | None = None,
         room: float = math.inf,
     ) -> None:
-        """seconds to digest are the traces' own record of where they come from. room: bytes up to which maps of queries
-        and keys that a pass held are computed here and now.
-
-        Seven parameters: each of those is a field of the trace, but for the room.
-        """
+        """seconds to recipe are the traces' own record of where they come from. room: bytes up to which maps of queries
+        and keys that a pass held are computed here and now."""
         self.output, self.distributions, self.tokenizer = recorded.output, recorded.distributions, tokenizer
         self.room = room
-        self.origin = {"seconds": seconds, "device": device, "checkpoint": checkpoint, "digest": digest}
+        self.origin = {
+            "seconds": seconds,
+            "device": device,
+            "checkpoint": checkpoint,
+            "digest": digest,
+            "recipe": recipe,
+        }
 
     def __call__(self, row: int, request: Request, target_ids: list[int]) -> TranslationTrace:
         """The trace of batch row `row`; target_ids y1 .. yT, the last one predicted but not read."""

@@ -62,7 +62,7 @@ class WordTokenizer(TextTokenizer):
         return " ".join(self.pieces[i].removeprefix(SPACE) for i in map(int, ids) if i not in self.special_ids)
 
     def write(self, folder: Path) -> dict:
-        """ValueError: what has such a vocabulary lives as long as a visit, and is not saved."""
+        """ValueError: what has such a vocabulary is trained again by its recipe, and not saved."""
         raise ValueError("a vocabulary of whole words is not written to a checkpoint")
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from model.trace import decoding, interventions_file, is_whole
 from model.trace.decoding import GREEDY, Decoding
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.recipe import Recipe
 from model.trace.translation import TranslationTrace
 
 TEXTS = ("text", "direction", "checkpoint", "digest")
-FIELDS = (*TEXTS, "source_ids", "target_ids", "decoding", "interventions")
+FIELDS = (*TEXTS, "source_ids", "target_ids", "decoding", "interventions", "recipe")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Address:
     target_ids     with `</s>` where the translation is finished; None: those that the model writes
     decoding       how the target was found, with the number of forced tokens; None: not known
     interventions  what the model was changed by
+    recipe         of a toy: how its weights are trained again; None for every other model
     """
 
     text: str
@@ -37,6 +39,7 @@ class Address:
     target_ids: tuple[int, ...] | None = None
     decoding: Decoding | None = GREEDY
     interventions: Interventions = NO_INTERVENTIONS
+    recipe: Recipe | None = None
 
     @classmethod
     def of(cls, trace: TranslationTrace) -> Address | None:
@@ -52,6 +55,7 @@ class Address:
             tuple(trace.target_ids),
             trace.decoding,
             trace.interventions,
+            trace.recipe,
         )
 
     @classmethod
@@ -72,6 +76,7 @@ class Address:
             _ids(data, "target_ids"),
             decoding.from_plain(data["decoding"]) if "decoding" in data else GREEDY,
             changes,
+            None if data.get("recipe") is None else Recipe.from_plain(data["recipe"]),
         )
 
     def to_plain(self) -> dict:
@@ -82,6 +87,7 @@ class Address:
             "target_ids": None if self.target_ids is None else list(self.target_ids),
             "decoding": decoding.to_plain(self.decoding),
             "interventions": interventions_file.to_plain(self.interventions),
+            **({} if self.recipe is None else {"recipe": self.recipe.to_plain()}),
         }
 
     @property

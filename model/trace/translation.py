@@ -27,6 +27,7 @@ from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Words
 from model.trace.maps import AttentionMaps
+from model.trace.recipe import Recipe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +75,7 @@ class TranslationTrace:
     attention_only: bool = False  # of a model that runs elsewhere: it can be looked at, and nothing tried on it
     decoding: Decoding | None = None  # how target_ids came about; None: not known, as in files of earlier versions
     alignment: AttentionMaps | None = None
+    recipe: Recipe | None = None  # of a toy: how its weights are trained again; files do not contain it
     unique: str = field(init=False, repr=False)  # of its identity, where nothing else tells it apart
 
     def __post_init__(self) -> None:

@@ -31,6 +31,7 @@ class Texts:
         self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
         self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
         self.examples, self.survey, self.folder = checkpoint.examples, checkpoint.survey, checkpoint.folder
+        self.recipe = checkpoint.recipe
         self.config = checkpoint.model.config
         self.max_tokens = limits.longest(self.config)  # that each side of a text may have
 

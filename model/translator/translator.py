@@ -244,6 +244,7 @@ class Translator(Passes):
             device=str(self.device),
             checkpoint=self.name,
             digest=self.digest,
+            recipe=self.recipe,
             room=self.limits.trace_bytes,
         )
         return [build(row, request, targets[row]) for row, request in enumerate(requests)]

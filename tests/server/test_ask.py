@@ -17,6 +17,7 @@ import app
 from bench.load import running_app
 from model.serve.cancellation import raise_if_cancelled
 from model.trace.address import Address
+from model.training.toy.run import ToyRun
 from model.translators import Translators
 from viz import shell
 from viz.questions.registry import QUESTIONS, Question
@@ -25,6 +26,7 @@ from viz.ui.server.named import ENDPOINTS
 
 TEXT = "Ein kleiner Hund schläft."
 JSON = {"Content-Type": "application/json"}
+TOY = {"corpus": "a b | x y\nb a | y x", "settings": {"layers": 1, "heads": 2, "d_model": 16}, "updates": 12}
 PANEL = {"address": {"text": TEXT, "direction": "de-en"}, "fields": {"panel": "position-table"}}
 
 
@@ -80,6 +82,63 @@ def test_another_server_answers_the_same_about_the_same_translation(tiny_checkpo
     found, expected = (list(_numbers(answer["blocks"])) for answer in (one, two))
     assert len(found) >= 20
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def parts(port: int, name: str, **question: object) -> list[dict]:
+    """The parts of an answer, or the answer alone."""
+    found, body = send(port, f"/ask/{name}", json.dumps(question).encode())
+    assert found.status == 200, body[:500]
+    return [json.loads(line) for line in body.splitlines()]
+
+
+def test_a_toy_is_trained_and_opened(port):
+    first, *turns = parts(port, "page_train", fields=TOY)
+    assert first["run"]["pairs"] and [turn["turn"]["update"] for turn in turns][-1] == TOY["updates"]
+    (opened,) = parts(port, "page_toy", fields={"recipe": TOY})  # kept
+    (shown,) = parts(port, "page_translate", address=opened["opens"])
+    assert shown["map"]["address"] == opened["opens"] and opened["opens"]["recipe"]["updates"] == TOY["updates"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("changes", [{}, {"heads_off": [["cross", 0, 1]]}])
+def test_another_server_answers_the_same_about_the_same_toy(tiny_checkpoint, port, changes):
+    opened = parts(port, "page_toy", fields={"recipe": TOY})[-1]["opens"]
+    plain = {**opened, "target_ids": None, "interventions": changes}
+    address = parts(port, "page_translate", address=plain)[-1]["map"]["address"]
+    selection = {"kind": "cross", "layer": 0, "head": 0}
+    asked = [
+        ("page_panel", {"panel": "logits", "selection": selection}),
+        ("page_panel", {"panel": "batch", "selection": selection}),
+        ("page_layers", {"wanted": [["cross", 0], ["encoder_self", 0]]}),
+        ("page_step", {"action": "start"}),
+        ("page_doubts", {}),
+    ]
+    with running_app(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]) as (other, _):
+        for number, (name, fields) in enumerate(asked):
+            one, *more = parts(port, name, address=address, fields=fields)
+            *training, two = parts(other, name, address=address, fields=fields)
+            assert not more and bool(training) == (number == 0), "trained once"
+            if training:
+                assert training[-1] == {"training": {"update": TOY["updates"], "of": TOY["updates"]}}
+            assert "retrained" not in two and one.keys() == two.keys() and one.get("key") == two.get("key"), name
+            found, expected = (list(_numbers(answer)) for answer in (one, two))
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_closed_stream_ends_a_training(port, monkeypatch):
+    turns = []
+    monkeypatch.setattr(ToyRun, "turn", lambda run, _was=ToyRun.turn, **how: turns.append(1) or _was(run, **how))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    body = json.dumps({"fields": {**TOY, "updates": 2000, "settings": {"seed": 7}}})
+    connection.request("POST", "/ask/page_train", body, JSON)
+    found = connection.getresponse()
+    assert "run" in json.loads(found.readline())
+    found.close()
+    connection.close()
+    time.sleep(1.5)
+    done = len(turns)
+    time.sleep(1)
+    assert len(turns) == done < 20
 
 
 def _numbers(value: object) -> Iterator[float]:

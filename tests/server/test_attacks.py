@@ -206,7 +206,8 @@ def test_every_handler_of_the_page_ends_whatever_it_is_given(served, tries):
 
 NAMES = (
     "panel", "controls", "selection", "asked", "drawn", "act", "data", "action", "state", "holds", "wanted", "head",
-    "row", "overlay", "view", "format", "other", "text", "tour", "stop", "ask", "entry", "pair",
+    "row", "overlay", "view", "format", "other", "text", "tour", "stop", "ask", "entry", "pair", "corpus", "settings",
+    "updates", "from", "recipe",
 )  # fmt: skip
 
 

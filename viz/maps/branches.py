@@ -17,6 +17,7 @@ from model.trace.decoding import Decoding
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.maps import jensen_shannon_bits
+from model.trace.recipe import Recipe
 from model.trace.translation import TranslationTrace
 
 MAX_BRANCHES = 24
@@ -96,6 +97,7 @@ class Tree:
     digest: str
     source_ids: tuple[int, ...]
     interventions: Interventions = NO_INTERVENTIONS
+    recipe: Recipe | None = None  # of a toy
     branches: tuple[Branch, ...] = ()
     next_number: int = 1
     dropped: int = 0
@@ -111,6 +113,7 @@ class Tree:
             self.digest,
             self.source_ids,
             interventions=self.interventions,
+            recipe=self.recipe,
         )
 
     def to_plain(self) -> dict:
@@ -140,6 +143,7 @@ class Tree:
             address.digest,
             address.source_ids,
             address.interventions,
+            address.recipe,
             tuple(map(Branch.from_plain, branches)),
             *numbers,
             data["key"],
@@ -149,7 +153,13 @@ class Tree:
     def of(trace: TranslationTrace) -> Tree:
         """A tree whose only branch is this translation."""
         empty = Tree(
-            trace.source_text, trace.direction, trace.checkpoint, trace.digest, trace.source_ids, trace.interventions
+            trace.source_text,
+            trace.direction,
+            trace.checkpoint,
+            trace.digest,
+            trace.source_ids,
+            trace.interventions,
+            trace.recipe,
         )
         return empty.add(trace, Origin.OWN)[0]
 

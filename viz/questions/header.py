@@ -30,9 +30,12 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     fields, without an address: text, beam, interventions, and either the menus' entry and pair (of a model of many
     languages) or a link's direction and checkpoint. The answer has "fill", the entries that the menus are to show,
     where the fields are a link's, or where "fills" asks for it; also where the text is refused, as {"error", "fill"}.
+    recipe: of the visitor's own network, which then translates.
     """
     if address is not None:
         return shown(context, context.trace(address))
+    if fields.get("entry") == direction.TOY or fields.get("recipe") is not None:
+        return translated_by_toy(context, fields)
     route = route_of(context.translators, fields)
     is_link = fields.get("direction") or not fields.get("entry")
     fill = None
@@ -43,6 +46,19 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     except ValueError as error:
         return {"error": words_of(error), "fill": fill}
     return {**shown(context, trace), "fill": fill}
+
+
+def translated_by_toy(context: Context, fields: Mapping) -> dict:
+    """page_translate() by the visitor's own network."""
+    recipe = direction.recipe_of(fields)
+    toy, _ = context.traces.translator_of(Address("", recipe=recipe))
+    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
+    fill = {"beam": beam_of(fields), **direction.chosen_toy(recipe)}
+    try:
+        trace = toy.translate(text, beam=int(beam_of(fields)), interventions=_interventions(changes))
+    except ValueError as error:
+        return {"error": words_of(error), "fill": fill}
+    return {**shown(context, trace), "fill": fill if fields.get("direction") or fields.get("fills") else None}
 
 
 def route_of(translators: Translators, fields: Mapping) -> Route:
@@ -104,8 +120,10 @@ def page_doubts(context: Context, address: Address | None, fields: Mapping) -> A
 def page_direction(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the menus of languages and the example sentences of a direction.
 
-    fields: entry, of the menu of directions; pair, of a model of many languages.
+    fields: entry, of the menu of directions; pair, of a model of many languages; recipe, of the visitor's own network.
     """
+    if fields.get("entry") == direction.TOY:
+        return direction.chosen_toy(direction.recipe_of(fields))
     entry, pair = (str(fields.get(name) or "") for name in ("entry", "pair"))
     route = direction.route_of(context.translators, entry, pair)
     return direction.chosen(context.translators, route)

@@ -14,16 +14,19 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from model.analysis.why.means_cache import MeansCache
 from model.serve.limits import BatchLimits
 from model.trace.address import Address
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+from model.training.toy.toys import ToyNeeded
 from model.translators import Translators
-from viz.questions.traces import Traces
+from viz.questions.traces import Retrained, Traces
 
 PREFIX = "page_"  # a question under a public endpoint's name would take its place in Gradio
+MOST_TOYS = 3  # that a question trains: of its address, of a second one, and once more where others took their place
 Answer = dict | Generator[dict]
 
 
@@ -46,22 +49,23 @@ class Context:
 @dataclass(frozen=True)
 class Question:
     """answer: (context, address or None, fields) -> JSON-ready, or a generator of such, each in place of the one
-    before. lane: of the line that the request waits in (viz.ui.server.line)."""
+    before. lane: of the line that the request waits in (viz.ui.server.line). on_cpu: it never uses a GPU."""
 
     answer: Callable[[Context, Address | None, Mapping], Answer]
     lane: str
+    on_cpu: bool = False
 
 
 QUESTIONS: dict[str, Question] = {}
 
 
-def question(*, lane: str) -> Callable[[Callable], Callable]:
+def question(*, lane: str, on_cpu: bool = False) -> Callable[[Callable], Callable]:
     """Register a function as the question of its name."""
 
     def register(answer: Callable[[Context, Address | None, Mapping], Answer]) -> Callable:
         name = answer.__name__
         assert name.startswith(PREFIX) and name not in QUESTIONS, name
-        QUESTIONS[name] = Question(answer, lane)
+        QUESTIONS[name] = Question(answer, lane, on_cpu)
         return answer
 
     return register
@@ -69,11 +73,39 @@ def question(*, lane: str) -> Callable[[Callable], Callable]:
 
 def ask(context: Context, name: str, body: Mapping) -> Answer:
     """Answer a question. body: {"address", "fields"} as JSON; either may be left out. ValueError, in words, for what
-    cannot be answered."""
+    cannot be answered.
+
+    A question about a toy that is not kept is answered in parts: {"training": {"update", "of"}} while it is trained
+    again, then the answer. Where its weights differ from those that the address names, {"retrained": an address} is the
+    answer.
+    """
     address, fields = body.get("address"), body.get("fields") or {}
     if not isinstance(fields, dict):
         raise ValueError("The fields of a question are an object.")
-    return QUESTIONS[name].answer(context, None if address is None else Address.from_plain(address), fields)
+    place = None if address is None else Address.from_plain(address)
+    answer = partial(QUESTIONS[name].answer, context, place, fields)
+    try:
+        content = answer()
+    except (ToyNeeded, Retrained):
+        content = None
+    return content if isinstance(content, dict) else _with_toys(context, answer, content)
+
+
+def _with_toys(context: Context, answer: Callable[[], Answer], content: Generator[dict] | None) -> Generator[dict]:
+    """Yield the parts of an answer; train the toys that it needs, and begin again."""
+    for _ in range(MOST_TOYS):
+        try:
+            content = answer() if content is None else content
+            yield from [content] if isinstance(content, dict) else content
+            return
+        except Retrained as error:
+            yield {"retrained": error.address.to_plain()}
+            return
+        except ToyNeeded as error:
+            recipe, content = error.recipe, None
+        for update in context.traces.toys.train(recipe):
+            yield {"training": {"update": update, "of": recipe.updates}}
+    raise Refusal("The model is busy: your toy was trained, and others took its place. Please try again in a moment.")
 
 
 def load_all() -> None:

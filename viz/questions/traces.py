@@ -6,19 +6,30 @@ from dataclasses import replace
 
 from model.serve.byte_cache import ByteCache
 from model.trace.address import Address
+from model.trace.decoding import GREEDY
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+from model.training.toy.toys import Toys
 from model.translator import Translator
 from model.translators import Translators
 
 TRACE_BYTES = 256_000_000  # of the translations that are kept
 
 
+class Retrained(Exception):
+    """A toy's weights, trained here, differ from those that an address names: on another kind of CPU. `address` names
+    these."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__("a toy has other weights here")
+        self.address = address
+
+
 class Traces:
     """Finds translations by their addresses. It keeps those that were used last, and makes any other again."""
 
     def __init__(self, translators: Translators, most: int = TRACE_BYTES) -> None:
-        self.translators = translators
+        self.translators, self.toys = translators, Toys()
         self._kept: ByteCache[TranslationTrace] = ByteCache(most, size_of)
 
     @property
@@ -33,7 +44,9 @@ class Traces:
 
     def find(self, address: Address) -> TranslationTrace:
         """The translation at this address. A Refusal for a model that is not served, ValueError for what it cannot
-        translate, Busy while too many wait."""
+        translate, Busy while too many wait; ToyNeeded and Retrained for a toy."""
+        if address.recipe is not None:
+            self.translator_of(address)  # raises; questions about the translation need the model, too
         return self._kept.get_or_compute(address.key, lambda: self._made(address))
 
     def _made(self, address: Address) -> TranslationTrace:
@@ -52,7 +65,16 @@ class Traces:
         return trace
 
     def translator_of(self, address: Address) -> tuple[Translator, str]:
-        """The model of an address, and the direction. A Refusal where it is not served, or has other weights now."""
+        """The model of an address, and the direction. A Refusal where it is not served, or has other weights now;
+        ToyNeeded and Retrained for a toy."""
+        if address.recipe is not None:
+            toy = self.toys.find(address.recipe)
+            self.translators.lend(toy)
+            if address.digest not in ("", toy.digest):
+                # What it writes may differ, too: it is translated anew.
+                search = replace(address.decoding or GREEDY, given=0)
+                raise Retrained(replace(address, digest=toy.digest, target_ids=None, decoding=search))
+            return toy, toy.directions[0]
         if address.digest:
             if (made := self.translators.made(address.digest)) is not None:
                 return made, address.direction

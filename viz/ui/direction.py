@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from model.nets.recurrent import Recurrent
 from model.serve.limits import FLOAT
 from model.text.language import other_language
 from model.trace.directions import Route, language_of, parse_direction
+from model.trace.language import Refusal
+from model.trace.recipe import Recipe
 from model.trace.translation import TranslationTrace
+from model.training.toy.run import normalise, parse
 from model.translator import Translator
 from model.translators import Translators
 from viz.ui.language import choices, label
@@ -23,8 +28,11 @@ LOOKS_LIKE = {
     "fr": say("This text looks like French, but the direction chosen reads another language."),
 }
 RECURRENT_PAIRS = {("de", "en"): say("German → English (recurrent)")}
-LABELS = (*LANGUAGE_PAIRS.values(), *RECURRENT_PAIRS.values())
+TOY = "toy"  # the menu's entry for the network that the visitor trained
+YOURS = say("Your toy")
+LABELS = (*LANGUAGE_PAIRS.values(), *RECURRENT_PAIRS.values(), YOURS)
 LARGE = 50_000_000  # parameters, above which the page says what a model costs
+SHOWN = 6  # sentences of a toy's corpus
 OFFERED = 4  # sentences of another model to try
 
 
@@ -88,6 +96,19 @@ def chosen(translators: Translators, route: Route) -> dict:
         "menus": menus(translators, route),
         "offer": offer(translators, route),
     }
+
+
+def chosen_toy(recipe: Recipe) -> dict:
+    """chosen() of a visitor's own network. ValueError, in words, for what cannot be trained."""
+    pairs, _ = parse(recipe)
+    return {"entry": TOY, "menus": None, "offer": {"sentences": [text for text, _ in pairs[:SHOWN]], "cost": None}}
+
+
+def recipe_of(fields: Mapping) -> Recipe:
+    """The recipe of the visitor's own network, in a question's fields. A Refusal where there is none."""
+    if fields.get("recipe") is None:
+        raise Refusal("“Your toy” is the network that you train in the tab Train and open there: there is none yet.")
+    return normalise(Recipe.from_plain(fields["recipe"]))
 
 
 def offer(translators: Translators, route: Route) -> dict:

@@ -71,7 +71,7 @@ def build(context: Context) -> Header:
         )
         Component("examples", direction.offer(translators, default), elem_id="examples")
         menu = gr.Dropdown(
-            direction.entries(translators),
+            [*direction.entries(translators), (label(direction.YOURS), direction.TOY)],
             value=direction.entry_of(translators, default),
             label=label(DIRECTION),
             show_label=False,

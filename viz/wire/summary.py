@@ -31,7 +31,7 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
             {"text": token, "byte": is_byte(token), "symbol": is_symbol(token)} for token in trace.source_tokens
         ],
         "target": [_target_token(trace, step) for step in range(len(trace.target_ids))],
-        "warnings": warnings(trace, model.metrics),
+        "warnings": warnings(trace),
         "finished": trace.finished,
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
@@ -108,7 +108,7 @@ def _given(trace: TranslationTrace) -> int:
     return trace.decoding.given if trace.decoding else 0
 
 
-def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
+def warnings(trace: TranslationTrace) -> list[Words]:
     """Gentle words where the input looks unlike the training data, each with the number it rests on."""
     found = []
     content = [t for t in trace.source_tokens if not is_symbol(t)]
@@ -121,10 +121,10 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
                 share=f"{share:.0%}",
             )
         )
-    if metrics.get("lent"):
+    if trace.recipe is not None:
         found.append(
             say(
-                "This is the network that you trained. It lasts as long as your visit: a link names it without "
+                "This is the network that you trained. It lasts as long as this page is open: a link names it without "
                 "containing it, and files contain only its maps."
             )
         )

@@ -41,11 +41,7 @@ def _end(done: str, limits: dict) -> Words:
         return say("The loss is no longer a number.")
     if done == "learnt":
         return say("Learnt by heart: the loss is within {n} nats of the least possible.", n=limits[done])
-    return (
-        say("The run has reached its {n} updates.", n=limits[done])
-        if done == "updates"
-        else say("The run has reached its {n} seconds.", n=limits[done])
-    )
+    return say("The run has reached its {n} updates.", n=limits[done])
 
 
 def _frame(run: object, frame: object) -> dict:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +18,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from model.checkpoint import Checkpoint, Example
+from model.config import from_json
 from model.nets import networks
 from model.text.words import TwoWordTokenizers, WordTokenizer
 from model.trace.language import Refusal
+from model.trace.recipe import Recipe
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.toy import corpora, frames, settings
 from model.training.toy.corpora import Pairs
@@ -28,7 +30,6 @@ from model.training.toy.frames import Frame
 from model.training.toy.settings import Optimizer, Start, ToyNetwork, ToySettings
 from model.translator import Translator
 
-TURN_SECONDS = 0.08  # after which a turn begins no further update: with the last one it stays at about 0.1
 BATCH_PAIRS = 16  # of an update
 DIRECTION = "source-target"
 NAME = "toy"
@@ -55,8 +56,9 @@ class Turn:
 
 
 class ToyRun:
-    """One network on one corpus. The same settings and corpus give the same points and frames, whatever trains beside
-    it: it has random numbers of its own. Not for two threads at a time."""
+    """One network on one corpus. On one kind of CPU the same settings and corpus give the same points, frames and
+    weights to the last bit, in any process and whatever runs beside it: a run has random numbers of its own, and uses
+    one of torch's threads. Not for two threads at a time."""
 
     def __init__(self, pairs: Pairs, chosen: ToySettings) -> None:
         self.pairs, self.settings = pairs, chosen
@@ -65,7 +67,7 @@ class ToyRun:
             if chosen.separate and chosen.network is ToyNetwork.TRANSFORMER
             else WordTokenizer(side for pair in pairs for side in pair)
         )
-        self.update, self.seconds = 0, 0.0
+        self.update = 0
         self.points: list[Point] = []
         self.frames: list[Frame] = []
         examples = Examples.encode(list(pairs), self.tokenizer, "target", max_length=settings.MAX_LENGTH)
@@ -86,6 +88,21 @@ class ToyRun:
             else torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=chosen.momentum)
         )
 
+    @classmethod
+    def begin(cls, recipe: Recipe) -> ToyRun:
+        """Return a run before its first update. ValueError as in parse()."""
+        return cls(*parse(recipe))
+
+    @property
+    def recipe(self) -> Recipe:
+        """By which its weights, as they are now, are trained again."""
+        return _recipe(self.pairs, self.settings, self.update)
+
+    def copy(self) -> ToyRun:
+        """A run that goes on from here by itself."""
+        fixed = (self.pairs, self.settings, self.tokenizer, self.examples, self.corpus, *self.points, *self.frames)
+        return deepcopy(self, {id(one): one for one in fixed})
+
     @cached_property
     def floor(self) -> float:
         """Below which the loss cannot fall (corpora.floor)."""
@@ -93,40 +110,37 @@ class ToyRun:
 
     @property
     def size(self) -> int:
-        """Bytes that it holds: weights, gradients, the optimiser's moments, and frames."""
+        """Bytes that it holds between turns: weights, the optimiser's moments, and frames."""
         weights = sum(parameter.nbytes for parameter in self.model.parameters())
-        return 4 * weights + sum(frame.size for frame in self.frames)
+        return 3 * weights + sum(frame.size for frame in self.frames)
 
     @property
     def done(self) -> str | None:
         if self.update >= settings.MAX_UPDATES:
             return "updates"
-        if self.seconds >= settings.MAX_SECONDS:
-            return "seconds"
         last = self.points[-settings.SURE :]
         if len(last) == settings.SURE and all(point.loss < self.floor + settings.LEARNT for point in last):
             return "learnt"
         return "diverged" if self.points and not math.isfinite(self.points[-1].minimised) else None
 
-    def turn(self, *, seconds: float = TURN_SECONDS, updates: int | None = None) -> Turn:
-        """Train for about so many seconds, or exactly so many updates; at least one. The first turn of a run only takes
-        its first frame."""
+    def turn(self, *, seconds: float = math.inf, updates: int | None = None) -> Turn:
+        """Train for so many updates, or at most about so many seconds; at least one update. The first turn of a run
+        only takes its first frame."""
         started, points, taken = time.perf_counter(), len(self.points), []
         with self._own_random():
             if not self.frames:
                 taken.append(self._frame())
             elif not self.done:
-                self._train(started, seconds, updates, taken)
-        self.seconds += time.perf_counter() - started
+                self._train(started, seconds, updates or settings.MAX_UPDATES, taken)
         return Turn(tuple(self.points[points:]), tuple(taken), self.done)
 
-    def _train(self, started: float, seconds: float, updates: int | None, taken: list[Frame]) -> None:
+    def _train(self, started: float, seconds: float, updates: int, taken: list[Frame]) -> None:
         first = self.update
         while True:
             self._step()
             if frames.due(self.update) or self.done:
                 taken.append(self._frame())
-            enough = time.perf_counter() - started >= seconds if updates is None else self.update - first >= updates
+            enough = time.perf_counter() - started >= seconds or self.update - first >= updates
             if enough or self.done:
                 return
 
@@ -167,26 +181,51 @@ class ToyRun:
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:
-        """torch's generator in this run's state, and afterwards in the one it was in."""
-        with torch.random.fork_rng(devices=[]):
-            torch.set_rng_state(self._random)
-            yield
-            self._random = torch.get_rng_state()
+        """torch's generator in this run's state and one thread for this thread's operations; afterwards both as they
+        were. (With more threads sums are split otherwise, and weights differ.)"""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.set_rng_state(self._random)
+                yield
+                self._random = torch.get_rng_state()
+        finally:
+            torch.set_num_threads(threads)
 
     def opened(self) -> Translator:
-        """The network as it is now, as any checkpoint is served. Its digest is no other's, whatever its weights: by it
-        a visitor's traces find it. ValueError, in words, for a network without maps."""
+        """The network as it is now, as any checkpoint is served. Its digest is that of its recipe and its weights.
+        ValueError, in words, for a network without maps."""
         model = deepcopy(self.model).eval()
         if not model.num_layers:
             raise Refusal("This network has no attention: there are no maps of it to look at in the other tabs.")
-        digest = hashlib.sha256(secrets.token_bytes(16))
+        digest = hashlib.sha256(json.dumps(self.recipe.to_plain(), sort_keys=True).encode())
         for parameter in model.parameters():
             parameter.requires_grad_(False)
             digest.update(parameter.numpy().tobytes())
-        metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "lent": True}
+        metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": []}
         examples = {DIRECTION: tuple(starmap(Example, self.pairs[:6]))}
-        found = Checkpoint(NAME, model, self.tokenizer, (DIRECTION,), metrics, digest.hexdigest()[:16], examples)
+        found = Checkpoint(
+            NAME, model, self.tokenizer, (DIRECTION,), metrics, digest.hexdigest()[:16], examples, recipe=self.recipe
+        )
         return Translator(found, torch.device("cpu"))
+
+
+def parse(recipe: Recipe) -> tuple[Pairs, ToySettings]:
+    """Return the corpus and the settings of a recipe. ValueError, in words, for what cannot be trained."""
+    if recipe.updates > settings.MAX_UPDATES:
+        raise ValueError(f"A run has at most {settings.MAX_UPDATES} updates, found {recipe.updates}.")
+    return corpora.read(recipe.corpus), from_json(ToySettings, json.loads(recipe.settings))
+
+
+def normalise(recipe: Recipe) -> Recipe:
+    """Return the recipe in the one form that a toy's own has. ValueError, in words, for what cannot be trained."""
+    return _recipe(*parse(recipe), recipe.updates)
+
+
+def _recipe(pairs: Pairs, chosen: ToySettings, update: int) -> Recipe:
+    lines = "\n".join(f" {corpora.BETWEEN} ".join(pair) for pair in pairs)
+    return Recipe.of(lines, chosen.to_plain(), update)
 
 
 def _as_torch_starts(model: nn.Module) -> None:

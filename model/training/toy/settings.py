@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 
 from model.config import ModelConfig, PositionCode
 from model.nets.recurrent import RecurrentConfig
 from model.trace import is_number, is_whole
 
-MAX_UPDATES, MAX_SECONDS = 2000, 60.0  # of one run
+MAX_UPDATES = 2000  # of one run
 LEARNT, SURE = 1e-4, 20  # a loss this near its floor, in nats a token, in so many updates: nothing more is to be seen
 LEARNING_RATE, WARMUP = 3e-3, 30  # of Adam: the peak, and the updates until it is reached
 SGD_RATE = 0.1
@@ -148,6 +148,11 @@ class ToySettings:
         if not self.warmup:
             return self.rate * LEARNING_RATE
         return self.rate * LEARNING_RATE * min(update / WARMUP, (WARMUP / update) ** 0.5)
+
+    def to_plain(self) -> dict:
+        """JSON-ready. Equal settings give equal JSON texts."""
+        numbers = (*RATES, "rate", "momentum")
+        return {name: float(value) if name in numbers else value for name, value in asdict(self).items()}
 
     @property
     def ordered(self) -> bool:

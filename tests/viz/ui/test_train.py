@@ -1,89 +1,136 @@
-"""What the Train tab asks of the server: runs by visit, turns one at a time, and a toy that only its visitor opens."""
+"""What the Train tab asks of the server: turns of a run, and the address of what a toy translates."""
 
 from __future__ import annotations
 
 import base64
-import gc
 import json
+import random
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from model.serve.limits import BatchLimits, Busy
+from model.trace.address import Address
 from model.trace.kinds import AttentionKind
-from model.training.toy import measure
-from model.training.toy.store import ToyStore, Visit
+from model.trace.recipe import Recipe
+from model.training.toy import measure, settings
+from model.training.toy.run import normalise
+from model.training.toy.toys import ToyNeeded, Toys
+from model.translator import Translator
 from model.translators import Translators
 from tests import ROOT
+from viz.questions import registry as questions
+from viz.questions.registry import Context
+from viz.questions.traces import Traces
 from viz.ui import train
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
-from viz.ui.session import Selection, most_telling, serving
+from viz.ui.session import Selection, most_telling
 from viz.wire.payload import payload
 from viz.wire.summary import summarise
+from viz.words import for_page
 
 SETTINGS = {"layers": 1, "heads": 2, "d_model": 16}
 CORPUS = "a b | x y\nb a | y x"
+RECIPE = {"corpus": CORPUS, "settings": SETTINGS, "updates": 5}
 
 
-def asked(store: ToyStore, visit: Visit, **data) -> dict:
-    return json.loads(json.dumps(train.ACTIONS[data["action"]](store, visit, data), allow_nan=False))
+@pytest.fixture
+def context(tiny_translator) -> Context:
+    questions.load_all()
+    translators = Translators([tiny_translator])
+    return Context(translators, Traces(translators))
 
 
-def begun(store: ToyStore | None = None, **settings) -> tuple[ToyStore, Visit]:
-    store, visit = store or ToyStore(), Visit()
-    asked(store, visit, action="start", side="a", corpus=CORPUS, settings={**SETTINGS, **settings})
-    return store, visit
+def parts(context: Context, name: str, **body: object) -> Iterator[dict]:
+    """The parts of an answer, or the answer alone, as the page reads them."""
+    answer = questions.ask(context, name, body)
+    for part in [answer] if isinstance(answer, dict) else answer:
+        yield json.loads(json.dumps(for_page(part), allow_nan=False))
 
 
-def test_a_start_tells_the_corpus_and_each_turn_what_it_brought():
-    store, visit = ToyStore(), Visit()
-    said = asked(store, visit, action="start", side="a", corpus=CORPUS, settings={**SETTINGS, "positions": "none"})
-    assert said["run"]["pairs"][0]["source"] == ["a", "b", "</s>"] and said["run"]["pairs"][1]["read"][0] == "<s>"
-    assert said["run"]["floor"] > 0 and said["run"]["guess"] == pytest.approx(np.log(7))
-    (first,) = said["turn"]["frames"]
-    assert first["update"] == 0 and said["turn"]["points"] == []
-    frame = visit.runs["a"].frames[0]
-    for kind, maps in first["maps"][1].items():
-        found = np.frombuffer(base64.b64decode(maps["data"]), np.uint8).reshape(maps["shape"])
-        assert np.array_equal(found, frame.maps[1][kind])
-    turn = asked(store, visit, action="go", side="a")["turn"]
-    assert [point[0] for point in turn["points"]] == list(range(1, turn["update"] + 1)) and turn["done"] is None
-    visit.runs["a"].update = 2000
-    assert asked(store, visit, action="go", side="a")["turn"]["done"]
+def last(context: Context, name: str, **body: object) -> dict:
+    *_, answer = parts(context, name, **body)
+    return answer
+
+
+def toy_of(**settings: object) -> Translator:
+    """A toy before its first update."""
+    recipe, toys = Recipe.of(CORPUS, {**SETTINGS, **settings}, 0), Toys()
+    list(toys.train(recipe))
+    return toys.find(recipe)
+
+
+def test_the_first_part_tells_the_corpus_and_each_turn_what_it_brought(context):
+    first, *turns = parts(context, "page_train", fields={**RECIPE, "settings": {**SETTINGS, "positions": "none"}})
+    run, frame = first["run"], first["turn"]["frames"][0]
+    assert run["pairs"][0]["source"] == ["a", "b", "</s>"] and run["pairs"][1]["read"][0] == "<s>"
+    assert run["floor"] > 0 and run["guess"] == pytest.approx(np.log(7))
+    assert frame["update"] == 0 and first["turn"]["points"] == []
+    for maps in frame["maps"][1].values():
+        assert np.frombuffer(base64.b64decode(maps["data"]), np.uint8).reshape(maps["shape"]).size
+    assert [point[0] for turn in turns for point in turn["turn"]["points"]] == [1, 2, 3, 4, 5]
+    assert turns[-1]["turn"]["update"] == 5 and turns[-1]["turn"]["done"] is None
+
+
+def test_a_run_ends_at_its_last_update_and_says_so(context, monkeypatch):
+    monkeypatch.setattr(settings, "MAX_UPDATES", 8)
+    turn = last(context, "page_train", fields={**RECIPE, "updates": 8, "from": 3})["turn"]
+    assert turn["update"] == 8 and turn["done"]["say"] == "The run has reached its {n} updates."
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_stopped_run_goes_on_wherever_it_is_asked_and_is_the_same(context, tiny_translator, kept):
+    whole = [point for part in parts(context, "page_train", fields=RECIPE) for point in part["turn"]["points"]]
+    stream = parts(context, "page_train", fields={**RECIPE, "updates": 400})
+    begun = [next(stream) for _ in range(2)]
+    stream.close()
+    update = begun[-1]["turn"]["update"]
+    if not kept:
+        context = Context(context.translators, Traces(context.translators))
+    *before, after = parts(context, "page_train", fields={**RECIPE, "updates": update + 3, "from": update})
+    trained = [part for part in before if "training" in part]
+    assert bool(trained) != kept and all(part["training"]["of"] == update for part in trained)
+    points = [point for part in (*begun, after) for point in part["turn"]["points"]]
+    assert [point[0] for point in points] == list(range(1, update + 4)) and points[:5] == whole[: len(points[:5])]
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"action": "go", "side": "b"},
-        {"action": "go", "side": None},
-        {"action": "start", "side": "c"},
-        {"action": "start", "side": "b", "corpus": "x"},
-        {"action": "start", "side": "b", "corpus": CORPUS, "settings": []},
-        {"action": "start", "side": "b", "corpus": CORPUS, "settings": {"layers": 9}},
+        {"corpus": "x"},
+        {"corpus": None},
+        {"settings": []},
+        {"settings": {"layers": 9}},
+        {"settings": {"layers": [[1]]}},
+        {"updates": 2001},
+        {"updates": -1},
+        {"updates": True},
+        {"from": 6},
+        {"from": "1"},
     ],
 )
-def test_what_cannot_be_asked_is_refused_and_changes_nothing(wrong):
-    store, visit = begun()
+def test_what_cannot_be_trained_is_refused(context, wrong):
     with pytest.raises(ValueError):
-        train.ACTIONS[wrong["action"]](store, visit, {"settings": SETTINGS, **wrong})
-    assert set(visit.runs) == {"a"}
+        list(parts(context, "page_train", fields={**RECIPE, **wrong}))
+    assert context.traces.toys.bytes == 0
 
 
 @pytest.mark.long
 def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
     program = """if True:
         import sys
-        from model.training.toy.settings import ToySettings
-        from model.training.toy.store import ToyStore, Visit
-        store, before = ToyStore(), set(sys.modules)
-        store.prepare()
+        from model.trace.recipe import Recipe
+        from model.training.toy.toys import Toys
+        toys, before = Toys(), set(sys.modules)
+        toys.prepare()
         prepared = set(sys.modules)
-        store.start(Visit(), "a", [("a b", "x y"), ("b a", "y x")], ToySettings())
+        list(toys.watch(Recipe.of("a b | x y", {}, 1)))
         print(len(prepared - before), len(set(sys.modules) - prepared))"""
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     prepared, later = map(int, done.stdout.split())
@@ -91,63 +138,137 @@ def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
 
 
 def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
-    store, visit = begun(ToyStore(line=BatchLimits(at_once=1, waiting=2, seconds=5)))
-    answers = []
+    toys = Toys(line=BatchLimits(at_once=1, waiting=2, seconds=5))
+    recipe, answers = Recipe.of(CORPUS, SETTINGS, 5), []
 
     def go() -> None:
         try:
-            answers.append(store.go(visit, "a"))
+            answers.append([run.update for run, _ in toys.watch(recipe)][-1])
         except Busy as busy:
             answers.append(busy)
 
-    with store.line.one():  # somebody else's turn
+    with toys.line.one():  # somebody else's turn
         waiting = [threading.Thread(target=go) for _ in range(3)]
         for thread in waiting:
             thread.start()
-        waiting_for = threading.Event()
-        waiting_for.wait(0.3)
+        threading.Event().wait(0.3)
         assert sum(isinstance(answer, Busy) for answer in answers) == len(answers) == 1
     for thread in waiting:
         thread.join()
-    points = [point.update for answer in answers if not isinstance(answer, Busy) for point in answer.points]
-    assert len(answers) == 3 and sorted(points) == list(range(1, visit.runs["a"].update + 1))
-    assert train.ToyStore().line.limits == BatchLimits(at_once=1, waiting=8, seconds=20.0)
+    assert [answer for answer in answers if not isinstance(answer, Busy)] == [5, 5]
+    assert Toys().line.limits == BatchLimits(at_once=1, waiting=8, seconds=20.0)
 
 
-def test_the_longest_idle_runs_go_when_all_take_too_much_and_a_visits_with_its_session():
-    store, first = begun()
-    _, second = begun(store)
-    store.max_bytes = first.size + second.size - 1
-    store.go(second, "a")
-    assert not first.runs and second.runs
-    with pytest.raises(ValueError, match="no longer kept"):
-        store.go(first, "a")
-    del first, second
-    gc.collect()
-    assert store.size == 0
+def test_what_was_not_used_for_longest_goes_when_all_take_too_much():
+    first, second = (normalise(Recipe.of(CORPUS, {**SETTINGS, "seed": seed}, 1)) for seed in (1, 2))
+    toys = Toys()
+    list(toys.train(first))
+    toys = Toys(most=int(4.5 * toys.find(first).weight_bytes))
+    for recipe in (first, second):
+        list(toys.train(recipe))
+        toys.find(recipe)
+    with pytest.raises(ToyNeeded):
+        toys.find(first)
+    assert toys.bytes <= 4.5 * toys.find(second).weight_bytes
 
 
-def test_a_toy_is_served_to_who_holds_it_and_stands_in_no_list(tiny_translator):
-    translators, (_, visit) = Translators([tiny_translator]), begun()
-    name = train.opened(translators, visit, visit.run("a"))
-    (trace,) = translators[name].trace_batch(
-        ["a b"], translators.route(name).direction
-    )  # no thread of a batch holds it
-    assert serving(translators, trace) is visit.opened and name not in list(translators)
-    assert name not in {route.label for route in translators.routes}
-    _, other = begun()
-    assert train.opened(translators, other, other.run("a")) != name, "equal weights, one name"
-    visit.opened = None
-    gc.collect()
-    with pytest.raises(ValueError, match="not loaded"):
-        serving(translators, trace)
-    with pytest.raises(ValueError, match="Unknown direction"):
-        translators[name]
+def test_of_those_who_need_the_same_toy_at_once_one_trains_it(monkeypatch):
+    toys, recipe, begun = Toys(), Recipe.of(CORPUS, SETTINGS, 30), []
+    monkeypatch.setattr(Toys, "_advance", lambda *given, _was=Toys._advance: begun.append(1) or _was(*given))
+    threads = [threading.Thread(target=lambda: list(toys.train(recipe))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(begun) == 1 and toys.find(recipe)
 
 
-def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_transformer(tiny_translator):
-    translators, (_, visit) = Translators([tiny_translator]), begun(network="gru")
-    toy = translators[train.opened(translators, visit, visit.run("a"))]
+def test_an_opened_toy_has_an_address_by_which_another_process_trains_it(context, tiny_translator):
+    answer = last(context, "page_toy", fields={"recipe": RECIPE, "pair": 1})
+    assert answer["fill"]["text"] == "b a" and answer["fill"]["entry"] == "toy"
+    assert answer["fill"]["offer"]["sentences"] == ["a b", "b a"]
+    address = answer["opens"]
+    assert address["recipe"]["updates"] == 5 and Address.from_plain(address).to_plain() == address
+    here = last(context, "page_translate", address=address)
+    elsewhere = Context(context.translators, Traces(Translators([tiny_translator])))
+    *training, there = parts(elsewhere, "page_translate", address=address)
+    assert training[-1] == {"training": {"update": 5, "of": 5}} and all(
+        one["training"]["update"] <= two["training"]["update"] for one, two in pairwise(training)
+    )
+    assert there["map"]["key"] == here["map"]["key"] and there["target"] == here["target"]
+    assert last(elsewhere, "page_translate", address=address) == there, "kept from then on"
+
+
+def test_where_its_weights_differ_a_toy_has_another_address(context):
+    address = last(context, "page_toy", fields={"recipe": RECIPE})["opens"]
+    other = {**address, "digest": "0" * 16}
+    for name in ("page_translate", "page_doubts", "page_panel"):
+        found = last(context, name, address=other, fields={"panel": "logits"})["retrained"]
+        assert found == {**address, "target_ids": None, "source_ids": address["source_ids"]}
+    assert last(context, "page_translate", address=found)["map"]["address"] == address
+
+
+def test_another_sentence_is_translated_by_the_toy_whose_recipe_is_sent(context):
+    fields = {"entry": "toy", "recipe": RECIPE, "text": "b b a", "beam": "1"}
+    answer = last(context, "page_translate", fields=fields)
+    assert answer["about"]["name"] == "toy" and answer["fill"] is None
+    assert last(context, "page_translate", fields={**fields, "fills": True})["fill"]["entry"] == "toy"
+    assert "none of them" in json.dumps(last(context, "page_translate", fields={**fields, "text": "c"})["error"])
+    assert last(context, "page_direction", fields=fields)["offer"]["sentences"] == ["a b", "b a"]
+    for name in ("page_translate", "page_direction", "page_toy"):
+        with pytest.raises(ValueError, match="there is none yet"):
+            last(context, name, fields={"entry": "toy", "text": "a"})
+
+
+def test_recipes_that_say_the_same_train_one_toy():
+    first, second = (
+        normalise(Recipe.of(corpus, {**SETTINGS, "dropout": dropout}, 3))
+        for corpus, dropout in ((CORPUS, 0), (f"  {CORPUS}\n\n", 0.0))
+    )
+    assert first == second and hash(first) == hash(second)
+
+
+JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])
+
+
+@pytest.mark.parametrize("name", ["page_train", "page_toy", "page_translate", "page_direction"])
+def test_whatever_is_sent_is_answered_or_refused_in_words(context, name):
+    pick = random.Random(3)
+    for _ in range(60):
+        setting = pick.choice(("layers", "heads", "positions", "dropout", "seed", "x"))
+        recipe = {
+            "corpus": pick.choice(JUNK),
+            "settings": pick.choice((*JUNK, {setting: pick.choice(JUNK)})),
+            "updates": pick.choice(JUNK),
+        }
+        data = {**recipe, "from": pick.choice(JUNK), "recipe": pick.choice((*JUNK, recipe)), "entry": "toy"}
+        try:
+            assert list(parts(context, name, fields=data)) or name == "page_train"
+        except ValueError:
+            pass
+        except Exception as error:
+            pytest.fail(f"{name} {data}: {error!r}")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        {},
+        {"corpus": "a | b"},
+        {**RECIPE, "more": 1},
+        {**RECIPE, "settings": {"layers": None}},
+        {**RECIPE, "updates": 1e9},
+    ],
+)
+def test_what_is_no_recipe_is_refused(context, wrong):
+    for body in ({"address": {"text": "a", "recipe": wrong or 1}}, {"fields": {"entry": "toy", "recipe": wrong or 1}}):
+        with pytest.raises(ValueError):
+            last(context, "page_translate", **body)
+
+
+def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_transformer():
+    toy = toy_of(network="gru")
     (trace,) = toy.trace_batch(["a b"])
     selection = most_telling(trace)
     assert selection.kind is AttentionKind.ALIGNMENT and Selection().fitted(trace).kind is AttentionKind.ALIGNMENT
@@ -183,9 +304,8 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
         ({"positions": "none"}, {"position-table", "position-curves", "position-rotation", "position-similarity"}),
     ],
 )
-def test_panels_show_a_toy_or_say_which_part_it_lacks(tiny_translator, switch, silent):
-    translators, (_, visit) = Translators([tiny_translator]), begun(**switch)
-    toy = translators[train.opened(translators, visit, visit.run("a"))]
+def test_panels_show_a_toy_or_say_which_part_it_lacks(switch, silent):
+    toy = toy_of(**switch)
     trace = toy.translate("a b")
     scene = Scene(trace, Selection().fitted(trace), toy)
     found = set()

@@ -76,7 +76,7 @@ class Guard:
         """lent: whether the page's questions go through Gradio's queue, which lends a GPU."""
         self.app, self.line = app, line
         self.bodies, self.events = Bodies(), Events()
-        self.calls = QUESTIONS if lent else ()
+        self.calls = {name for name, one in QUESTIONS.items() if lent and not one.on_cpu}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

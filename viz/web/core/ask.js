@@ -3,6 +3,7 @@ import { t } from "./language.js";
 
 const AGAIN = [250, 500, 1000, 2000, 4000, 8000]; // milliseconds before a failed request is sent again
 const BUSY = 503; // the server asks to come back, and says why in words
+const ON_CPU = ["page_train", "page_toy"]; // questions that ask for no GPU where one is lent
 const UNREACHED = [502, 504]; // what a proxy says without a server
 let last = 0;
 
@@ -21,7 +22,7 @@ export async function ask(
   question,
   { part = () => {}, signal = null, fetched = fetch } = {},
 ) {
-  const send = await transport();
+  const send = await transport(name);
   for (const pause of [...AGAIN, null]) {
     try {
       const { status, contents } = await send(name, question, { signal, fetched });
@@ -41,8 +42,10 @@ export async function ask(
 }
 
 // The function that sends a question: (name, question, {signal, fetched}) => {status, contents}. contents: an iterable.
-const transport = async () =>
-  document.querySelector("script[data-lent]") ? (await import("./lent.js")).send : send;
+const transport = async (name) =>
+  document.querySelector("script[data-lent]") && !ON_CPU.includes(name)
+    ? (await import("./lent.js")).send
+    : send;
 
 async function send(name, question, { signal, fetched }) {
   const response = await post(`ask/${name}`, question, { signal, fetched });
@@ -67,12 +70,46 @@ async function* parsed(stream) {
 }
 
 async function read(contents, part) {
-  let last = null;
-  for await (const answer of contents) part((last = content(answer)));
+  let last = null,
+    isTraining = false;
+  try {
+    for await (const answer of contents) {
+      if (answer.training || isTraining) await showTraining(answer.training);
+      isTraining = Boolean(answer.training);
+      if (!isTraining) part((last = content(answer)));
+    }
+  } finally {
+    if (isTraining) await showTraining(null);
+  }
   return last;
 }
 
-const content = (answer) => (answer.status === "error" ? { error: answer.message } : answer);
+// The visitor's own network is being trained again for an answer: {update, of}; null: no longer.
+async function showTraining(training) {
+  const { notice } = await import("./notice.js");
+  notice(training ? t("Training your network again: update {update} of {of}", training) : "");
+}
+
+let reopen = () => {},
+  reopened = null; // as JSON
+
+// Set what is called with a translation's new address where the visitor's own network, trained again, has other weights.
+export const onRetrained = (callback) => (reopen = callback);
+
+function content(answer) {
+  if (answer.status === "error") return { error: answer.message };
+  if (!answer.retrained) return answer;
+  const address = JSON.stringify(answer.retrained);
+  if (address !== reopened) {
+    reopened = address;
+    reopen(answer.retrained);
+  }
+  return {
+    error: t(
+      "Your network was trained again on another kind of processor. Its numbers differ a little, and are shown anew.",
+    ),
+  };
+}
 
 // The lines of a stream of bytes.
 export async function* lines(stream) {

@@ -34,7 +34,8 @@ export function look(detail) {
 export const drawn = { weights: () => null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
-// itself anew. {view, typed, asked}: the fields of a link, what the field held, and the question that had no answer yet.
+// itself anew. {view, typed, asked, toy}: the fields of a link, what the field held, the question that had no answer yet, and
+// the recipe of the visitor's own network.
 // The address may have followed the view after the browser had begun to load the page again: only the sentence must agree.
 const LEFT = "atlas-left";
 const sentenceOf = (hash) => new URLSearchParams(hash.replace(/^#/, "")).get("text");
@@ -77,7 +78,13 @@ addEventListener("pagehide", () => {
     if (view.has("text"))
       sessionStorage.setItem(
         LEFT,
-        JSON.stringify({ hash: location.hash, view: String(view), typed, asked }),
+        JSON.stringify({
+          hash: location.hash,
+          view: String(view),
+          typed,
+          asked,
+          toy: store.state.toy,
+        }),
       );
   } catch {
     // then the page opens as it ever does

@@ -3,6 +3,8 @@ import { ask, numbered } from "../core/ask.js";
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { tell } from "../core/rpc.js";
+import { store } from "../store/store.js";
+import { withToy } from "../store/translation.js";
 
 export default function examples(root, api) {
   // A button with a list of sentences below it, which the keyboard walks through.
@@ -79,8 +81,9 @@ export default function examples(root, api) {
   });
   async function choose(fields) {
     const number = (asked = numbered()),
-      { menus, offer } = await ask("page_direction", { fields });
-    if (!offer || number <= newest || number !== asked) return;
+      { error, menus, offer } = await ask("page_direction", { fields: withToy(fields) });
+    if (number <= newest || number !== asked) return;
+    if (error) return store.set({ translation: { error } });
     // An example of the direction before gives way to one of the new direction; what was typed stays.
     const { value } = field(),
       stays = value.trim() && (!offered.includes(value) || offer.sentences.includes(value));

@@ -3,6 +3,7 @@
 //   translation  the last answer of page_translate (viz/questions/header.py): what the page shows of a translation, or an error
 //   translating  the fields of the question for another translation that is under way, and the text that the field is to hold
 //               (typed), or null
+//   toy          the recipe of the visitor's own network (model/trace/recipe.py), once it was opened; or null
 //   selection    {kind, layer, head, query, key}: the attention that is looked at
 //   asked        the pinned token and its contrast (viz/ui/asked.py); null: those that the server proposes
 //   pinned       the step of that token in the translation that is shown, or null
@@ -35,6 +36,7 @@ export const store = createStore({
   address: null,
   translation: null,
   translating: null,
+  toy: null,
   selection: null,
   asked: null,
   pinned: null,

@@ -1,12 +1,20 @@
 // The translation that the page shows. Any part of the page may ask for another one here; those that show it follow the store.
-import { ask, numbered } from "../core/ask.js";
+import { ask, numbered, onRetrained } from "../core/ask.js";
 import { kept, visit } from "../core/links.js";
 import { askAbout } from "./asked.js";
 import { store } from "./store.js";
 
 // Translate a text: {text, beam, interventions, and the entry and pair of the menus, or a link's direction and checkpoint}.
 // Returns a promise that the answer is in the store. A later question takes the place of an earlier one.
-export const translate = (fields) => bring({ fields }, {});
+export const translate = (fields) => bring({ fields: withToy(fields) }, {});
+
+// The fields of a question with the recipe of the visitor's own network, where they name that.
+export function withToy(fields) {
+  const { toy } = store.state;
+  return toy && [fields.entry, fields.checkpoint].includes("toy")
+    ? { ...fields, recipe: toy }
+    : fields;
+}
 
 let left = kept; // of the page before a reload, until the first link
 
@@ -14,13 +22,16 @@ let left = kept; // of the page before a reload, until the first link
 export function translateLink(fields) {
   const { typed = fields.text, asked } = left ?? {};
   left = null;
-  return bring({ fields: asked ? { ...asked, fills: true } : fields }, {}, typed);
+  return bring({ fields: asked ? { ...asked, fills: true } : withToy(fields) }, {}, typed);
 }
 
 // Show the translation at an address (model/trace/address.py). asks: {step, token}, which the tab "Why" is then asked about;
 // fill: the text and the menus' entries that the controls are to show.
 export const openAddress = (address, { asks = null, fill = null } = {}) =>
   bring({ address }, { asks, ...(fill ? { fill } : {}) });
+
+onRetrained((address) => openAddress(address));
+if (kept?.toy) store.set({ toy: kept.toy });
 
 const underWay = new Map(); // number -> AbortController, of the questions for a translation
 let shown = 0, // the number of the translation that is shown
@@ -43,7 +54,8 @@ async function bring(question, { asks, ...more }, typed) {
   }
   shown = number;
   for (const [earlier, other] of underWay) if (earlier < number) other.abort();
-  store.set({ translation, address: answer.map.address, pinned: null });
+  const { address } = answer.map;
+  store.set({ translation, address, pinned: null, toy: address?.recipe ?? store.state.toy });
   if (refused?.number > number) store.set({ translation: refused.translation }); // the later refusal stays in sight
   if (!Number.isInteger(asks?.step)) return;
   await askAbout(asks);

@@ -1,9 +1,9 @@
 // The Train tab: what is to be learnt and by which networks, and what they have learnt at any update.
+import { ask } from "../core/ask.js";
 import { sequential } from "../core/colours.js";
 import { button, el, onTheme, shorten } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { plotly } from "../core/plotly.js";
-import { connect } from "../core/rpc.js";
 import { openAddress } from "../store/translation.js";
 import { pictured } from "../picture/copy.js";
 import { createCorpus } from "./corpus.js";
@@ -44,7 +44,7 @@ export default function train(root, api) {
 
   const shownSides = () => (sides.b.node.hidden ? ["a"] : ["a", "b"]);
   const runs = createRuns({
-    ask: (question, answered) => rpc.ask("act", question, answered),
+    updates: options.updates,
     sides: shownSides,
     begun: fresh,
     changed: schedule,
@@ -132,7 +132,7 @@ export default function train(root, api) {
       "p",
       { class: "look" },
       t(
-        "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates or a minute, and is gone when you leave.",
+        "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates; the page keeps how it was trained until you leave.",
         { n: options.updates },
       ),
     ),
@@ -157,22 +157,19 @@ export default function train(root, api) {
     draw();
   }
 
-  async function begin() {
+  function begin() {
     halt("");
-    runs.forget("a", "b");
     at = null;
     failed.hidden = true;
     status.replaceChildren(t("Starting …"));
-    for (const side of shownSides()) {
-      const [text, settings] = [corpus.text(), sides[side].values()];
-      await runs.ask({ action: "start", side, corpus: text, settings });
-    }
-    goOn();
+    runs.begin((side) => ({ corpus: corpus.text(), settings: sides[side].values() }));
+    buttons();
   }
 
   function goOn() {
     failed.hidden = true;
     runs.goOn();
+    buttons();
   }
 
   function halt(words) {
@@ -257,31 +254,31 @@ export default function train(root, api) {
   }
 
   function buttons() {
-    const busy = runs.going().length > 0;
+    const busy = runs.isTraining();
     stop.disabled = !busy;
     more.disabled = busy || !runs.shown().some((run) => !run.done);
     opening.disabled = busy;
   }
 
-  function open() {
+  async function open() {
     status.replaceChildren(t("Opening …"));
-    rpc.ask("open", { side: "a", pair }, (answer) => {
-      if (answer.error) return fail(said(answer.error));
-      openAddress(answer.opens, { fill: answer.fill });
-      status.replaceChildren(
-        t(
-          "The other tabs now show your network. Links and files do not contain it: a file has only its maps.",
-        ),
-      );
-    });
+    const { recipe, update } = runs.first(),
+      fields = { recipe: { ...recipe, updates: update }, pair };
+    const { error, opens, fill } = await ask("page_toy", { fields });
+    if (error) return fail(said(error));
+    await openAddress(opens, { fill });
+    status.replaceChildren(
+      t(
+        "The other tabs now show your network. Links and files do not contain it: a file has only its maps.",
+      ),
+    );
   }
 
-  const rpc = connect(api, () => {});
   // Once the tab has been opened, the server makes ready while it is read.
   const seen = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     seen.disconnect();
-    runs.ask({ action: "prepare" });
+    ask("page_train", { fields: {} });
   });
   seen.observe(root);
   plotly().then(draw);

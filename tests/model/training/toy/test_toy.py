@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -12,10 +14,12 @@ import torch
 from model.analysis.positions import criteria
 from model.analysis.positions.schemes import SCHEMES, of_table
 from model.text.words import WordTokenizer
+from model.trace.recipe import Recipe
 from model.training.toy import corpora, frames, measure
 from model.training.toy.frames import DECODED, Frame
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
+from tests import ROOT
 
 SMALL = {"layers": 1, "d_model": 32, "heads": 2}
 ORDER, SENTENCES = (corpora.read(corpora.CORPORA[name].text) for name in ("order", "sentences"))
@@ -202,6 +206,34 @@ def test_a_run_depends_on_its_seed_alone_whatever_trains_beside_it():
     assert trained(SENTENCES, 3, seed=2).points[2].loss != alone.points[2].loss
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_recipe_gives_the_same_weights_in_any_process(threads):
+    recipe = Recipe.of(corpora.CORPORA["order"].text, {"dropout": 0.1}, 25)
+    run = ToyRun.begin(recipe)
+    while run.update < recipe.updates:
+        run.turn(updates=7 if run.update else 4)
+    program = f"""if True:
+        import torch
+        from model.trace.recipe import Recipe
+        from model.training.toy.toys import Toys
+        torch.set_num_threads({threads})
+        recipe, toys = Recipe.from_plain({recipe.to_plain()!r}), Toys()
+        list(toys.train(recipe))
+        assert torch.get_num_threads() == {threads}
+        print(toys.find(recipe).digest)"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [run.opened().digest] and run.opened().recipe == run.recipe
+
+
+def test_a_copy_goes_on_as_the_run_does_and_leaves_it_alone():
+    run = trained(SENTENCES, 6, dropout=0.2)
+    copy = run.copy()
+    copy.turn(updates=4)
+    assert run.update == 6 and copy.update == 10 and len(run.points) == 6
+    run.turn(updates=4)
+    assert run.opened().digest == copy.opened().digest and run.frames[-1].update == copy.frames[-1].update == 10
+
+
 def test_frames_hold_what_the_model_does_then():
     run = trained(SENTENCES, 10)
     frame, opened = run.frames[-1], run.opened()
@@ -239,10 +271,6 @@ def test_turns_are_bounded_and_so_are_runs():
     assert len(run.turn(updates=3).points) == 3 and len(run.turn(seconds=0.0).points) == 1
     run.update = 1999
     assert run.turn(updates=50).done == "updates" and not run.turn().points
-    late = ToyRun(SENTENCES, ToySettings(**SMALL))
-    late.turn()
-    late.seconds = 61
-    assert late.turn().done == "seconds" and late.update == 0
 
 
 def test_frames_are_thinned_to_their_bound_and_keep_both_ends():

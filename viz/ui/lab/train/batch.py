@@ -74,7 +74,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
                 "Your sentence is shown beside pairs of the toy's own corpus, as the toy was when it was opened. "
                 "What the toy writes takes the place of the right answer, so its loss is lower than in training."
             )
-            if scene.translator.metrics.get("lent")
+            if scene.translator.recipe is not None
             else say(
                 "Your sentence is shown beside this model's own examples. Its own translation takes the place of a "
                 "person's, so its loss is lower than in training. For the batch of a toy's corpus, open the toy in "

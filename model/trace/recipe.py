@@ -1,0 +1,46 @@
+"""The recipe of a toy, from which any process trains the same weights. Importable without torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from model.trace import is_whole
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a toy is trained.
+
+    corpus    a sentence pair a line, its sides apart by a bar (model.training.toy.corpora)
+    settings  of the network and the optimiser (model.training.toy.settings), as a JSON object with sorted keys
+    updates   after how many the training ends
+    """
+
+    corpus: str
+    settings: str
+    updates: int
+
+    @classmethod
+    def of(cls, corpus: str, settings: dict, updates: int) -> Recipe:
+        """With the settings as plain values."""
+        return cls(corpus, json.dumps(settings, sort_keys=True), updates)
+
+    @classmethod
+    def from_plain(cls, data: object) -> Recipe:
+        """From JSON that anybody may have written. ValueError for what is no recipe; whether a toy can be trained by it
+        is checked by whoever trains."""
+        if not isinstance(data, dict) or set(data) != {"corpus", "settings", "updates"}:
+            raise ValueError("A recipe is an object with the fields corpus, settings and updates.")
+        settings = data["settings"]
+        if not isinstance(data["corpus"], str):
+            raise ValueError("corpus must be a text.")
+        if not isinstance(settings, dict) or not all(isinstance(v, str | int | float) for v in settings.values()):
+            raise ValueError("settings must be an object of texts, numbers, true and false.")
+        if not is_whole(data["updates"], 0):
+            raise ValueError("updates must be a whole number, 0 or more.")
+        return cls.of(data["corpus"], settings, data["updates"])
+
+    def to_plain(self) -> dict:
+        """JSON-ready. Equal recipes give the same JSON text."""
+        return {"corpus": self.corpus, "settings": json.loads(self.settings), "updates": self.updates}

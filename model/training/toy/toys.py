@@ -1,0 +1,124 @@
+"""Trains toys by their recipes, and keeps those that were used last. It holds nothing of any visitor."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Generator
+from dataclasses import replace
+
+import torch
+
+from model.serve.byte_cache import ByteCache
+from model.serve.limits import BatchLimits
+from model.serve.turns import Turns
+from model.trace.recipe import Recipe
+from model.training.toy.run import ToyRun, Turn, normalise
+from model.translator import Translator
+
+MAX_BYTES = 128_000_000  # of all that is kept
+TURN_SECONDS = 0.15  # after which a turn begins no further update: none takes longer than 0.5
+POLL_SECONDS = 0.2  # between two looks at what another caller trains
+RECENT = 2  # states that are kept of a stopped run: whoever stopped it may not have seen its last turn
+LINE = BatchLimits(at_once=1, waiting=8, seconds=20.0)  # one turn at a time, whoever's it is
+
+
+class ToyNeeded(Exception):
+    """A question is about a toy that is not kept: train it, and ask again."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        super().__init__("a toy has to be trained")
+        self.recipe = recipe
+
+
+class Toys:
+    """Toys in training, whose turns go through one line, and trained ones. For any number of threads."""
+
+    def __init__(self, most: int = MAX_BYTES, line: BatchLimits = LINE) -> None:
+        """most: bytes of what is kept."""
+        self.line = Turns(line)
+        self._runs: ByteCache[ToyRun] = ByteCache(most * 3 // 4, lambda run: run.size)
+        self._under_way: dict[Recipe, int] = {}  # what train() is at: recipe -> updates that are done
+        self._lock = threading.Lock()
+        self._trained: ByteCache[Translator] = ByteCache(most // 4, lambda toy: toy.weight_bytes)
+
+    @property
+    def bytes(self) -> int:
+        """Of what is kept."""
+        return self._runs.bytes + self._trained.bytes
+
+    @staticmethod
+    def prepare() -> None:
+        """Load what the first run of a process would wait for: PyTorch's first optimiser imports its compiler, which
+        takes seconds and 70 MB."""
+        torch.optim.SGD([torch.zeros(1)])
+
+    def find(self, recipe: Recipe) -> Translator:
+        """Return the network of a recipe as any checkpoint is served. ToyNeeded if it is not kept."""
+        if (toy := self._trained.get(recipe)) is None:
+            raise ToyNeeded(recipe)
+        return toy
+
+    def train(self, recipe: Recipe) -> Generator[int]:
+        """Train a toy for find(), and yield after each turn how many updates are done. ValueError, in words, for what
+        cannot be trained or has no maps; Busy where too many wait.
+
+        Of callers that need the same toy, one trains it, and the others wait for that.
+        """
+        while True:
+            with self._lock:
+                waits = recipe in self._under_way
+                if not waits:
+                    self._under_way[recipe] = 0
+            if not waits:
+                break
+            time.sleep(POLL_SECONDS)
+            yield self._under_way.get(recipe, 0)
+            if self._trained.get(recipe) is not None:
+                return
+        try:
+            for run in self._advance(recipe):
+                self._under_way[recipe] = run.update
+                yield run.update
+            toy = run.opened()
+            for key in {recipe, run.recipe}:  # fewer updates where it had learnt everything earlier
+                self._runs.put(key, run)
+                self._trained.put(key, toy)
+        finally:
+            del self._under_way[recipe]
+
+    def watch(self, recipe: Recipe, since: int = 0) -> Generator[tuple[ToyRun, Turn | None]]:
+        """Train from update `since` to the recipe's last one, and yield each turn: None until the run is at `since`.
+
+        The caller may stop at any turn: the run is kept as it then was. Raises as train().
+        """
+        for run in self._advance(replace(recipe, updates=since)):
+            if run.update < since and not run.done:
+                yield run, None
+        recent = deque([run.copy()], maxlen=RECENT)
+        try:
+            yield run, Turn((), () if since else tuple(run.frames), run.done)
+            while run.update < recipe.updates and not run.done:
+                with self.line.one():
+                    turn = run.turn(seconds=TURN_SECONDS, updates=recipe.updates - run.update)
+                recent.append(run.copy())
+                yield run, turn
+        finally:
+            for state in recent:
+                self._runs.put(state.recipe, state)
+
+    def _advance(self, recipe: Recipe) -> Generator[ToyRun]:
+        """Bring a run to the recipe's last update, from there if it is kept, and yield it after each turn."""
+        kept = self._runs.get(normalise(recipe))
+        if kept is not None:
+            run = kept.copy()
+        else:
+            with self.line.one():
+                run = ToyRun.begin(recipe)
+                run.turn()
+        yield run
+        while run.update < recipe.updates and not run.done:
+            with self.line.one():
+                run.turn(seconds=TURN_SECONDS, updates=recipe.updates - run.update)
+            yield run
