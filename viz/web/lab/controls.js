@@ -80,6 +80,7 @@ const CONTROLS = {
     const range = el("input", { type: "range", ...attributes, oninput: () => change(range.value) });
     const number = el("input", {
       type: "number",
+      style: `--digits: ${String(high).length}`,
       ...attributes,
       onchange: () => change(number.value),
     });
