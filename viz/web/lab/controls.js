@@ -20,6 +20,7 @@ export function createControls(panel, declared, button, { moved, pressed }) {
           "form",
           {
             class: "controls",
+            novalidate: true, // values are put within bounds
             onsubmit: (event) => {
               event.preventDefault();
               if (button) pressed();
