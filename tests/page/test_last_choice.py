@@ -234,7 +234,7 @@ def dropped_by_gradio(demo: gr.Blocks) -> list[str]:
 
 
 def test_gradio_drops_no_question(demo) -> None:
-    assert dropped_by_gradio(demo) == []
+    assert dropped_by_gradio(demo.demo) == []
 
 
 @pytest.mark.parametrize(
