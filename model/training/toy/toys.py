@@ -55,9 +55,12 @@ class Toys:
         torch.optim.SGD([torch.zeros(1)])
 
     def find(self, recipe: Recipe) -> Translator:
-        """Return the network of a recipe as any checkpoint is served. ToyNeeded if it is not kept."""
+        """Return the network of a recipe as any checkpoint is served. ToyNeeded if neither it nor its run is kept;
+        ValueError, in words, if it has no maps."""
         if (toy := self._trained.get(recipe)) is None:
-            raise ToyNeeded(recipe)
+            if (run := self._runs.get(recipe)) is None:
+                raise ToyNeeded(recipe)
+            self._trained.put(recipe, toy := run.opened())
         return toy
 
     def train(self, recipe: Recipe) -> Generator[int]:
@@ -81,10 +84,8 @@ class Toys:
             for run in self._advance(recipe):
                 self._under_way[recipe] = run.update
                 yield run.update
-            toy = run.opened()
-            for key in {recipe, run.recipe}:  # fewer updates where it had learnt everything earlier
-                self._runs.put(key, run)
-                self._trained.put(key, toy)
+            self._trained.put(recipe, run.opened())
+            self._runs.put(run.recipe, run)
         finally:
             del self._under_way[recipe]
 
