@@ -23,6 +23,7 @@ from viz.ui.server import ask, connections, named, web_files
 from viz.ui.server.middleware import middleware
 
 TITLE = "Attention Atlas"
+LABELS = (*header.LABELS, *tabs.LABELS)
 MAX_SESSIONS = 50  # that Gradio keeps, of programs that call the endpoints; the page has none
 THREADS = 96
 
@@ -49,7 +50,7 @@ class Page:
             quiet=True,
             theme=_theme(),
             css=theme.css_variables() + assets.page_style(),
-            i18n=language.translations([*header.LABELS, *tabs.LABELS]),
+            i18n=language.translations(LABELS),
             run_history=False,
             footer_links=["api"],
             max_threads=THREADS,

@@ -16,13 +16,16 @@ from bench.hosting.fleet import fleet
 from bench.load import Caller
 from model.translator import Translator
 from tests.page.browser import open_tab, use_modules
-from tests.page.test_stepper import act
+from tests.page.test_stepper import act, idle
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: make proxy"),
 ]
 SENTENCE = "Ich habe {} rote Boote."
+# Whether the stepper is at the sentence with this number, whose digits may be tokens of their own.
+STEPS_THROUGH = """number => document.querySelector('.atlas-stepper .sentences')?.textContent.replace(/\\D/g, '')
+  .includes(number)"""
 PATIENCE = 40_000  # milliseconds; a page asks again after pauses of up to eight seconds
 
 
@@ -83,8 +86,11 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                     replica.end(signal.SIGKILL)
                     for page, sentence in zip(seen, sentences, strict=True):
                         is_shown(page, sentence, tiny_translator)
-                    for page in seen[:3]:
+                    for page, sentence in zip(seen[:3], sentences):
                         open_tab(page, "Step by step")
+                        number = next(word for word in sentence.split() if word.isdigit())
+                        page.wait_for_function(STEPS_THROUGH, arg=number, timeout=PATIENCE)
+                        idle(page)
                         act(page, ".candidate", 1)
                     replica.start().served()
                     for page in seen[:3]:

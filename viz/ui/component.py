@@ -16,7 +16,7 @@ const web = new URL({web}, document.baseURI);
 const [mount, module, ...styles] = ["{mount}", "{module}", ...{styles}].map((name) => new URL(name, web).href);
 const told = {{ events: {events}, options: {options}, plotly: {plotly} }};
 Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
-  mount(component.default, element, {{ props, trigger, watch, styles, ...told }}));
+  mount(component.default, element, {{ props, trigger, styles, ...told }}));
 """
 
 

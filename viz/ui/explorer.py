@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS
 from viz.questions.registry import Context
 from viz.ui import overlays
 from viz.ui.component import Component
 from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside
-from viz.ui.header import Header
 from viz.ui.session import most_telling
 from viz.wire.summary import INVITATION
 
 
-def build(context: Context, header: Header) -> None:
+def build(context: Context, first: TranslationTrace | None) -> None:
     """Lay out the tab. Another translation comes with the answer of page_translate, through the page's store."""
-    first = header.first
     component(
         sent(context.translators, first, most_telling(first)) if first else {"invitation": INVITATION}, model=True
     )

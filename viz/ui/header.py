@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import gradio as gr
 
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
+from viz import assets
 from viz.questions.header import SEARCHES, line
 from viz.questions.registry import Context
 from viz.ui import direction
 from viz.ui.component import PRIVATE, Component
 from viz.ui.desk.doubts import doubts
-from viz.ui.language import choices, label
-from viz.ui.rpc import dispatches, fills
+from viz.ui.language import label
 from viz.ui.session import serving
 from viz.ui.tours import guide
 from viz.wire.summary import inviting
 from viz.words import say
 
-SENTENCE, DIRECTION, TRANSLATE, DECODING = say("Sentence"), say("Direction"), say("Translate"), say("Decoding")
-LABELS = (SENTENCE, DIRECTION, TRANSLATE, DECODING, *SEARCHES.values(), *direction.LABELS)
-DETAILS = "atlas-details"  # the id of what is rarely asked for: how a translation is decoded
-ASKED = ("text", "entry", "beam")  # what the controls hold, by the names that questions have for it
-
-
-@dataclass(frozen=True)
-class Header:
-    """first: the translation that the page opens with; None where the first direction has no example. result: the line
-    that shows a translation. menu: of directions."""
-
-    first: TranslationTrace | None
-    result: Component
-    menu: gr.Dropdown
+SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Translate")
+LABELS = (SENTENCE, DIRECTION, TRANSLATE, *direction.LABELS)
 
 
 def title(name: str, translators: Translators) -> None:
@@ -47,8 +33,9 @@ def title(name: str, translators: Translators) -> None:
     )
 
 
-def build(context: Context) -> Header:
-    """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
+def build(context: Context) -> TranslationTrace | None:
+    """Lay out and wire the header. Returns the translation that the page opens with, of the first example; None where
+    there is no example."""
     translators = context.translators
     default = translators.routes[0]
     example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
@@ -69,7 +56,7 @@ def build(context: Context) -> Header:
             elem_id="source-text",
             submit_btn=False,
         )
-        Component("examples", direction.offer(translators, default), elem_id="examples")
+        Component("examples", direction.chosen(translators, default), elem_id="examples")
         menu = gr.Dropdown(
             [*direction.entries(translators), (label(direction.YOURS), direction.TOY)],
             value=direction.entry_of(translators, default),
@@ -83,34 +70,26 @@ def build(context: Context) -> Header:
         go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
     Component(
         "languages",
-        direction.menus(translators, default),
         elem_id="languages",
         visible=any(translator.languages for translator in translators.all),
     )
     result = Component(
         "translation",
         _shown_first(translators, first) if first else inviting(model),
-        events=("ask", "fill"),
-        options={"details": DETAILS},
+        events=("fill",),
+        options={"searches": SEARCHES},
         elem_id="translation",
     )
-    with gr.Row(elem_id=DETAILS):  # the component above opens it
-        search = gr.Dropdown(
-            choices(SEARCHES),
-            value="1",
-            label=label(DECODING),
-            scale=0,
-            min_width=150,
-            elem_id="decoding",
-            filterable=False,
-        )
-    # What is asked is what the controls hold when it is asked. The page's scripts ask it, with a number.
-    controls = [text, menu, search]
-    gr.on([text.submit, go.click], None, controls, js=dispatches("atlas-ask", *ASKED), **PRIVATE)
-    result.ask(None, controls, js=dispatches("atlas-ask-given", *ASKED), **PRIVATE)
-    menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
-    result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
-    return Header(first, result, menu)
+    gr.on([text.submit, go.click], None, text, js=calls("submit"), **PRIVATE)
+    menu.input(None, menu, js=calls("choose"), **PRIVATE)
+    result.fill(None, outputs=[text, menu], js=calls("filled"), **PRIVATE)
+    return first
+
+
+def calls(name: str) -> str:
+    """Return a listener that calls this function of viz/web/store/controls.js with the values of its inputs."""
+    module = f"{assets.address()}store/controls.js"
+    return f'async (...values) => (await import(new URL("{module}", document.baseURI))).{name}(...values)'
 
 
 def _opening(model: Translator, example: str, direction: str) -> TranslationTrace:

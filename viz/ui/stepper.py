@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from model.trace.translation import TranslationTrace
 from viz.questions.registry import Context
 from viz.ui.component import Component
-from viz.ui.header import Header
 
 
-def build(context: Context, header: Header) -> None:
+def build(context: Context, first: TranslationTrace | None) -> None:
     """Lay out the tab."""
     Component("stepper", elem_id="stepper")

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from model.training.toy import corpora, frames, measure, settings
 from viz import theme
-from viz.questions.registry import Context
 from viz.ui.component import Component
-from viz.ui.header import Header
 from viz.ui.lab.lab import Beside
 from viz.words import Words, say
 
 COMPARED = (20, max(measure.UPDATES))
 
 
-def build(context: Context, header: Header) -> None:
+def build() -> None:
     """Lay out the tab."""
     Component("train", plotly=True, options=options(), elem_id="train")
 

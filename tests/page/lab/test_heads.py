@@ -97,8 +97,7 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
     screenshot(page, "heads-links-1280")
     source = page.get_by_role("combobox", name="Links from").locator("visible=true")
     for name, told in (("its layer's contributions", "(ALTI)"), ("the selected head, by length", "Length of weight")):
-        source.click()
-        page.get_by_role("option", name=name, exact=True).click()
+        source.select_option(label=name)
         expect(panel.locator(".text.note").first).to_contain_text(told)
     page.get_by_label("the token it writes").locator("visible=true").check()
     expect(panel.locator(".text.note").first).to_contain_text("the token it writes")

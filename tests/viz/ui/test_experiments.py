@@ -68,7 +68,7 @@ def test_every_head_is_estimated_first_and_then_measured(scene):
 @pytest.mark.parametrize("how", list(Cut))
 def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": how.value}
-    found = cutting.answered(scene, data)
+    found = cutting.answered(scene, data, cutting.translated(scene, data))
     edges = frozenset({Edge(CROSS, 3, 2, 1, 2)})
     changes = Interventions(cut_edges=edges) if how is Cut.RENORMALISE else Interventions(zeroed_edges=edges)
     expected = scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=changes)

@@ -64,7 +64,7 @@ AT_THE_START = {
     ("viz/ui/gradio6/part.py", "check"),
 }
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers", "endpoints")}
-TO_PROGRAMS |= {"viz/ui/gradio6/guard.py"}
+TO_PROGRAMS |= {"viz/ui/server/guard.py"}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
     ("viz/maps/branches.py", "from_plain"),
@@ -414,8 +414,8 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
 
 def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
     """Gradio would send its translation in its place."""
-    seen, config = 0, shell.build(Translators([tiny_translator])).config
-    labels = translations(config).translations["en"]
+    seen, config = 0, shell.build(Translators([tiny_translator])).demo.config
+    labels = translations(shell.LABELS).translations["en"]
     assert {"Translate", "Attention", "greedy"} <= labels.keys() <= KEYS
     for component in config["components"]:
         values = [value for _, value in component["props"].get("choices") or ()] + [component["props"].get("value")]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from inspect import isgeneratorfunction
 
 from model.config import ModelConfig
+from model.trace.translation import TranslationTrace
 from viz.questions.registry import Context
 from viz.ui.component import Component
-from viz.ui.header import Header
 from viz.ui.lab import registry
 from viz.ui.lab.panel import Panel
 from viz.words import Words
@@ -26,14 +26,14 @@ class Beside:
     title: Words
     name: str
     element: str
-    build: Callable[[Context, Header], None]
+    build: Callable[[], None]
 
 
-def build(tab: registry.Tab, context: Context, header: Header, *, before: Beside | None = None) -> None:
+def build(tab: registry.Tab, context: Context, first: TranslationTrace | None, *, before: Beside | None = None) -> None:
     """Lay out the panels that the registry has for this tab."""
     options = described(tab, context)
     if before:
-        before.build(context, header)
+        before.build()
         first = {"name": before.name, "title": before.title, "element": before.element, "panels": []}
         options["places"] = [first, *options["places"]]
     Component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)

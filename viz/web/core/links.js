@@ -178,8 +178,9 @@ function follow(isNews) {
 const onLink = () => (isFollowed = true),
   onQuestion = () => (isFollowed = false);
 for (const event of ["popstate", "hashchange"]) addEventListener(event, onLink);
-for (const event of ["atlas-ask", "atlas-ask-given", "atlas-example"])
-  document.addEventListener(event, onQuestion);
+store.follow(["translating"], ({ translating }) => {
+  if (translating?.text !== undefined && translating.typed === undefined) onQuestion();
+});
 document.addEventListener("atlas-drawn", () => follow(true));
 const followSoon = debounce(() => last && follow(false), 300);
 for (const name of ["click", "keyup", "change"])

@@ -6,23 +6,15 @@ import { plotlyAt } from "./plotly.js";
 const page = document.querySelector("script[data-languages]");
 if (page) speak(JSON.parse(page.dataset.languages));
 
-// A value is sent as JSON; a listener of the page itself sets an object.
-const parsed = (value) => (typeof value === "string" ? JSON.parse(value) : value);
-
 // component: a module's default, (root, api) => {}. options: what it is told once; styles: addresses of its style sheets;
 // plotly: where Plotly.js is.
-export async function mount(
-  component,
-  element,
-  { props, trigger, watch, options, styles, plotly },
-) {
+export async function mount(component, element, { props, trigger, options, styles, plotly }) {
   if (plotly) plotlyAt(plotly);
   await Promise.all([awaited(), ...styles.map((one) => styled(one).catch(() => {}))]); // drawn plainly rather than not
   const root = element.querySelector(".atlas-root") || element;
   root.dataset.mounted = document.documentElement.dataset.mounted = "";
   component(root, {
-    value: () => parsed(props.value),
-    onValue: (callback) => watch("value", () => callback(parsed(props.value))),
+    value: () => JSON.parse(props.value),
     trigger,
     options,
   });

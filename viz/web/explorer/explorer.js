@@ -233,7 +233,7 @@ export default function explorer(root, api) {
   );
   const first = api.value();
   if (first.address) store.set({ address: first.address });
-  api.onValue(receiveNext); // of a file or a notebook
+  api.onValue?.(receiveNext); // of a file or a notebook
   receiveNext(first);
   taken.then(openLink);
 }

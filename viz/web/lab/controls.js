@@ -20,6 +20,7 @@ export function createControls(panel, declared, button, { moved, pressed }) {
           "form",
           {
             class: "controls",
+            novalidate: true, // values are put within bounds
             onsubmit: (event) => {
               event.preventDefault();
               if (button) pressed();
@@ -80,6 +81,7 @@ const CONTROLS = {
     const range = el("input", { type: "range", ...attributes, oninput: () => change(range.value) });
     const number = el("input", {
       type: "number",
+      style: `--digits: ${String(high).length}`,
       ...attributes,
       onchange: () => change(number.value),
     });

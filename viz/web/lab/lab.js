@@ -25,11 +25,11 @@ export default function lab(root, api) {
 
   function fill(place, parent) {
     if (place.element) return; // adopted
-    if (!place.is_chapter) mount(place.panels[0], parent);
-    else {
-      parent.append(chapterOf(place).element);
-      openFirst(chapterOf(place), place.panels);
-    }
+    if (!place.is_chapter) return mount(place.panels[0], parent);
+    const chapter = chapterOf(place),
+      first = markChapter(chapter);
+    parent.append(chapter.element);
+    if (chapter.opened() === null) chapter.open(first);
   }
 
   function chapterOf(place) {
@@ -64,26 +64,16 @@ export default function lab(root, api) {
 
   // Why none of these panels can answer for the present model, in words; "" if one can (viz/ui/lab/registry.py).
   let lacking = [];
-  const reasons = (list) => {
-    const found = list.map(({ name }) => lacking.find((one) => one.name === name));
-    return list.length && found.every(Boolean)
-      ? [...new Set(found.map(({ why }) => said(why)))].join(" ")
-      : "";
-  };
-  const reasonOf = (all) => (name) => reasons(all.find((one) => one.name === name).panels ?? []);
-  const reasonsOf = (list) => (name) => reasons(list.filter((panel) => panel.name === name));
-
-  const markChapter = (chapter, list) => chapter.mark(reasonsOf(list));
-  const openFirst = (chapter, list) => {
-    const first = markChapter(chapter, list);
-    if (chapter.opened() === null) chapter.open(first);
-  };
+  function reasons(list) {
+    const found = list.map(({ name }) => lacking.find((entry) => entry.name === name));
+    if (!found.length || !found.every(Boolean)) return "";
+    return [...new Set(found.map(({ why }) => said(why)))].join(" ");
+  }
+  const markChapter = (chapter) => chapter.mark((name) => reasons([{ name }]));
   function mark() {
     lacking = store.state.translation?.about?.lacking ?? lacking; // an error says nothing of the model
-    const first = strip.mark(reasonOf(places));
-    for (const place of places)
-      if (chapters.has(place.name)) markChapter(chapters.get(place.name), place.panels);
-    return first;
+    chapters.forEach(markChapter);
+    return strip.mark((name) => reasons(places.find((place) => place.name === name).panels));
   }
 
   // A link opens a panel of this tab.
@@ -95,8 +85,8 @@ export default function lab(root, api) {
     if (!place) return;
     if (fold) fold.open = true;
     const isMounted = panels.has(link.panel);
-    strip.open(place.name, { isChosen: true });
     if (place.is_chapter) chapterOf(place).open(link.panel, { isChosen: true });
+    strip.open(place.name, { isChosen: true });
     if (isMounted) panels.get(link.panel).set(link);
   }
 

@@ -39,8 +39,8 @@ export function createPanel(described, { parent, follows, link }) {
 
   const controls = createControls(name, described.controls, described.button, {
     // A stream that is under way ends; all else is waited for.
-    moved: () => described.button || ask({ waits: !streams }),
-    pressed: () => ask(),
+    moved: () => !described.button && shown() && ask({ waits: !streams }),
+    pressed: () => shown() && ask(),
   });
   controls.set(link);
   parent.append(

@@ -1,10 +1,8 @@
 // Example sentences in a menu.
-import { ask, numbered } from "../core/ask.js";
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { tell } from "../core/rpc.js";
+import { field, pairOf, submitExample } from "../store/controls.js";
 import { store } from "../store/store.js";
-import { withToy } from "../store/translation.js";
 
 export default function examples(root, api) {
   // A button with a list of sentences below it, which the keyboard walks through.
@@ -21,7 +19,7 @@ export default function examples(root, api) {
             role: "menuitem",
             onclick: () => {
               show(false);
-              tell("atlas-example", { text });
+              submitExample(text);
             },
           },
           text,
@@ -61,38 +59,17 @@ export default function examples(root, api) {
     return menu;
   }
 
-  let offered = []; // the sentences of the menu
-  const draw = ({ sentences, cost }) => {
-    offered = sentences;
+  const draw = ({ sentences, cost }) =>
     root.replaceChildren(
       cost ? el("p", { class: "cost" }, cost) : "",
       sentences.length ? menuOf(sentences) : "",
     );
-  };
-  const field = () => document.querySelector("#source-text :is(textarea, input)");
   // Gradio translates labels, but no placeholders.
   field()?.setAttribute("placeholder", t("Type a sentence and press Enter"));
-  // A direction was chosen, in either menu: what that offers. What came with a link since is not undone.
-  let newest = 0, // the number of the question whose answer is shown
-    asked = 0; // of the last one
-  document.addEventListener("atlas-choose", (event) => {
-    event.preventDefault();
-    choose(event.detail);
+  let offered = null;
+  store.follow(["direction"], ({ direction: { offer } }) => {
+    if (offer !== offered) draw((offered = offer));
   });
-  async function choose(fields) {
-    const number = (asked = numbered()),
-      { error, menus, offer } = await ask("page_direction", { fields: withToy(fields) });
-    if (number <= newest || number !== asked) return;
-    if (error) return store.set({ translation: { error } });
-    // An example of the direction before gives way to one of the new direction; what was typed stays.
-    const { value } = field(),
-      stays = value.trim() && (!offered.includes(value) || offer.sentences.includes(value));
-    document.dispatchEvent(new CustomEvent("atlas-chosen", { detail: { menus, offer, number } }));
-    tell("atlas-clear", { text: stays ? value : (offer.sentences[0] ?? "") });
-  }
-  document.addEventListener("atlas-chosen", ({ detail }) => {
-    newest = detail.number;
-    draw(detail.offer);
-  });
-  draw(api.value());
+  const first = api.value();
+  store.set({ direction: { ...first, pair: pairOf(first.menus) } });
 }

@@ -1,9 +1,10 @@
 // Two menus of languages for a model of many: type a name or a code, or choose from the list. The browser knows the names.
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { tell } from "../core/rpc.js";
+import { choose as chooseDirection, pairOf } from "../store/controls.js";
+import { store } from "../store/store.js";
 
-export default function languages(root, api) {
+export default function languages(root) {
   const known = new Intl.DisplayNames([document.documentElement.lang || "en", "en"], {
     type: "language",
     fallback: "none",
@@ -89,7 +90,6 @@ export default function languages(root, api) {
     if (next.source === value.source && next.target === value.target) return;
     if (!next.sources.includes(next.source) || !next.targets.includes(next.target)) return;
     value = next;
-    chosen();
     root
       .querySelectorAll("input")
       .forEach(
@@ -97,7 +97,7 @@ export default function languages(root, api) {
           (input.value = names(value[`${input.dataset.side}s`]).get(value[input.dataset.side])),
       );
     swap();
-    tell("atlas-choose", { entry: value.entry, pair: chosen() });
+    chooseDirection(value.entry, pairOf(value));
   }
 
   const button = el(
@@ -113,14 +113,9 @@ export default function languages(root, api) {
     (button.disabled =
       !value.sources.includes(value.target) || !value.targets.includes(value.source));
 
-  // What a question says of it (page/translation.js).
-  const chosen = () => (root.dataset.pair = `${value.source}-${value.target}`);
-
   function draw(next) {
     value = next;
-    delete root.dataset.pair;
     if (!value) return root.replaceChildren();
-    chosen();
     const label = t("Swap the two languages");
     for (const name of ["aria-label", "title"]) button.setAttribute(name, label);
     root.replaceChildren(
@@ -137,15 +132,9 @@ export default function languages(root, api) {
     );
     swap();
   }
-  // Of another model's, nothing is chosen before its own languages are here.
-  document.addEventListener("atlas-choose", ({ detail }) => {
-    if (!detail.pair) delete root.dataset.pair;
-  });
   // What stands there already is not drawn again: somebody may be typing in it.
   const stands = (next) =>
     value && next && ["model", "source", "target"].every((name) => value[name] === next[name]);
-  document.addEventListener("atlas-chosen", ({ detail }) =>
-    stands(detail.menus) ? chosen() : draw(detail.menus),
-  );
-  draw(api.value());
+  store.follow(["direction"], ({ direction: { menus } }) => stands(menus) || draw(menus));
+  draw(store.state.direction.menus);
 }

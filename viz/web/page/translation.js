@@ -5,10 +5,11 @@ import { button, el, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
-import { kept, pageLink, visit } from "../core/links.js";
+import { pageLink, visit } from "../core/links.js";
 import { pin } from "../store/asked.js";
+import { connectControls, submit } from "../store/controls.js";
 import { store } from "../store/store.js";
-import { translate, translateLink } from "../store/translation.js";
+import { translateLink } from "../store/translation.js";
 import { aboutModel, doubted } from "./about.js";
 
 const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // begins no line
@@ -115,14 +116,21 @@ export default function translation(root, api) {
     ];
   }
 
-  // What few ask for: how the translation came about, what the model is, its tokens. Opened with the page's own fields.
+  // What few ask for: how the translation came about, what the model is, its tokens.
   const details = el("div", { class: "details" });
+  const decoding = el(
+    "select",
+    { id: "decoding", onchange: () => store.set({ beam: decoding.value }) },
+    Object.entries(api.options.searches).map(([width, name]) =>
+      el("option", { value: width }, name),
+    ),
+  );
+  const searching = el("label", { class: "decoding" }, el("span", {}, t("Decoding")), decoding);
   const more = el(
     "button",
     {
       type: "button",
       class: "more",
-      "aria-controls": api.options?.details,
       onclick: () => open(more.getAttribute("aria-expanded") !== "true"),
     },
     t("Details"),
@@ -130,14 +138,12 @@ export default function translation(root, api) {
   function open(wanted) {
     more.setAttribute("aria-expanded", String(wanted));
     details.hidden = !wanted;
-    document.getElementById(api.options?.details)?.classList.toggle("atlas-open", wanted);
   }
   open(false);
 
   let current = null; // the key of the translation that stands here
 
   function draw(value) {
-    if (value.fill && choices === choicesThen) fillIn(value.fill, value.number);
     if (value.error) {
       const banner = el("p", { class: "notice error", role: "alert" }, value.error);
       root.querySelector(".notice.error")?.remove();
@@ -145,6 +151,7 @@ export default function translation(root, api) {
       return; // what was there stays readable
     }
     details.replaceChildren(
+      searching,
       el("p", { class: "facts" }, value.facts.map(said).join("  ·  ")),
       ...(value.invitation ? [] : [row(t("reads"), value.source), row(t("writes"), value.target)]),
       aboutModel(value.about),
@@ -197,8 +204,7 @@ export default function translation(root, api) {
     );
 
   // Another direction was chosen: what was translated before does not belong to it.
-  function clear({ text }) {
-    fillIn({ text });
+  function clear() {
     current = null;
     document.body.classList.add("atlas-cleared"); // hides what the tabs show of it
     root.replaceChildren(
@@ -215,11 +221,6 @@ export default function translation(root, api) {
       ),
     );
   }
-  document.addEventListener("atlas-clear", (event) => {
-    event.preventDefault();
-    clear(event.detail);
-  });
-
   function drawDoubts(doubts) {
     root.querySelector(".doubts")?.remove();
     if (doubts.length) details.before(doubted(doubts, pin));
@@ -231,56 +232,14 @@ export default function translation(root, api) {
     if (doubts && key === current) drawDoubts(doubts);
   }
 
-  // --- what is asked ------------------------------------------------------------------------------------------------
-  let choices = 0, // of a direction, by a person or a link
-    choicesThen = 0, // when the translation under way was asked for: controls that were set since stay
-    filling = {}; // what the controls are to hold
-  const given = []; // texts that are asked for as the controls then say
-
-  // Of a model of many languages, the menus say which two.
-  function ask(question) {
-    const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {};
-    translate({ pair, ...question });
-  }
-  store.follow(["translating"], ({ translating }) => {
-    if (translating?.typed !== undefined) {
-      choices += 1;
-      fillIn({ text: translating.typed });
-    }
-    if (translating) choicesThen = choices;
-    root.setAttribute("aria-busy", String(translating !== null));
-  });
+  store.follow(["translating"], ({ translating }) =>
+    root.setAttribute("aria-busy", String(translating !== null)),
+  );
   store.follow(["translation"], ({ translation: value }) => draw(value));
+  store.follow(["cleared"], ({ cleared }) => cleared && clear());
+  store.follow(["beam"], ({ beam }) => (decoding.value = beam));
+  onEnter("#source-text :is(textarea, input)", submit); // Gradio tells of it only after another frame
 
-  // The menus follow a link, and what was opened elsewhere.
-  function fillIn({ menus, offer, ...controls }, number) {
-    const detail = { menus, offer, number };
-    if (offer) document.dispatchEvent(new CustomEvent("atlas-chosen", { detail }));
-    filling = controls;
-    api.trigger("fill", {});
-  }
-  document.addEventListener("atlas-choose", () => (choices += 1));
-  document.addEventListener("atlas-fill", ({ detail }) => Object.assign(detail, filling));
-
-  // The controls of Gradio's say what they hold. An example stands in the field from then on.
-  function askFor(text) {
-    given.push(text);
-    api.trigger("ask", {});
-  }
-  document.addEventListener("atlas-example", (event) => {
-    event.preventDefault();
-    fillIn(event.detail);
-    askFor(event.detail.text);
-  });
-  onEnter("#source-text :is(textarea, input)", askFor); // Gradio tells of it only after another frame
-  document.addEventListener("atlas-ask", (event) => {
-    event.preventDefault(); // it is heard
-    ask(event.detail);
-  });
-  document.addEventListener("atlas-ask-given", (event) => {
-    event.preventDefault();
-    ask({ ...event.detail, text: given.shift() });
-  });
   // Which written token is asked about, on every tab.
   function mark(step) {
     root.querySelectorAll("button.chip").forEach((node) => {
@@ -302,6 +261,6 @@ export default function translation(root, api) {
   }
   window.addEventListener("hashchange", follow);
   store.set({ translation: api.value() });
-  if (kept) fillIn({ text: kept.typed });
+  connectControls(() => api.trigger("fill", {}));
   follow();
 }

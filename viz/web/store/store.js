@@ -3,6 +3,10 @@
 //   translation  the last answer of page_translate (viz/questions/header.py): what the page shows of a translation, or an error
 //   translating  the fields of the question for another translation that is under way, and the text that the field is to hold
 //               (typed), or null
+//   direction    {entry, pair, menus, offer}: the menu's entry, the languages of a model of many ("de-en", or null) and their
+//                menus, and the examples (viz/ui/direction.py)
+//   beam         the width of the beam, as text
+//   cleared      whether another direction was chosen since: what was translated does not belong to it
 //   toy          the recipe of the visitor's own network (model/trace/recipe.py), once it was opened; or null
 //   selection    {kind, layer, head, query, key}: the attention that is looked at
 //   asked        the pinned token and its contrast (viz/ui/asked.py); null: those that the server proposes
@@ -36,6 +40,9 @@ export const store = createStore({
   address: null,
   translation: null,
   translating: null,
+  direction: { entry: null, pair: null, menus: null, offer: { sentences: [], cost: null } },
+  beam: "1",
+  cleared: false,
   toy: null,
   selection: null,
   asked: null,

@@ -55,7 +55,8 @@ async function bring(question, { asks, ...more }, typed) {
   shown = number;
   for (const [earlier, other] of underWay) if (earlier < number) other.abort();
   const { address } = answer.map;
-  store.set({ translation, address, pinned: null, toy: address?.recipe ?? store.state.toy });
+  const toy = address?.recipe ?? store.state.toy;
+  store.set({ translation, address, pinned: null, toy, cleared: false });
   if (refused?.number > number) store.set({ translation: refused.translation }); // the later refusal stays in sight
   if (!Number.isInteger(asks?.step)) return;
   await askAbout(asks);

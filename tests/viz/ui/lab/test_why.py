@@ -16,7 +16,6 @@ from model.analysis.why.methods import attention, occlusion
 from model.analysis.why.passes.change import masked
 from model.analysis.why.pinned import ask, default_step
 from model.analysis.why.registry import METHODS
-from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.why.losses import Losses
 from model.trace.why.question import Against
@@ -102,15 +101,6 @@ def test_what_the_page_asks_is_read_with_care(trace) -> None:
     assert frame.wanted_by({"step": 4}, trace, Asked.of(trace, 2, 7)).contrast is Against.RUNNER_UP
     for step in (-1, 999, "2", True, None):
         assert frame.wanted_by({"step": step, "alone": True}, trace, before) == before
-
-
-def test_the_pin_is_the_selections_row_where_its_rows_are_steps(trace) -> None:
-    for kind in (AttentionKind.CROSS, AttentionKind.DECODER_SELF):
-        selection = frame.selecting(Selection(kind, 1, 2, None, 0), 3)
-        assert selection == Selection(kind, 1, 2, 3, 0) and frame.selected_step(selection, trace) == 3
-    encoder = Selection(AttentionKind.ENCODER_SELF, 1, 2, 5, 0)
-    assert frame.selecting(encoder, 3) == encoder and frame.selected_step(encoder, trace) is None
-    assert frame.selected_step(Selection(query=999), trace) is None
 
 
 @pytest.mark.parametrize("step", [0, 3])
