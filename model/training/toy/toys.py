@@ -18,7 +18,7 @@ from model.training.toy.run import ToyRun, Turn, normalise
 from model.translator import Translator
 
 MAX_BYTES = 128_000_000  # of all that is kept
-TURN_SECONDS = 0.15  # after which a turn begins no further update: none takes longer than 0.5
+TURN_SECONDS = 0.2  # after which a turn begins no further update: none takes longer than 0.5
 POLL_SECONDS = 0.2  # between two looks at what another caller trains
 RECENT = 2  # states that are kept of a stopped run: whoever stopped it may not have seen its last turn
 LINE = BatchLimits(at_once=1, waiting=8, seconds=20.0)  # one turn at a time, whoever's it is
