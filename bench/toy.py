@@ -15,7 +15,6 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from model.training.toy.toys import Toys
 
 from bench.speed import Measurement
 from model.nets import networks
@@ -24,6 +23,7 @@ from model.trace.recipe import Recipe
 from model.training.toy import corpora, settings
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
+from model.training.toy.toys import Toys
 from model.translator import Translator
 
 TEXT = corpora.CORPORA[corpora.DEFAULT].text
