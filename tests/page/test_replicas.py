@@ -24,7 +24,7 @@ pytestmark = [
 ]
 SENTENCE = "Ich habe {} rote Boote."
 # Whether the stepper is at the sentence with this number, whose digits may be tokens of their own.
-STEPS_THROUGH = """number => document.querySelector('.atlas-stepper .sentences')?.textContent.replace(/\\D/g, '')
+STEPS_THROUGH = """number => document.querySelector('.atlas-stepper .sentences')?.textContent.replace(/\D/g, '')
   .includes(number)"""
 PATIENCE = 40_000  # milliseconds; a page asks again after pauses of up to eight seconds
 

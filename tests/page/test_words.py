@@ -81,7 +81,7 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
     for group in registry.TABS:
         open_tab(page, table[group.title.english])
         if group.folded:
-            page.locator(f"#lab-{group.name} details.fold > summary").click()
+            page.locator(f"#{group.name}-fold > summary").click()
         for panel in registry.PANELS[group.name]:
             for title, strip in PLACES[str(group.title), str(panel.title)]:
                 open_tab(page, table[title], strip)
