@@ -74,7 +74,7 @@ class Guard:
 
     def __init__(self, app: App, line: Line, lent: bool = False) -> None:
         """lent: whether the page's questions go through Gradio's queue, which lends a GPU."""
-        self.app, self.line = app, line
+        self.app, self.line, self.lent = app, line, lent
         self.bodies, self.events = Bodies(), Events()
         self.calls = {name for name, one in QUESTIONS.items() if lent and not one.on_cpu}
 
@@ -115,10 +115,12 @@ class Guard:
                 endpoint = ENDPOINTS[call[2]]
                 content = endpoint.checked(await _read_json(body), by_field=call[1] == BY_FIELD)
                 body = await _write_json(content, len(body))
-                relay, lane = without_echo(send), endpoint.options.get("concurrency_id", "page")
+                relay = without_echo(send)
                 if call[1] in ONE_REQUEST:
-                    await self._while_wanted(lane, scope, body, receive, relay)
+                    await self._while_wanted(endpoint.lane, scope, body, receive, relay)
                 else:
+                    if not self.lent:
+                        self.line.check(endpoint.lane, _address(scope))
                     await self.app(scope, _replay(body, receive), self.events.noting(relay))
             elif call is not None:  # a question, where a GPU is lent
                 await self.app(scope, _replay(body, receive), self.events.noting(without_echo(send)))

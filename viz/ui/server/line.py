@@ -6,12 +6,15 @@ import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 from model.serve.limits import Busy
 
 TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}  # of the endpoints that only translate
 SHARE = 0.25  # of the places in line, for the calls of one address in one lane
 PAGE_SHARE = 0.8  # for questions of the page: a class has one address
+
+_holds_turn: ContextVar[bool] = ContextVar("holds_turn", default=False)
 
 
 class Line:
@@ -40,15 +43,21 @@ class Line:
 
     @asynccontextmanager
     async def turn(self, lane: str, address: str, share: float = SHARE) -> AsyncIterator[None]:
-        """Wait for a turn in a lane and hold it. Raises Busy if there is no place to wait in."""
+        """Wait for a turn in a lane and hold it; a task that holds one already goes on with that. Raises Busy if there
+        is no place to wait in."""
+        if _holds_turn.get():
+            yield
+            return
         if self._free[lane] > 0:
             self._free[lane] -= 1
         else:
             self.check(lane, address, share)
             await self._wait(self._lines[lane], lane, address)
+        holds = _holds_turn.set(True)
         try:
             yield
         finally:
+            _holds_turn.reset(holds)
             self._pass_on(lane)
 
     async def _wait(self, lines: OrderedDict[str, deque[asyncio.Future]], lane: str, address: str) -> None:
