@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-import app
 from bench.load import running_app
 from model.serve.cancellation import raise_if_cancelled
 from model.trace.address import Address
@@ -21,7 +20,7 @@ from model.training.toy.run import ToyRun
 from model.translators import Translators
 from viz import shell
 from viz.questions.registry import QUESTIONS, Question
-from viz.ui.server.ask import context_of
+from viz.ui.lab import registry as panels
 from viz.ui.server.named import ENDPOINTS
 
 TEXT = "Ein kleiner Hund schläft."
@@ -66,7 +65,7 @@ def test_a_panel_is_answered_by_one_request(port):
 
 
 def test_every_panel_is_answered(port):
-    for name in (name for panels in app.tabs.lab.registry.PANELS.values() for name in (one.name for one in panels)):
+    for name in (panel.name for tab in panels.PANELS.values() for panel in tab):
         found, body = send(port, "/ask/page_panel", json.dumps({**PANEL, "fields": {"panel": name}}).encode())
         answers = list(map(json.loads, body.splitlines()))
         assert found.status == 200 and not [one for one in answers if one.get("error") == "internal"], (name, body)
@@ -270,8 +269,7 @@ def test_a_fault_of_the_program_is_an_answer_and_the_log_has_no_text(port, regis
 
 
 def test_a_translation_is_made_once_for_all_questions_about_it(tiny_translator, monkeypatch):
-    demo = shell.build(Translators([tiny_translator]))
-    context, made = context_of(demo), []
+    context, made = shell.build(Translators([tiny_translator])).context, []
     monkeypatch.setattr(
         type(tiny_translator),
         "trace",

@@ -23,6 +23,7 @@ from model.translators import Translators
 from viz.ui.server.answers import answering, interventions, refusal, string
 from viz.ui.server.line import Line
 
+TOOLS = "/gradio_api/mcp"  # where tools of the Model Context Protocol are called
 MAX_FIELD = 100_000  # characters of JSON of a field that is neither a text nor the interventions
 ONE_BY_ONE = {"concurrency_id": "model"}  # work on the model, as many calls at once as `--concurrency` says
 
@@ -168,19 +169,20 @@ def build(translators: Translators, line: Line, lend: Callable[[Callable], Calla
             gr.api(waits, api_name=endpoint.name, queue=False, concurrency_limit=None)
 
 
-def in_turn(call: Callable[..., dict], line: Line, lane: str) -> Callable[..., Awaitable[dict]]:
-    """An endpoint's call that waits in a lane for its turn, and then runs in a thread. Its first parameter is filled in
-    by Gradio; programs do not see it."""
+def in_turn(call: Callable[..., dict], line: Line, lane: str) -> Callable[..., Awaitable[dict | str]]:
+    """Return an endpoint's call that waits in a lane for its turn, and then runs in a thread. Its first parameter is
+    filled in by Gradio; programs do not see it. Tools of the Model Context Protocol get the answer as JSON text:
+    Gradio would write an object as Python prints it."""
     threads = CapacityLimiter(math.inf)  # the lane is what bounds them
 
     @functools.wraps(call)
-    async def wait(request: gr.Request, *values: object) -> dict:
-        client = getattr(request, "client", None)
+    async def wait(request: gr.Request, *values: object) -> dict | str:
         try:
-            async with line.turn(lane, client.host if client else ""):
-                return await to_thread.run_sync(call, *values, limiter=threads)
+            async with line.turn(lane, request.client.host if request.client else ""):
+                answer = await to_thread.run_sync(call, *values, limiter=threads)
         except Busy as error:
-            return refusal("busy", str(error))
+            answer = refusal("busy", str(error))
+        return json.dumps(answer, ensure_ascii=False) if f"{TOOLS}/" in f"{request.url.path}/" else answer
 
     signature = inspect.signature(call)
     first = inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=gr.Request)
