@@ -15,17 +15,19 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from model.training.toy.store import ToyStore, Visit
 
 from bench.speed import Measurement
 from model.nets import networks
 from model.program import CHECKPOINT, add_json, command_line, given, program
-from model.training.toy import corpora
+from model.trace.recipe import Recipe
+from model.training.toy import corpora, settings
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
+from model.training.toy.toys import Toys
 from model.translator import Translator
 
-PAIRS = corpora.read(corpora.CORPORA[corpora.DEFAULT].text)
+TEXT = corpora.CORPORA[corpora.DEFAULT].text
+PAIRS = corpora.read(TEXT)
 
 
 def bare(updates: int) -> float:
@@ -44,26 +46,25 @@ def bare(updates: int) -> float:
 
 
 def watched(updates: int) -> tuple[float, float]:
-    """Seconds of as many updates of a run with its frames, in turns as the page asks for them; and those until the
-    first frame is there."""
+    """Seconds of as many updates of a run that is watched, as the page asks for it; and those until the first frame is
+    there."""
     started = time.perf_counter()
-    run = ToyRun(PAIRS, ToySettings())
-    run.turn()
+    turns = Toys().watch(Recipe.of(TEXT, {}, updates))
+    next(turns)
     first = time.perf_counter() - started
-    while run.update < updates:
-        run.turn()
+    for _ in turns:
+        pass
     return time.perf_counter() - started, first
 
 
 def beside(translator: Translator, text: str, visitors: int, runs: int = 20) -> float:
     """The median seconds of a translation while so many visitors train."""
-    store, ended = ToyStore(), threading.Event()
+    toys, ended = Toys(), threading.Event()
 
     def train() -> None:
-        visit = Visit()
-        store.start(visit, "a", PAIRS, ToySettings())
-        while not ended.is_set():
-            store.go(visit, "a")
+        for _ in toys.watch(Recipe.of(TEXT, {}, settings.MAX_UPDATES)):
+            if ended.is_set():
+                return
 
     threads = [threading.Thread(target=train) for _ in range(visitors)]
     for thread in threads:

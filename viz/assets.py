@@ -27,7 +27,6 @@ COMPONENTS = {
     "explorer": "explorer/explorer.js",
     "stepper": "stepper/stepper.js",
     "lab": "lab/lab.js",
-    "train": "train/train.js",
     "title": "page/title.js",
     "examples": "page/examples.js",
     "languages": "page/languages.js",

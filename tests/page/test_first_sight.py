@@ -1,4 +1,4 @@
-"""What one sees before the first picture is there: its frame, in its place, and nothing that jumps."""
+"""What one sees first: nothing jumps, and the picture has the first screen."""
 
 from __future__ import annotations
 
@@ -35,24 +35,6 @@ PIXELS = """async (selector) => {
   for (let row = 0; row < height; row++) for (let column = 0; column < width; column++)
     found.push(...data.slice(4 * ((9 * row + 4) * canvas.width + 9 * column + 4)).slice(0, 3));
   return found; }"""
-# What stands in the page's HTML, and what takes its place. Words stand as wide as they are, in boxes of their own size.
-STANDS = {
-    "h1": "#atlas-title h1",
-    ".asked > .sentence": "#source-text textarea",
-    ".asked > .direction": "#direction .wrap-inner",
-    ".asked > u": ".atlas-examples .opens",
-    ".asked > i": "#translate",
-    ".written span": ".atlas-translation .source",
-    ".written b": "#translation-text",
-    ".written > :last-child": ".atlas-translation .status",
-    ".tabs :first-child": "#tab-explorer-button",
-}
-WIDE = {".name > p": "#atlas-title p", ".tabs :nth-child(2)": "#tab-stepper-button"}
-# The words, their colour, where: a field's are those it holds; a button of tabs names its panel to other eyes, too.
-LOOKS = """(node) => {
-  const { x, y, width, height } = node.getBoundingClientRect(), { color } = getComputedStyle(node);
-  const held = node.matches('textarea') ? node : node.querySelector('input');
-  return [(held ? held.value : node.innerText).trim().split('\\n').pop(), color, x, y, width, height]; }"""
 # Of all parts but pictures that stand beside their controls.
 LEFT = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
@@ -150,99 +132,19 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
     assert (found["x"], found["y"], found["width"]) == (frame["x"], frame["y"], frame["width"])
 
 
-@pytest.mark.parametrize(
-    ("width", "dark", "locale"),
-    [
-        pytest.param(1000, False, "en", marks=pytest.mark.long),
-        (390, True, "de-DE"),
-        pytest.param(768, False, "en", marks=pytest.mark.long),
-        pytest.param(1280, False, "en", marks=pytest.mark.long),
-        pytest.param(390, True, "en", marks=pytest.mark.long),
-    ],
-)
-def test_the_page_comes_where_its_frame_stood(app_url, open_page, width, dark, locale) -> None:
-    """The same words in the same colours and places, before a single script of Gradio's has come; lines that break
-    included."""
-    page, held, sheets = open_page("about:blank", width=width, dark=dark, locale=locale), [], []
-    page.route("**/assets/index-*.js", lambda route: held.append(route))
-    page.route("**/assets/together-*.css", lambda route: sheets.append(route))
-    with page.expect_request("**/assets/together-*.css"):
-        page.goto(f"{app_url}?__theme={'dark' if dark else 'light'}", wait_until="commit")
-    page.wait_for_selector(".atlas-shell .tabs", state="attached")
-    expect(page.locator(".atlas-shell .tabs")).to_be_hidden()  # no word in English, and no light colour, comes first
-    sheets[0].continue_()
-    expect(page.locator(".atlas-shell .tabs")).to_be_visible()
-    screenshot(page, f"frame-{width}")
-    parts = STANDS | WIDE if width > 1200 else STANDS
-    stood = {theirs: page.locator(f".atlas-shell {ours}").evaluate(LOOKS) for ours, theirs in parts.items()}
-    assert page.locator("#atlas-title").count() == 0 and len(held) == 1 and len(stood["#translation-text"][0]) > 5
-    held[0].continue_()
-    page.unroute_all()
-    page.wait_for_selector(CELLS)
-    expect(page.locator(".atlas-shell")).to_have_count(0)
-    for name, (text, colour, *box) in stood.items():
-        there, theirs, *place = page.locator(name).evaluate(LOOKS)
-        assert (text, colour) == (there, theirs), name
-        if name in (".atlas-translation .source", "#translation-text"):
-            box[2] = place[2]  # of words that are buttons no two letters are kerned
-        assert all(abs(ours - its) <= 2 for ours, its in zip(box, place)), (name, box, place)
-    assert width < 600 or page.locator(".atlas-explorer").bounding_box()["y"] < 230
-    shifts = [(value, parts) for value, parts in page.evaluate(SHIFTS) if "undefined: " not in parts[0]]  # the frame's
-    assert sum(value for value, _ in shifts) < 0.05, shifts
-    for menu in page.locator(".atlas-title details").all():
-        menu.locator("summary").click()
-        choices = menu.locator(".choices").bounding_box()
-        assert choices["x"] >= 0 and choices["x"] + choices["width"] <= width, (menu, choices)
-        menu.locator("summary").press("Escape")
-
-
-def test_the_frame_is_in_the_visitor_s_words_and_a_link_names_another_sentence(app_url, open_page) -> None:
-    page, held = open_page("about:blank", locale="de-DE"), []
-    page.route("**/assets/index-*.js", lambda route: held.append(route))
-    page.goto(f"{app_url}#text=Guten+Tag.&tab=explorer", wait_until="commit")
-    expect(page.locator(".atlas-shell .tabs > :nth-child(2)")).to_have_text("Schritt für Schritt")
-    expect(page.locator(".atlas-shell .asked > i")).to_have_text("Übersetzen")
-    assert page.locator(".atlas-shell :is(.sentence, .written span, .written b)").all_inner_texts() == [""] * 3
-    held[0].continue_()
-    page.unroute_all()
-    expect(page.locator(".atlas-shell")).to_have_count(0)
-
-
-def test_the_frame_hides_the_page_while_it_is_being_built(app_url, open_page) -> None:
-    """Its fields are there before the translation is drawn, and none of their parts shows through; messages would."""
-    page, held = open_page("about:blank"), []
-    page.route("**/atlas/*/page/translation.js", lambda route: held.append(route))
-    page.goto(app_url, wait_until="commit")
-    expect(page.locator("#decoding [data-testid=block-info]")).to_be_attached()
-    parts, above = page.evaluate("""() => {
-      const height = (node) => Number(getComputedStyle(node).zIndex) || 0;
-      const frame = height(document.querySelector('.atlas-shell'));
-      const parts = [...document.querySelectorAll('.gradio-container .main.app :not(.toast-wrap)')];
-      return [parts.length, parts.filter((node) => height(node) >= frame).map((node) => node.className)]; }""")
-    assert parts > 50 and above == []
-    for route in held:
-        route.continue_()
-    page.unroute_all()
-    expect(page.locator(".atlas-shell")).to_have_count(0)
-
-
-def test_what_the_first_view_needs_is_named_at_the_top_of_the_page(app_url, open_page) -> None:
-    """No script waits for another one to name it, and Plotly.js for all."""
+def test_the_modules_of_the_first_view_are_named_at_the_top_of_the_page(app_url, open_page) -> None:
+    """None of them waits for another one to name it, and Plotly.js comes after all of them."""
     page = open_page("about:blank")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     page.goto(app_url)
     page.wait_for_selector(CELLS)
-    named = set(
-        page.locator("head link[rel=modulepreload], head link[rel=preload]").evaluate_all(
-            "links => links.map((link) => link.href)"
-        )
-    )
-    scripts = [url for url in asked if ".js" in url.rsplit("/", 1)[-1]]
+    links = page.locator("head link[rel=modulepreload]").evaluate_all("links => links.map((link) => link.href)")
+    named = {url for url in links if "/atlas/" in url}
+    scripts = [url for url in requests if "/atlas/" in url and url.endswith(".js")]
     plotly = next(i for i, url in enumerate(scripts) if "plotly.min.js" in url)
-    late = {url for url in scripts[:plotly] if url not in named and "iframeResizer" not in url}
-    assert len(named) > 50 and len(late) <= 3, late  # three: what no table of Gradio's names
-    assert all("/atlas/" not in url for url in scripts[plotly:]), "scripts of ours that the first view does not need"
+    assert len(named) > 40 and set(scripts[:plotly]) <= named
+    assert scripts[plotly + 1 :] == [], "scripts that the first view does not need"
 
 
 # What each of these tabs is about; several parts are one picture.

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -55,13 +54,13 @@ def held() -> Iterator[Held]:
 
 
 @pytest.fixture(scope="module")
-def demo(tiny_checkpoint) -> gr.Blocks:
+def served(tiny_checkpoint) -> shell.Page:
     return shell.build(Translators([Translator.load(tiny_checkpoint, device="cpu")]))
 
 
 @pytest.fixture(scope="module")
-def url(demo, serve) -> str:
-    return serve(demo)
+def url(served, serve) -> str:
+    return serve(served)
 
 
 @pytest.fixture()
@@ -217,24 +216,6 @@ def test_of_a_panel_s_controls_moved_fast_the_last_position_counts(page, held, m
     expect(root).to_have_attribute("data-drawn", str(drawn + 2))
     assert len(computed) == before + 2
     assert str(int(float(slider.input_value()))) in {str(value) for value in computed[-1]}
-
-
-def dropped_by_gradio(demo: gr.Blocks) -> list[str]:
-    """Handlers of which Gradio runs none while an earlier call is under way, and so may lose the last."""
-    return [
-        f"{function.name}: {function.trigger_mode}"
-        for function in demo.fns.values()
-        if function.fn is not None
-        and function.renderable is None  # a tab is opened once
-        and function.targets
-        and function.trigger_mode != "multiple"
-        # What follows a state, or a link, takes it as it is when its turn comes: none is lost by being the last.
-        and not (function.trigger_mode == "always_last" and (function.targets[0][1] == "change" or function.js))
-    ]
-
-
-def test_gradio_drops_no_question(demo) -> None:
-    assert dropped_by_gradio(demo) == []
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,28 @@
-"""The page's modules: each is fetched and runs once, from one address, with the middleware that names it or without."""
+"""The page's modules: each is fetched and runs once, from one address."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from urllib.parse import urlsplit
 
-import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.browser import open_tab
 from viz import assets
-from viz.ui.component import Component
 
 pytestmark = pytest.mark.browser
 
 MODULES = {path.relative_to(assets.WEB).as_posix() for path in assets.WEB.rglob("*.js")}
-INLINE = {"shell/early.js", "shell/shell.js", "alone/alone.js"}  # stand in a page themselves
+INLINE = {"shell/early.js", "alone/alone.js"}  # stand in a page themselves
 NAMES = "() => performance.getEntriesByType('resource').map((one) => one.name)"
 VERSIONED = re.compile(r"/atlas/[0-9a-f]{16}/(.*\.js)$")
-SERVED = re.compile(rf"/gradio_api/file={re.escape(str(assets.WEB))}/(.*\.js)$")
 
 
 def fetched(page: Page) -> Counter:
     """How often a module came to the page, by its name: two addresses of a module are two modules."""
     names = page.evaluate(NAMES)
-    return Counter(found[1] for name in names if (found := VERSIONED.search(name) or SERVED.search(name)))
+    return Counter(found[1] for name in names if (found := VERSIONED.search(name)) and found[1] in MODULES)
 
 
 def test_every_module_runs_once_however_many_components_need_it(app_url, open_page) -> None:
@@ -48,42 +44,10 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
         "(names) => names.every((name) => document.querySelector(name)?.dataset.mounted === '')",
         arg=[".atlas-stepper", ".atlas-question", ".atlas-train", ".atlas-panel"],
     )
-    # Of a model of many languages, and of a Space that is lent a GPU.
-    found, expected = fetched(page), MODULES - INLINE - {"page/languages.js", "core/lent.js"}
+    # On a Space that is lent a GPU, and while a toy is trained again.
+    found, expected = fetched(page), MODULES - INLINE - {"core/lent.js", "core/notice.js"}
     assert set(found.values()) == {1} and found.keys() == expected
     assert all(VERSIONED.search(name) for name in page.evaluate(NAMES) if "/atlas/" in name and name.endswith(".js"))
-
-
-def test_the_first_view_asks_for_the_style_sheets_of_gradio_at_once(app_url, open_page) -> None:
-    page = open_page(app_url)
-    page.wait_for_selector(".atlas-explorer .thumbnail")
-
-    def sheets() -> Counter:
-        addresses = (urlsplit(name).path for name in page.evaluate(NAMES))
-        return Counter(re.sub("-[^-]*$", "", path.rsplit("/", 1)[1]) for path in addresses if path.endswith(".css"))
-
-    ours = {"base.css", "explorer.css"}
-    assert sheets() == dict.fromkeys({*ours, "index", "together", "theme.css"}, 1)
-    open_tab(page, "Verify")  # whose sheets come when it is opened
-    page.wait_for_selector(".atlas-panel[data-mounted]")
-    assert max(sheets().values()) == 1
-
-
-def test_a_page_without_the_middleware_has_the_same_modules_from_where_files_are(open_page) -> None:
-    with gr.Blocks(analytics_enabled=False) as demo:
-        Component("title", {"heading": "Only this.", "text": ""}, options={"tour": None})
-        Component("guide", None, events=("stop",), options={"words": {}})
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True)
-    try:
-        page = open_page(url)
-        expect(page.locator(".atlas-title h1")).to_have_text("Only this.")
-        expect(page.locator(".atlas-guide[data-mounted]")).to_be_attached()
-        found = fetched(page)
-        assert set(found.values()) == {1} and {"core/mount.js", "core/dom.js", "tour/guide.js"} <= found.keys()
-        assert not any("/atlas/" in name for name in page.evaluate(NAMES))
-        page.outlives = True
-    finally:
-        demo.close(verbose=False)
 
 
 def test_what_a_module_imports_is_read_off_its_text() -> None:

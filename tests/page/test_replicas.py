@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from http.client import HTTPException
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Response, expect
 
 from bench.hosting.fleet import fleet
 from bench.load import Caller
@@ -23,9 +23,6 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: make proxy"),
 ]
 SENTENCE = "Ich habe {} rote Boote."
-# Whether the stepper is at the sentence with this number, whose digits may be tokens of their own.
-STEPS_THROUGH = """number => document.querySelector('.atlas-stepper .sentences')?.textContent.replace(/\\D/g, '')
-  .includes(number)"""
 PATIENCE = 40_000  # milliseconds; a page asks again after pauses of up to eight seconds
 
 
@@ -46,6 +43,11 @@ def is_shown(page: Page, sentence: str, translator: Translator) -> None:
     trace = translator.translate(sentence)
     assert (address["source_ids"], address["target_ids"]) == (list(trace.source_ids), list(trace.target_ids))
     assert page.locator(".atlas-translation .notice.error").all_inner_texts() == []
+
+
+def begins_steps(response: Response) -> bool:
+    """Whether this is the answer with which the stepper begins a sentence."""
+    return response.ok and response.url.endswith("page_step") and '"start"' in response.request.post_data
 
 
 @pytest.mark.parametrize(
@@ -86,10 +88,9 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                     replica.end(signal.SIGKILL)
                     for page, sentence in zip(seen, sentences, strict=True):
                         is_shown(page, sentence, tiny_translator)
-                    for page, sentence in zip(seen[:3], sentences):
-                        open_tab(page, "Step by step")
-                        number = next(word for word in sentence.split() if word.isdigit())
-                        page.wait_for_function(STEPS_THROUGH, arg=number, timeout=PATIENCE)
+                    for page in seen[:3]:
+                        with page.expect_response(begins_steps, timeout=PATIENCE):
+                            open_tab(page, "Step by step")
                         idle(page)
                         act(page, ".candidate", 1)
                     replica.start().served()

@@ -20,7 +20,7 @@ from model.training.toy.run import ToyRun
 from model.translators import Translators
 from viz import shell
 from viz.questions.registry import QUESTIONS, Question
-from viz.ui.lab import registry as panels
+from viz.ui.lab.registry import PANELS
 from viz.ui.server.named import ENDPOINTS
 
 TEXT = "Ein kleiner Hund schläft."
@@ -65,7 +65,7 @@ def test_a_panel_is_answered_by_one_request(port):
 
 
 def test_every_panel_is_answered(port):
-    for name in (panel.name for tab in panels.PANELS.values() for panel in tab):
+    for name in (panel.name for tab in PANELS.values() for panel in tab):
         found, body = send(port, "/ask/page_panel", json.dumps({**PANEL, "fields": {"panel": name}}).encode())
         answers = list(map(json.loads, body.splitlines()))
         assert found.status == 200 and not [one for one in answers if one.get("error") == "internal"], (name, body)

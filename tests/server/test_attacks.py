@@ -17,6 +17,7 @@ from tests import ROOT
 from tests.server.test_serving import Served, get, serving_process
 from viz.questions import registry
 from viz.questions.registry import QUESTIONS
+from viz.ui.server.named import ENDPOINTS
 
 MARK = "Geheimnisvollerweise"
 
@@ -184,6 +185,24 @@ VALUES = (
     None, True, -1, 10**30, 1e308, "", MARK, "<script>", [], [[[]]], {}, {"id": 2**64}, {"id": 1, "text": MARK},
     {"__proto__": {"a": 1}}, [MARK] * 50, {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}},
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("tries", [pytest.param(1, marks=pytest.mark.long), pytest.param(12, marks=pytest.mark.endure)])
+def test_every_endpoint_ends_whatever_it_is_given(served, tries):
+    """By its name, and by its number as gradio_client asks."""
+    pick = random.Random(7)
+    listeners = [one for one in json.loads(Caller(served.port).get("/config")[1])["dependencies"] if one["backend_fn"]]
+    assert {one["api_name"] for one in listeners} == set(ENDPOINTS)
+    for one in listeners:
+        for number in range(tries):
+            values, session = [pick.choice(VALUES) for _ in one["inputs"]], f"{MARK}-{one['id']}-{number}"
+            status, body = Caller(served.port).post(f"/gradio_api/run/{one['api_name']}", {"data": values})
+            assert status in (200, 422), (status, body[:500])
+            body = {"data": values, "fn_index": one["id"], "session_hash": session, "event_data": pick.choice(VALUES)}
+            if Caller(served.port).post("/gradio_api/queue/join", body)[0] == 200:
+                status, stream = Caller(served.port).get(f"/gradio_api/queue/data?session_hash={quote(session)}")
+                assert status == 200 and b"process_completed" in stream and b'"error":"internal"' not in stream
+    assert served.process.poll() is None
 
 
 NAMES = (

@@ -7,16 +7,10 @@ from __future__ import annotations
 
 from model.training.toy import corpora, frames, measure, settings
 from viz import theme
-from viz.ui.component import Component
 from viz.ui.lab.lab import Beside
 from viz.words import Words, say
 
 COMPARED = (20, max(measure.UPDATES))
-
-
-def build() -> None:
-    """Lay out the tab."""
-    Component("train", plotly=True, options=options(), elem_id="train")
 
 
 def options() -> dict:
@@ -96,4 +90,4 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
     )
 
 
-TOY = Beside(say("Train your own"), "toy", "train", build)
+TOY = Beside(say("Train your own"), "toy", "train", options)

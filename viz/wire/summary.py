@@ -124,7 +124,7 @@ def warnings(trace: TranslationTrace) -> list[Words]:
     if trace.recipe is not None:
         found.append(
             say(
-                "This is the network that you trained. It lasts as long as this page is open: a link names it without "
+                "This is the network that you trained. It lasts as long as your visit: a link names it without "
                 "containing it, and files contain only its maps."
             )
         )

@@ -18,7 +18,7 @@ from model.training.toy.run import ToyRun, Turn, normalise
 from model.translator import Translator
 
 MAX_BYTES = 128_000_000  # of all that is kept
-TURN_SECONDS = 0.15  # after which a turn begins no further update: none takes longer than 0.5
+TURN_SECONDS = 0.2  # after which a turn begins no further update: none takes longer than 0.5
 POLL_SECONDS = 0.2  # between two looks at what another caller trains
 RECENT = 2  # states that are kept of a stopped run: whoever stopped it may not have seen its last turn
 LINE = BatchLimits(at_once=1, waiting=8, seconds=20.0)  # one turn at a time, whoever's it is
@@ -55,9 +55,12 @@ class Toys:
         torch.optim.SGD([torch.zeros(1)])
 
     def find(self, recipe: Recipe) -> Translator:
-        """Return the network of a recipe as any checkpoint is served. ToyNeeded if it is not kept."""
+        """Return the network of a recipe as any checkpoint is served. ToyNeeded if neither it nor its run is kept;
+        ValueError, in words, if it has no maps."""
         if (toy := self._trained.get(recipe)) is None:
-            raise ToyNeeded(recipe)
+            if (run := self._runs.get(recipe)) is None:
+                raise ToyNeeded(recipe)
+            self._trained.put(recipe, toy := run.opened())
         return toy
 
     def train(self, recipe: Recipe) -> Generator[int]:
@@ -81,10 +84,8 @@ class Toys:
             for run in self._advance(recipe):
                 self._under_way[recipe] = run.update
                 yield run.update
-            toy = run.opened()
-            for key in {recipe, run.recipe}:  # fewer updates where it had learnt everything earlier
-                self._runs.put(key, run)
-                self._trained.put(key, toy)
+            self._trained.put(recipe, run.opened())
+            self._runs.put(run.recipe, run)
         finally:
             del self._under_way[recipe]
 

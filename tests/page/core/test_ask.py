@@ -92,6 +92,28 @@ def test_an_answer_that_is_cut_off_is_asked_for_again_as_a_whole(page) -> None:
     assert times == 2 and done == lines[-1] and parts[-2:] == lines
 
 
+def test_while_a_toy_is_trained_again_the_page_says_so_and_no_part_is_told(page) -> None:
+    lines = [{"training": {"update": 5, "of": 9}}, {"training": {"update": 9, "of": 9}}, {"n": 1}]
+    page.evaluate("""() => {
+      window.notices = [];
+      const text = () => document.getElementById("atlas-notice")?.textContent ?? "";
+      new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
+    }""")
+    assert asked(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
+    assert "Training your network again: update 9 of 9" in page.evaluate("notices")
+    assert page.evaluate("document.getElementById('atlas-notice').hidden")
+
+
+def test_a_toy_with_other_weights_is_asked_about_and_opened_anew(page) -> None:
+    address = {"text": "x", "digest": "b"}
+    page.evaluate("() => { window.opened = []; atlas.onRetrained((address) => opened.push(address)); }")
+    for _ in range(2):
+        reply = {"type": LINES, "lines": [{"training": {"update": 9, "of": 9}}, {"retrained": address}]}
+        assert asked(page, reply, {"lines": [{"n": 1}]}) == [{"n": 1}, [{"n": 1}], 2]
+        assert page.evaluate("asked[1].address") == {**address, "digest": ""}
+    assert page.evaluate("opened") == [address], "once"
+
+
 def test_after_all_waits_the_page_says_so(page) -> None:
     done, parts, times = asked(page, *[{"status": 0}] * 20)
     assert "does not answer" in done["error"] and parts == [done] and times == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -32,6 +33,12 @@ def compute_in_parts(scene: Scene) -> Iterator[list[dict]]:
         yield [blocks.text(f"{scene.trace.source_text}: part {part}")]
 
 
+def compute_slowly(scene: Scene, number: int) -> Iterator[list[dict]]:
+    for part in range(100):
+        yield [blocks.text(f"number {number}: part {part}")]
+        time.sleep(0.2)
+
+
 LOOK, SECTION = say("Look at this."), say("Paper, section 0")
 LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
 DUMMY = Panel(
@@ -53,6 +60,7 @@ LACKING = Panel(
     needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)),
 )
 STREAMING = Panel("streaming", say("Streaming"), LOOK, SECTION, compute_in_parts)
+SLOW = Panel("slow", say("Slow"), LOOK, SECTION, compute_slowly, controls=(Slider("Number", 0, 9, 1),), stops=True)
 # The panels' answers are late, by when all their parts have come.
 LATE = """(() => {
   const fetch = window.fetch;
@@ -66,7 +74,7 @@ LATE = """(() => {
 
 @pytest.fixture()
 def url(serve, tiny_translator, monkeypatch) -> str:
-    monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING))
+    monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING, SLOW))
     return serve(shell.build(Translators([tiny_translator])))
 
 
@@ -95,8 +103,18 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     expect(page.locator("[role=tabpanel]:visible input:visible")).to_have_count(0)  # there is nothing to set
 
 
+def test_a_control_ends_a_stream_that_is_under_way_and_begins_another(url, open_page) -> None:
+    page = open_page(f"{url}#tab=verify&panel=slow&set1=3")
+    panel = page.locator("#panel-slow .atlas-panel")
+    expect(panel).to_contain_text("number 3: part 2")
+    page.get_by_role("slider", name="Number").press("ArrowRight")
+    expect(panel).to_contain_text("number 4: part 2", timeout=15_000)  # the first takes 20 s and more
+    panel.get_by_role("button", name="Stop").click()
+    expect(panel).to_have_attribute("aria-busy", "false")
+
+
 def test_a_page_on_zero_gpu_asks_through_gradios_queue(serve, tiny_translator, open_page) -> None:
-    page = open_page(serve(shell.build(Translators([tiny_translator]), zero_gpu=True)))
+    page = open_page(serve(shell.build(Translators([tiny_translator]), lend=lambda function: function)))
     page.wait_for_selector("#translation-text")
     asked = []
     page.on("request", lambda request: asked.append(request.url))

@@ -61,11 +61,33 @@ def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(t
     press(page, "Open the first one in the other tabs")
     expect(page.locator("#train .status")).to_contain_text("Links and files do not contain it")
     expect(page.locator("#source-text textarea")).to_have_value("hund beißt mann")
+    expect(page.locator("#direction input")).to_have_value("Your toy")
     page.locator("#source-text textarea").fill("hund beißt bier")
     page.get_by_role("button", name="Translate").click()
     expect(page.locator("#translation .notice.error")).to_contain_text("'bier' is none of them")
     page.get_by_role("tab", name="Attention", exact=True).click()
     expect(page.locator("#explorer")).to_contain_text("Layer 1 · Head 1")
+    page.locator("#source-text textarea").fill("mann beißt hund")
+    page.get_by_role("button", name="Translate").click()
+    expect(page.locator("#translation .source")).to_contain_text("mann beißt hund")
+    expect(page.locator("#translation .notice.error")).to_have_count(0)
+    open_tab(page, "Step by step")
+    expect(page.locator("#stepper")).to_contain_text("mann")
+    page.reload()
+    expect(page.locator("#translation .source")).to_contain_text("mann beißt hund")
+    expect(page.locator("#direction input")).to_have_value("Your toy")
+
+
+@pytest.mark.long
+def test_your_toy_can_be_chosen_and_is_explained_until_there_is_one(tiny_url, open_page):
+    page = open_page(tiny_url)
+    page.wait_for_selector("#translation-text")
+    page.locator("#direction input").click()
+    page.get_by_role("option", name="Your toy").click()
+    expect(page.locator("#translation .notice.error")).to_contain_text("there is none yet")
+    page.locator("#source-text textarea").fill("hund")
+    page.get_by_role("button", name="Translate").click()
+    expect(page.locator("#translation .notice.error")).to_contain_text("there is none yet")
 
 
 @pytest.mark.long

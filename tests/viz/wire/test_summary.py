@@ -12,10 +12,10 @@ from viz.wire.summary import BYTE_SHARE_LIMIT, warnings
 
 def test_bytes_and_an_end_that_never_came_are_warned_of_and_no_doubt_is(hand_made_trace):
     unsure = replace(hand_made_trace, log_probability=np.full_like(hand_made_trace.log_probability, -9.0))
-    assert warnings(unsure, {}) == []  # the line below the translation says it, where that was measured
-    assert [str(line)[:21] for line in warnings(replace(unsure, finished=False), {})] == [
+    assert warnings(unsure) == []  # the line below the translation says it, where that was measured
+    assert [str(line)[:21] for line in warnings(replace(unsure, finished=False))] == [
         "Stopped after "[:21] + f"{len(unsure.target_ids)} tokens"[:7]
     ]
     spelled = tuple(Token(t, TokenKind.BYTE) for t in unsure.source_tokens)
-    (line,) = warnings(replace(unsure, source_tokens=spelled), {})
+    (line,) = warnings(replace(unsure, source_tokens=spelled))
     assert "byte by byte" in str(line) and BYTE_SHARE_LIMIT < 1

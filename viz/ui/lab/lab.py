@@ -20,22 +20,22 @@ from viz.words import Words
 
 @dataclass(frozen=True)
 class Beside:
-    """A component with an inner tab of its own, before a tab's panels: title, the name of the inner tab, the element's
-    id, and the function that lays the component out."""
+    """A component with an inner tab of its own, before a tab's panels: the inner tab's title and name, the component's
+    name (viz/web/lab/lab.js), and the function that returns its options."""
 
     title: Words
     name: str
-    element: str
-    build: Callable[[], None]
+    component: str
+    options: Callable[[], dict]
 
 
 def build(tab: registry.Tab, context: Context, first: TranslationTrace | None, *, before: Beside | None = None) -> None:
     """Lay out the panels that the registry has for this tab."""
     options = described(tab, context)
     if before:
-        before.build()
-        first = {"name": before.name, "title": before.title, "element": before.element, "panels": []}
-        options["places"] = [first, *options["places"]]
+        component = {"component": before.component, "options": before.options()}
+        place = {"name": before.name, "title": before.title, "panels": [], **component}
+        options["places"] = [place, *options["places"]]
     Component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
 
 

@@ -56,7 +56,7 @@ class FirstPaint:
 def head(lent: bool = False) -> str:
     """The inline script, and the preloads of the modules and style sheets of the first view."""
     web = assets.address()
-    languages = {language: f"{web}{assets.name(path)}" for language, path in words.files().items()}
+    languages = {language: f"{web}words/{path.name}" for language, path in words.files().items()}
     modules = assets.modules(assets.MOUNT, *map(assets.module, FIRST))
     return "".join(
         (

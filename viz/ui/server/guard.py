@@ -91,9 +91,7 @@ class Guard:
             await answer(send, 200, {"functions": {}})
         elif not is_offered(method, path, self.calls):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))
-        elif (result and not self.events.take(result[2])) or (
-            path == STREAM and not self.sessions.take(_session(scope))
-        ):
+        elif (result and not self.events.take(result[2])) or (path == STREAM and not self._knows_session(scope)):
             await answer(send, 404, refusal("invalid", UNKNOWN))
         elif path == LISTING:
             await self.app({**scope, "headers": []}, receive, endpoints_alone(send))

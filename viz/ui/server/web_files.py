@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz import assets
+from viz import assets, words
 
 KINDS = (".js", ".css", ".json")
 FOREVER = "public, max-age=31536000, immutable"  # the address names the content by its digest
@@ -20,6 +20,7 @@ FOREVER = "public, max-age=31536000, immutable"  # the address names the content
 def route() -> Route:
     """The route of the page's own files. Each is read and packed once."""
     files = {assets.name(path): path for path in assets.WEB.rglob("*") if path.suffix in KINDS}
+    files |= {f"words/{path.name}": path for path in words.files().values()}
     files[assets.PLOTLY.name] = assets.PLOTLY
     digest, packed = assets.digest(), {}
 

@@ -27,7 +27,12 @@ export async function ask(
     try {
       const { status, contents } = await send(name, question, { signal, fetched });
       const isLast = pause === null || status !== BUSY;
-      if (isLast && !UNREACHED.includes(status)) return await read(contents, part);
+      if (isLast && !UNREACHED.includes(status)) {
+        const answer = await read(contents, part);
+        if (!answer?.retrained) return answer;
+        question = retrained(name, question, answer.retrained);
+        continue;
+      }
     } catch {
       // no connection, or none any more
     }
@@ -76,7 +81,8 @@ async function read(contents, part) {
     for await (const answer of contents) {
       if (answer.training || isTraining) await showTraining(answer.training);
       isTraining = Boolean(answer.training);
-      if (!isTraining) part((last = content(answer)));
+      if (!isTraining) last = content(answer);
+      if (!isTraining && !last.retrained) part(last);
     }
   } finally {
     if (isTraining) await showTraining(null);
@@ -90,25 +96,21 @@ async function showTraining(training) {
   notice(training ? t("Training your network again: update {update} of {of}", training) : "");
 }
 
-let reopen = () => {},
-  reopened = null; // as JSON
+const content = (answer) => (answer.status === "error" ? { error: answer.message } : answer);
 
-// Set what is called with a translation's new address where the visitor's own network, trained again, has other weights.
+let reopen = () => {};
+const reopened = new Set(); // addresses, as JSON
+
+// Set what is called, once for each address, where the visitor's own network was trained again and has other weights, as on
+// another kind of processor: with the address of the translation by these.
 export const onRetrained = (callback) => (reopen = callback);
 
-function content(answer) {
-  if (answer.status === "error") return { error: answer.message };
-  if (!answer.retrained) return answer;
-  const address = JSON.stringify(answer.retrained);
-  if (address !== reopened) {
-    reopened = address;
-    reopen(answer.retrained);
-  }
-  return {
-    error: t(
-      "Your network was trained again on another kind of processor. Its numbers differ a little, and are shown anew.",
-    ),
-  };
+// The question about the weights that the server has.
+function retrained(name, question, address) {
+  const text = JSON.stringify(address);
+  if (name !== "page_translate" && !reopened.has(text)) reopen(address);
+  reopened.add(text);
+  return { ...question, address: { ...address, digest: "" } };
 }
 
 // The lines of a stream of bytes.

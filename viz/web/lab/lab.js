@@ -1,11 +1,19 @@
 // A tab of the lab: its strips of tabs, and its panels, each mounted when it is first opened (viz/ui/lab/lab.py).
-import { el } from "../core/dom.js";
+import { el, styleOf } from "../core/dom.js";
 import { said } from "../core/language.js";
 import { openers, visit } from "../core/links.js";
 import { store } from "../store/store.js";
 import question from "../why/question.js";
 import { createPanel } from "./panel.js";
 import { createTabs } from "./tabs.js";
+
+// Components with an inner tab of their own, loaded when it is opened. A component is (root, {options}) => {}.
+const COMPONENTS = {
+  train: () => [
+    import("../train/train.js"),
+    styleOf(new URL("../train/train.js", import.meta.url).href),
+  ],
+};
 
 export default function lab(root, api) {
   const { tab, asks, places, folded, follows } = api.options,
@@ -24,7 +32,7 @@ export default function lab(root, api) {
   );
 
   function fill(place, parent) {
-    if (place.element) return; // adopted
+    if (place.component) return mountComponent(place, parent);
     if (!place.is_chapter) return mount(place.panels[0], parent);
     const chapter = chapterOf(place),
       first = markChapter(chapter);
@@ -55,11 +63,12 @@ export default function lab(root, api) {
     panels.set(panel.name, createPanel(panel, { parent, follows, link }));
   }
 
-  // A component of Gradio's that stands beside this one becomes the content of an inner tab.
-  function adopt(id, parent) {
-    const element = document.getElementById(id);
-    if (element) parent.append(element);
-    else requestAnimationFrame(() => adopt(id, parent));
+  async function mountComponent({ component, options }, parent) {
+    const root = el("div", { class: `atlas-root atlas-${component}` });
+    parent.append(el("div", { id: component }, root));
+    const [module] = await Promise.all(COMPONENTS[component]());
+    root.dataset.mounted = "";
+    module.default(root, { options });
   }
 
   // Why none of these panels can answer for the present model, in words; "" if one can (viz/ui/lab/registry.py).
@@ -79,8 +88,8 @@ export default function lab(root, api) {
   // A link opens a panel of this tab.
   function open(link) {
     const place = places.find(
-      ({ name, element, panels: within }) =>
-        (element && name === link.panel) || within.some((panel) => panel.name === link.panel),
+      ({ name, component, panels: within }) =>
+        (component && name === link.panel) || within.some((panel) => panel.name === link.panel),
     );
     if (!place) return;
     if (fold) fold.open = true;
@@ -108,7 +117,6 @@ export default function lab(root, api) {
     fold || strip.element,
   );
   if (asks) question(asked);
-  for (const { name, element } of places) if (element) adopt(element, strip.panelOf(name));
   openers[tab] = open;
   store.follow(["translation"], mark);
   if (visit.link?.tab === tab) open(visit.link);

@@ -4,7 +4,7 @@ import { el } from "../core/dom.js";
 import { arrow, modified } from "../core/keys.js";
 
 // Create a strip. tabs: [{name, id, title, fill}]; fill(panel) is called when the tab is opened for the first time.
-// Returns {element, open, mark, opened, panelOf}.
+// Returns {element, open, mark, opened}.
 export function createTabs(id, tabs, attributes = {}) {
   let current = null; // the name of the open tab
   const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...drawn(tab) }]));
@@ -89,5 +89,5 @@ export function createTabs(id, tabs, attributes = {}) {
     return first;
   }
 
-  return { element, open, mark, opened: () => current, panelOf: (name) => parts.get(name).panel };
+  return { element, open, mark, opened: () => current };
 }

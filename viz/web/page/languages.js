@@ -135,6 +135,12 @@ export default function languages(root) {
   // What stands there already is not drawn again: somebody may be typing in it.
   const stands = (next) =>
     value && next && ["model", "source", "target"].every((name) => value[name] === next[name]);
-  store.follow(["direction"], ({ direction: { menus } }) => stands(menus) || draw(menus));
-  draw(store.state.direction.menus);
+  let seen = null; // the menus that were last answered
+  function follow({ direction: { menus } }) {
+    if (menus === seen) return;
+    seen = menus;
+    if (!stands(menus)) draw(menus);
+  }
+  store.follow(["direction"], follow);
+  follow(store.state);
 }

@@ -132,7 +132,7 @@ export default function train(root, api) {
       "p",
       { class: "look" },
       t(
-        "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates; the page keeps how it was trained until you leave.",
+        "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates, and is gone when you leave.",
         { n: options.updates },
       ),
     ),
