@@ -65,7 +65,6 @@ def serving_process(checkpoints: Path, folder: Path, *arguments: str, python: st
             env=environment(
                 checkpoints,
                 GRADIO_SERVER_PORT=str(port),
-                ATTENTION_ATLAS_MAX_SESSIONS="5",
                 ATTENTION_ATLAS_DEVICE="cpu",
                 ATLAS_AUDIT=str(audit),
                 PYTHONPATH=str(folder),
@@ -331,17 +330,15 @@ def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
         ("GRADIO_SERVER_NAME", "10.0.0.1"),
         ("GRADIO_SERVER_PORT", "8000"),
         ("ATTENTION_ATLAS_DEVICE", "cpu"),
-        ("ATTENTION_ATLAS_MAX_SESSIONS", "7"),
         ("ATTENTION_ATLAS_CONCURRENCY", "3"),
         ("ATTENTION_ATLAS_CHECKPOINTS", "/weights"),
     ):
         monkeypatch.setenv(variable, value)
     found = app.parse([])
-    assert (found.host, found.port, found.device, found.max_sessions, found.concurrency, found.checkpoints) == (
+    assert (found.host, found.port, found.device, found.concurrency, found.checkpoints) == (
         "10.0.0.1",
         8000,
         "cpu",
-        7,
         3,
         Path("/weights"),
     )
@@ -350,6 +347,18 @@ def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
     monkeypatch.setenv("ATTENTION_ATLAS_MODELS", "one/model  other/model")
     assert app.parse([]).model == ["one/model", "other/model"]
     assert app.parse(["--model", "mine", "--model", "yours"]).model == ["mine", "yours"]
+
+
+def test_a_number_of_sessions_is_accepted_and_has_no_effect(monkeypatch, caplog):
+    monkeypatch.delenv("ATTENTION_ATLAS_MAX_SESSIONS", raising=False)
+    app.parse([])
+    assert not caplog.records
+    app.parse(["--max-sessions", "7"])
+    assert "--max-sessions" in caplog.text and "no effect" in caplog.text
+    caplog.clear()
+    monkeypatch.setenv("ATTENTION_ATLAS_MAX_SESSIONS", "7")
+    app.parse([])
+    assert "ATTENTION_ATLAS_MAX_SESSIONS" in caplog.text
 
 
 @pytest.mark.parametrize(
