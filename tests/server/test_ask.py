@@ -268,6 +268,12 @@ def test_a_fault_of_the_program_is_an_answer_and_the_log_has_no_text(port, regis
     assert "page_fault" in caplog.text and TEXT not in caplog.text
 
 
+def test_what_is_no_number_is_not_sent(port, registered):
+    registered["page_nan"] = Question(lambda context, address, fields: {"value": float("nan")}, "page")
+    found, body = send(port, "/ask/page_nan", b"{}")
+    assert found.status == 500 and json.loads(body)["error"] == "internal"
+
+
 def test_a_translation_is_made_once_for_all_questions_about_it(tiny_translator, monkeypatch):
     context, made = shell.build(Translators([tiny_translator])).context, []
     monkeypatch.setattr(
