@@ -1,8 +1,8 @@
 """How the app bears up under many callers at once: `python -m bench.load --help`.
 
 Starts the app as its own process on a free port of this machine, calls its `translate` endpoint over raw HTTP with
-1, 10 and 50 callers at once, then keeps 10 callers at it while it watches the process's memory, then opens and leaves
-many page sessions. Nothing but this machine is contacted, and everything ends by itself.
+1, 10 and 50 callers at once, then keeps 10 callers at it while it watches the process's memory, then visits
+the page many times. Nothing but this machine is contacted, and everything ends by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -93,52 +92,20 @@ class Caller:
             raise ValueError(f"HTTP {status}: {body[:200]!r}")
         return json.loads(data_line.removeprefix("data: "))[0]
 
-    def page(self) -> dict:
-        """Open the page: what it says that it is made of."""
+    def ask(self, name: str, **question: object) -> list[dict]:
+        """The parts of the answer to one of the page's questions. ValueError if it is refused."""
+        status, body = self.post(f"/ask/{name}", question)
+        parts = [json.loads(line) for line in body.splitlines()]
+        if status != 200 or any("api_version" in part for part in parts):
+            raise ValueError(f"HTTP {status}: {body[:200]!r}")
+        return parts
+
+    def visit(self, text: str) -> dict:
+        """Open the page, translate a sentence and ask for the tokens that are doubtful: the translation."""
         self.get("/")
-        return json.loads(self.get("/config")[1])
-
-    def visit(self, text: str, config: dict | None = None) -> dict:
-        """Translate a sentence in a session of its own, let the tabs redraw, and leave: what the page was sent. config:
-        a page()'s that was opened before; None opens it."""
-        session, config = uuid.uuid4().hex, config or self.page()
-        components = {component["id"]: component for component in config["components"]}
-        result, menu = (
-            next(c for c in config["components"] if c["props"].get("elem_id") == name)
-            for name in ("translation", "direction")
-        )
-        asked = next(d for d in config["dependencies"] if [result["id"], "translate"] in d["targets"])
-        changed = [
-            d
-            for d in config["dependencies"]
-            if d["backend_fn"] and any([output, "change"] in d["targets"] for output in asked["outputs"])
-        ]
-        question = {"id": 1, "text": text, "entry": menu["props"]["value"], "beam": "1"}
-        found = {}
-        for dependency in (asked, *changed):
-            data = [components[i]["props"].get("value") for i in dependency["inputs"]]
-            data = [None if components[i]["type"] == "state" else value for i, value in zip(dependency["inputs"], data)]
-            sent = self.ask(dependency["id"], data, session, question if dependency is asked else None)
-            found = sent if dependency is asked else found
-        return found
-
-    def ask(self, function: int, data: list, session: str, event: dict | None = None) -> dict:
-        """Call one of the page's own functions to its end: what it sends. ValueError if it fails."""
-        body = {"data": data, "fn_index": function, "session_hash": session, "trigger_id": None, "event_data": event}
-        status, answer = self.post("/gradio_api/queue/join", body)
-        if status != 200:
-            raise ValueError(f"HTTP {status}: {answer[:200]!r}")
-        self.connection.request("GET", f"/gradio_api/queue/data?session_hash={session}")
-        response, found = self.connection.getresponse(), {}
-        for line in response:  # to its end: a stream left early can take the session's next answer with it
-            message = json.loads(line[5:]) if line.startswith(b"data:") else {"msg": None}
-            if message["msg"] == "process_completed" and not message["success"]:
-                raise ValueError(f"the page's function {function} failed")
-            found = message["output"] if message["msg"] == "process_completed" else found
-            if message["msg"] == "close_stream":
-                break
-        self.connection.close()
-        return found
+        (translated,) = self.ask("page_translate", fields={"text": text, "entry": "", "beam": "1"})
+        self.ask("page_doubts", address=translated["map"]["address"])
+        return translated
 
 
 @contextmanager

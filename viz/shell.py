@@ -19,7 +19,8 @@ from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import header, language, tabs
-from viz.ui.server import ask, connections, named, web_files
+from viz.ui.server import ask, connections, guard, named, web_files
+from viz.ui.server.line import Line
 from viz.ui.server.middleware import middleware
 
 TITLE = "Attention Atlas"
@@ -30,10 +31,12 @@ THREADS = 96
 
 @dataclass
 class Page:
-    """A page, and what answers its questions. lent: whether they go through Gradio's queue, which lends a GPU."""
+    """A page, what answers its questions, and the line that requests wait in. lent: whether questions go through
+    Gradio's queue, which lends a GPU."""
 
     demo: gr.Blocks
     context: Context
+    line: Line
     lent: bool = False
     app: FastAPI | None = field(default=None, init=False)
 
@@ -44,7 +47,7 @@ class Page:
         """
         self.demo.queue(max_size=queue, default_concurrency_limit=concurrency)
         routes = [web_files.route(), ask.route(self.context)]
-        layers = middleware(self.context.limits, lent=self.lent)
+        layers = middleware(self.line, lent=self.lent)
         self.app, url, _ = self.demo.launch(
             prevent_thread_lock=True,
             quiet=True,
@@ -70,13 +73,14 @@ def build(translators: Translators, lend: Callable[[Callable], Callable] | None 
     """Build the page over these models. lend: on ZeroGPU, makes a function run where a GPU is lent."""
     registry.load_all()
     context = Context(translators, Traces(translators), limits=next(iter(translators.values())).limits)
+    line = guard.line_of(context.limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         header.title(TITLE, translators)
-        named.build(translators, lend)
+        named.build(translators, line, lend)
         if lend:
             ask.add_calls(context, lend)
         tabs.build(context, header.build(context))
-    return Page(demo, context, lent=lend is not None)
+    return Page(demo, context, line, lent=lend is not None)
 
 
 def _theme() -> gr.themes.Base:

@@ -217,7 +217,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--wait", type=float, default=0.5, help="seconds that a question may wait; default 0.5")
     add("--share", type=float, default=0.01, help="of the questions that may wait longer; default 0.01")
     add("--cores-each", type=int, default=2, help="cores of a replica; default 2")
-    add("--visitors-each", type=int, default=200, help="whom a replica remembers, its --max-sessions; default 200")
+    add("--visitors-each", type=int, default=200, help="whom a replica serves; default 200")
     add("--gigabytes", type=float, default=2, help="of memory a replica; default 2")
     add("--least", type=int, default=1, help="replicas that run in any case; default 1")
     add("--core-hour", type=float, default=0.04, help="price of a core for an hour; default 0.04")

@@ -85,7 +85,6 @@ def sessions(app: App, number: int, at_once: int = 4) -> dict[str, float]:
 
     def come() -> int:
         caller, done = Caller(app.port), 0
-        page = caller.page()
         while True:
             with lock:
                 at = next(visits, None)
@@ -93,7 +92,7 @@ def sessions(app: App, number: int, at_once: int = 4) -> dict[str, float]:
                     early.append(memory(app.process.pid))
             if at is None:
                 return done
-            caller.visit(SENTENCES[at % len(SENTENCES)], page)
+            caller.visit(SENTENCES[at % len(SENTENCES)])
             done += 1
 
     with others(app.port, most=1) as beside, ThreadPoolExecutor(at_once) as pool:
@@ -112,10 +111,9 @@ def clock_steps(app: App, number: int) -> dict[str, float]:
     """The clock is set a day on, and two back, while people ask."""
     with others(app.port) as beside:
         caller = Caller(app.port)
-        page = caller.page()
         for at in range(number):
             app.set_clock((DAY, -DAY, 400 * DAY, 0)[at % 4])
-            caller.visit(SENTENCES[at % len(SENTENCES)], page)
+            caller.visit(SENTENCES[at % len(SENTENCES)])
             time.sleep(0.2)
     app.set_clock(0)
     return {"steps": number, "sessions": number, **beside.figures()}

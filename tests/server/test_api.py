@@ -23,6 +23,7 @@ from viz import shell
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps import labels
+from viz.questions.registry import QUESTIONS
 from viz.ui.server import api, named
 from viz.ui.server.answers import answering
 from viz.ui.server.endpoints import Served
@@ -121,18 +122,18 @@ def test_interventions_that_cannot_be_are_refused_in_words(tiny_translator, wron
 
 
 def test_a_session_that_has_asked_nothing_has_no_answers(tiny_url):
-    """A page that has come to another server is told so by the status; Gradio would open a stream, with 200."""
+    """Gradio would open a stream, and break it."""
     for query in ("?session_hash=unknown", "?session_hash=", ""):
         with pytest.raises(urllib.error.HTTPError) as found:
             urllib.request.urlopen(f"{tiny_url}gradio_api/queue/data{query}", timeout=20)
-        assert found.value.code == 404
+        assert found.value.code == 404 and "no such event" in json.load(found.value)["message"]
 
 
-def test_handlers_of_the_page_have_no_name_that_answers(tiny_url):
+def test_listeners_and_questions_of_the_page_have_no_name_that_answers(tiny_url):
     config = json.load(urllib.request.urlopen(f"{tiny_url}config"))
     hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *named.ENDPOINTS}
-    assert len(hidden) > 3
-    for name in hidden:
+    assert hidden
+    for name in (*hidden, *QUESTIONS):
         for route in ("call", "call/v2", "run", "api"):
             request = urllib.request.Request(
                 f"{tiny_url}gradio_api/{route}/{name}", b'{"data": []}', {"Content-Type": "application/json"}
@@ -325,6 +326,7 @@ def test_raw_http_as_with_curl(tiny_url, tiny_translator):
 
 
 def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_translator, monkeypatch):
+    """Whichever route its calls come by; tests/server/test_visitors.py has those of gradio_client."""
     begun, held = threading.Event(), threading.Event()
     whole = tiny_translator.trace
 
@@ -332,9 +334,8 @@ def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_transla
         begun.set()
         return held.wait(60) and whole(*args, **options)
 
-    demo = shell.build(Translators([tiny_translator]))
-    url = serve(demo)
-    monkeypatch.setattr(demo._queue, "max_size", 8)
+    page = shell.build(Translators([tiny_translator]))
+    url, page.line.waiting = serve(page), 8
     monkeypatch.setattr(tiny_translator, "trace", trace)
 
     def post(address: str) -> tuple[int, dict, dict]:

@@ -65,7 +65,7 @@ def test_a_panel_is_answered_by_one_request(port):
 
 
 def test_every_panel_is_answered(port):
-    for name in (name for panels in PANELS.values() for name in (one.name for one in panels)):
+    for name in (panel.name for tab in PANELS.values() for panel in tab):
         found, body = send(port, "/ask/page_panel", json.dumps({**PANEL, "fields": {"panel": name}}).encode())
         answers = list(map(json.loads, body.splitlines()))
         assert found.status == 200 and not [one for one in answers if one.get("error") == "internal"], (name, body)
@@ -266,6 +266,12 @@ def test_a_fault_of_the_program_is_an_answer_and_the_log_has_no_text(port, regis
     answer = ask(port, "page_fault", fields={"text": TEXT})
     assert answer["error"] == "internal" and "RuntimeError" in json.dumps(answer["message"])
     assert "page_fault" in caplog.text and TEXT not in caplog.text
+
+
+def test_what_is_no_number_is_not_sent(port, registered):
+    registered["page_nan"] = Question(lambda context, address, fields: {"value": float("nan")}, "page")
+    found, body = send(port, "/ask/page_nan", b"{}")
+    assert found.status == 500 and json.loads(body)["error"] == "internal"
 
 
 def test_a_translation_is_made_once_for_all_questions_about_it(tiny_translator, monkeypatch):

@@ -14,6 +14,7 @@ import pytest
 from starlette.datastructures import State
 
 from viz.ui.server import health, leaving
+from viz.ui.server.line import Line
 from viz.ui.server.named import ENDPOINTS
 
 
@@ -31,22 +32,21 @@ def awaited(function: Callable) -> None:
         thread.submit(anyio.run, function).result(30)
 
 
-def asked(path: str, *, waiting: int, most: int | None, app=None, about_to_end=False) -> tuple[int, str]:
-    """The answer of the middleware alone, before a queue that is so long."""
+def asked(path: str, *, waiting: int, most: int, app=None, about_to_end=False) -> tuple[int, str]:
+    """The answer of the middleware alone, before a line that is so long."""
 
-    class Queue(SimpleNamespace):
+    class Waiting(Line):
         def __len__(self) -> int:
             return waiting
 
-    page = {"components": [], "dependencies": []}
-    blocks, sent = SimpleNamespace(_queue=Queue(max_size=most), config=page), []
+    sent = []
 
     async def send(message: dict) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "path": path, "app": SimpleNamespace(get_blocks=lambda: blocks, state=State())}
+    scope = {"type": "http", "path": path, "app": SimpleNamespace(state=State())}
     scope["app"].state.leaving, scope["app"].state.complete = about_to_end, True
-    awaited(lambda: health.Health(app)(scope, None, send))
+    awaited(lambda: health.Health(app, Waiting({}, most))(scope, None, send))
     return sent[0]["status"], b"".join(one.get("body", b"") for one in sent).decode()
 
 
@@ -56,7 +56,7 @@ def test_a_served_app_is_alive_and_ready(tiny_url) -> None:
     assert status == 200 and json.loads(said)["ready"] and json.loads(said)["waiting"] == 0
 
 
-@pytest.mark.parametrize(("waiting", "most", "status"), [(0, 3, 200), (2, 3, 200), (3, 3, 503), (9, None, 200)])
+@pytest.mark.parametrize(("waiting", "most", "status"), [(0, 3, 200), (2, 3, 200), (3, 3, 503)])
 def test_it_is_ready_while_there_is_room_in_the_line(waiting, most, status) -> None:
     found, said = asked(health.READY, waiting=waiting, most=most)
     numbers = {"ready": status == 200, "waiting": waiting, "most": most}
@@ -123,7 +123,7 @@ def test_a_request_that_fails_is_counted_as_such() -> None:
     async def broken(scope, receive, send) -> None:
         raise RuntimeError("broken")
 
-    one = health.Health(broken)
+    one = health.Health(broken, Line({}, 1))
     with pytest.raises(RuntimeError):
         awaited(lambda: one({"type": "http", "path": "/x"}, None, None))
-    assert 'atlas_requests_total{route="page",status="500"} 1.0' in one.counts.written(0, None).decode()
+    assert 'atlas_requests_total{route="page",status="500"} 1.0' in one.counts.written(0, 1).decode()

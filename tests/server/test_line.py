@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 
 import pytest
 
@@ -18,6 +19,11 @@ def run(coroutine: Coroutine) -> object:
         return apart.submit(asyncio.run, coroutine).result()
 
 
+def begin(coroutine: Coroutine) -> asyncio.Task:
+    """A task as of another request: one that is begun inside of a turn would have that turn."""
+    return asyncio.create_task(coroutine, context=Context())
+
+
 async def served(line: Line, address: str, order: list[str]) -> None:
     async with line.turn("model", address):
         order.append(address)
@@ -27,9 +33,9 @@ async def served(line: Line, address: str, order: list[str]) -> None:
 def test_addresses_take_turns_whatever_the_number_of_their_requests() -> None:
     async def scenario() -> list[str]:
         line, order = Line({"model": 1}, waiting=80), []
-        many = [asyncio.create_task(served(line, "many", order)) for _ in range(15)]
+        many = [begin(served(line, "many", order)) for _ in range(15)]
         await asyncio.sleep(0)
-        one = asyncio.create_task(served(line, "one", order))
+        one = begin(served(line, "one", order))
         await asyncio.gather(*many, one)
         return order
 
@@ -40,7 +46,7 @@ def test_the_places_are_bounded_for_one_address_and_for_all() -> None:
     async def scenario() -> None:
         line, order = Line({"model": 1}, waiting=8), []
         async with line.turn("model", "a"):
-            waiting = [asyncio.create_task(served(line, address, order)) for address in "aabbccdd"]
+            waiting = [begin(served(line, address, order)) for address in "aabbccdd"]
             await asyncio.sleep(0)
             with pytest.raises(Busy, match="8"):
                 line.check("model", "e")
@@ -60,8 +66,8 @@ def test_a_request_that_leaves_keeps_no_turn() -> None:
     async def scenario() -> None:
         line, order = Line({"model": 1}, waiting=4), []
         async with line.turn("model", "a"):
-            leaving = asyncio.create_task(served(line, "b", order))
-            staying = asyncio.create_task(served(line, "c", order))
+            leaving = begin(served(line, "b", order))
+            staying = begin(served(line, "c", order))
             await asyncio.sleep(0)
         leaving.cancel()  # its turn has just come
         await asyncio.gather(leaving, staying, return_exceptions=True)
@@ -72,8 +78,26 @@ def test_a_request_that_leaves_keeps_no_turn() -> None:
     run(scenario())
 
 
-def test_places_in_another_line_count() -> None:
-    line = Line({"model": 1}, waiting=8, elsewhere=lambda lane, address: (3, 2 if address == "a" else 1))
-    line.check("model", "b")
-    with pytest.raises(Busy):
-        line.check("model", "a")
+def test_work_begun_in_a_turn_waits_for_no_second_one_until_the_turn_has_passed() -> None:
+    async def scenario() -> list[str]:
+        line, order, ended = Line({"model": 1}, waiting=4), [], asyncio.Event()
+
+        async def later() -> None:
+            await ended.wait()
+            await served(line, "later", order)
+
+        async with asyncio.timeout(1), line.turn("model", "a"):
+            late = asyncio.create_task(later())
+            await served(line, "inside", order)
+            waiting = begin(served(line, "another", order))
+            await asyncio.sleep(0)
+            assert order == ["inside"] and len(line) == 1
+        async with line.turn("model", "b"):
+            ended.set()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert "later" not in order
+        await asyncio.gather(waiting, late)
+        return order
+
+    assert run(scenario()) == ["inside", "another", "later"]

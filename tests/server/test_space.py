@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import multiprocessing
 import pickle
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
-import gradio as gr
 import pytest
 from gradio_client import Client
 
+from bench.load import Caller
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.server.space_check import ROOT, front_matter
 from viz import shell
-from viz.ui.gradio6 import lent_gpu
+from viz.questions.registry import QUESTIONS
+from viz.ui.server.lent_gpu import lender
 
 
 def test_the_front_matter_is_a_space_s():
@@ -84,66 +87,31 @@ def _listed(handler):
     return listed
 
 
-def test_handlers_that_use_the_model_cross_to_the_lent_process(serve, tiny_checkpoint):
-    spaces = LentProcess()
+@pytest.fixture
+def spaces() -> LentProcess:
+    return LentProcess()
+
+
+@pytest.fixture
+def client(serve, spaces, tiny_checkpoint) -> Client:
     translators = Translators.load(tiny_checkpoint.parent, "cpu")
-    demo = shell.build(translators)
+    page = shell.build(translators, lender(spaces))
     translators.to("cpu")  # as main() does with "cuda"
-    lent_gpu.wrap_for_zero_gpu(demo, spaces)
-    translator, expected = translators["de-en"], Translators.load(tiny_checkpoint.parent, "cpu")["de-en"]
-    client = Client(serve(demo), verbose=False, analytics_enabled=False)
+    found = Client(serve(page), verbose=False, analytics_enabled=False)
+    spaces.ran.clear()
+    yield found
+    assert translators["de-en"].requests._workers == 0, "the model ran in the app's own process"
+
+
+def test_endpoints_cross_to_the_lent_process(client, spaces, tiny_translator):
     answer = client.predict(SENTENCES[2], api_name="/translate")
-    assert answer["translation"] == expected.translate(SENTENCES[2]).translation
+    assert answer["translation"] == tiny_translator.translate(SENTENCES[2]).translation
     assert client.predict(SENTENCES[2], [], api_name="/step")["status"] == "ok"
     assert client.predict("", api_name="/translate")["message"].startswith("The text is empty")
     assert spaces.ran == ["translate", "step", "translate"]
-    assert translator.requests._workers == 0, "the model ran in the app's own process"
 
 
-def test_an_event_is_reduced_to_its_data_before_it_crosses():
-    event = gr.EventData(gr.Button(), {"text": "Hund"})
-    lent = lent_gpu._on_lent_gpu(lambda direction, event: (direction, event._data), LentProcess())
-    assert lent("de-en", event) == ("de-en", {"text": "Hund"})
-
-
-def test_a_handler_that_streams_is_lent_as_one():
-    spaces = SimpleNamespace(
-        GPU=lambda duration: (
-            lambda task: functools.partial(
-                lambda *values: [*task(*values)] if inspect.isgeneratorfunction(task) else None
-            )
-        )
-    )
-
-    def stream(count: int, event: gr.EventData):
-        yield from (f"{event._data} {i}" for i in range(count))
-
-    lent = lent_gpu._on_lent_gpu(stream, spaces)
-    assert inspect.isgeneratorfunction(lent), "or Gradio takes no part of it"
-    assert [*lent(2, gr.EventData(gr.Button(), "step"))] == ["step 0", "step 1"]
-
-
-def test_what_the_page_remembers_crosses_too(tiny_translator):
-    demo = shell.build(Translators([tiny_translator]))
-    states = [block.value for block in demo.blocks.values() if isinstance(block, gr.State)]
-    assert len(states) >= 4
-    for value in states:
-        assert type(pickle.loads(pickle.dumps(value))) is type(value)
-
-
-def test_every_handler_that_uses_the_model_says_so(tiny_translator):
-    """Without its concurrency_id a handler would run the model outside the lent process, and unbounded."""
-    demo = shell.build(Translators([tiny_translator]))
-    named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in lent_gpu.MODEL_EVENTS}
-    assert {"translate", "cut_open", "attention", "step", "score"} <= named
-
-
-def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(serve, tiny_checkpoint):
-    spaces = LentProcess()
-    translators = Translators.load(tiny_checkpoint.parent, "cpu")
-    demo = shell.build(translators, zero_gpu=True)
-    lent_gpu.wrap_for_zero_gpu(demo, spaces)
-    client = Client(serve(demo), verbose=False, analytics_enabled=False)
+def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(client, spaces):
     question = {"address": {"text": SENTENCES[2]}, "fields": {"panel": "logits"}}
     found = client.predict(question, api_name="/page_panel")
     assert found["blocks"], repr(found)[:300]
@@ -152,8 +120,35 @@ def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(serve, tiny_ch
     assert not [name for name in client.view_api(return_format="dict")["named_endpoints"] if "page_" in name]
 
 
-def test_without_spaces_nothing_is_wrapped(tiny_translator):
-    demo = shell.build(Translators([tiny_translator]))
-    before = [f.fn for f in demo.fns.values()]
-    lent_gpu.wrap_for_zero_gpu(demo, None)
-    assert [f.fn for f in demo.fns.values()] == before
+def test_a_call_of_the_page_is_one_and_its_answer_is_fetched_once(client):
+    caller = Caller(urlsplit(client.src).port)
+    body = {"data": [{"address": {"text": SENTENCES[2]}, "fields": {"panel": "logits"}}]}
+    assert caller.post("/gradio_api/run/page_panel", body)[0] == 404
+    event = json.loads(caller.post("/gradio_api/call/page_panel", body)[1])["event_id"]
+    status, answer = caller.get(f"/gradio_api/call/page_panel/{event}")
+    assert status == 200 and b"event: generating" in answer and b"event: complete" in answer
+    assert caller.get(f"/gradio_api/call/page_panel/{event}")[0] == 404
+
+
+def test_questions_that_need_no_gpu_are_not_lent_one(client, spaces):
+    caller = Caller(urlsplit(client.src).port)
+    on_cpu = [name for name, one in QUESTIONS.items() if one.on_cpu]
+    assert on_cpu
+    for name in on_cpu:
+        assert caller.post(f"/gradio_api/call/{name}", {"data": [{}]})[0] == 404
+        assert caller.post(f"/ask/{name}", {"fields": {}})[0] == 200
+    assert spaces.ran == []
+
+
+def test_a_function_that_streams_is_lent_as_one():
+    def stream(count: int):
+        yield from range(count)
+
+    lent = lender(LentProcess())(stream)
+    assert inspect.isgeneratorfunction(lent), "or Gradio takes no part of it"
+    assert [*lent(2)] == [0, 1]
+
+
+def test_a_function_that_spaces_returns_as_it_is_stays_as_it_is():
+    lend = lender(SimpleNamespace(GPU=lambda *, duration: lambda function: function))
+    assert lend(front_matter) is front_matter

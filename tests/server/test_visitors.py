@@ -1,134 +1,135 @@
-"""Visitors' state: apart from one another, bounded, and not crowded out by callers of the API."""
+"""Visitors and callers: nothing is kept for each, answers are fetched once, and the line is bounded for all routes."""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
+from urllib.parse import urlsplit
 
-import gradio as gr
-import numpy as np
 import pytest
 import torch
-from gradio_client import Client
 
 from bench.load import Caller
-from bench.made.synthetic import random_trace
 from model.checkpoint import Checkpoint
 from model.serve.limits import BatchLimits
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz import shell
-from viz.maps.branches import Origin, Tree
-from viz.questions.maps import layers
-from viz.ui.gradio6 import visitors
+from viz.questions.traces import Traces
+from viz.shell import Page
+from viz.ui.server.named import ENDPOINTS
+
+TEXT = "Ein Hund."
+WAITING = 8
 
 
-@pytest.fixture()
-def demo(tiny_translator) -> gr.Blocks:
-    return shell.build(Translators([tiny_translator]))
+@pytest.fixture
+def port(tiny_url: str) -> int:
+    return urlsplit(tiny_url).port
 
 
-@pytest.fixture()
-def served(serve, demo) -> gr.Blocks:
-    demo.url = serve(demo)
-    return demo
+def test_the_page_has_no_state_on_the_server_and_no_listener_but_the_endpoints(port):
+    config = json.loads(Caller(port).get("/config")[1])
+    assert not [one for one in config["components"] if one["type"] == "state"]
+    assert {one["api_name"] for one in config["dependencies"] if one["backend_fn"]} == set(ENDPOINTS)
 
 
-def remembered(demo: gr.Blocks) -> list[TranslationTrace]:
-    """The translation that each visitor's page shows, the longest idle visitor's first."""
-    header = next(
-        block._id
-        for block in demo.blocks.values()
-        if isinstance(block, gr.State) and isinstance(block.value, TranslationTrace)
-    )
-    return [
-        session.state_data[header]
-        for session in demo.app.state_holder.session_data.values()
-        if header in session.state_data
-    ]
-
-
-def test_each_visitor_has_a_state_of_their_own_and_only_so_many_are_kept(served):
-    demo, port = served, int(served.url.rsplit(":", 1)[1].strip("/"))
-    demo.app.state_holder.capacity = 4
-    texts = [f"Ein Hund und {number} Katzen." for number in range(9)]
-    for text in texts:
-        Caller(port).visit(text)
-    assert [trace.source_text for trace in remembered(demo)] == texts[-4:]
-    assert len(demo.app.state_holder.session_data) == 4
-    configs = [session.config_values for session in demo.app.state_holder.session_data.values()]
-    shared = [
-        key
-        for key in configs[0]
-        if configs[0][key] and configs[0][key] is configs[1][key] and "props" in configs[0][key]
-    ]
-    assert not shared, "visitors share what their pages show"
-
-
-def test_of_what_the_page_says_a_session_copies_only_what_it_is_told_anew(served):
-    session = served.app.state_holder._new()
-    own, page = session.config_values.maps
-    assert not own
-    key = next(key for key, config in page.items() if config and "value" in config["props"])
-    before = page[key]["props"]["value"]
-    session._update_value_in_config(key, "of this session")
-    assert list(own) == [key] and page[key]["props"]["value"] == before
-    assert own[key]["props"] == {**page[key]["props"], "value": "of this session"}
-    assert [config["id"] for config in session.components] == [config["id"] for config in page.values() if config]
-
-
-def test_callers_of_the_api_take_no_visitor_s_place(served):
-    demo, port = served, int(served.url.rsplit(":", 1)[1].strip("/"))
-    Caller(port).visit("Ein Hund.")
-    before = dict(demo.app.state_holder.session_data)
+def test_a_finished_event_is_fetched_once(port):
     caller = Caller(port)
-    for _ in range(5):
-        assert caller.call("translate", ["Eine Katze.", ""])["status"] == "ok"
-    assert dict(demo.app.state_holder.session_data) == before
-    assert [trace.source_text for trace in remembered(demo)] == ["Ein Hund."]
-    client = Client(demo.url, verbose=False, analytics_enabled=False)
-    assert client.predict("Eine Katze.", api_name="/translate")["status"] == "ok"
+    event = json.loads(caller.post("/gradio_api/call/translate", {"data": [TEXT]})[1])["event_id"]
+    path = f"/gradio_api/call/translate/{event}"
+    status, first = caller.get(path)
+    assert status == 200 and b"event: complete" in first
+    status, second = Caller(port).get(path)
+    assert status == 404 and "no such event" in json.loads(second)["message"]
 
 
-def test_beyond_their_bytes_the_one_longest_idle_is_forgotten_first(demo):
-    """Traces of arrays that weigh something: three fit, whoever they are of; the one who comes back is not the next."""
-    store = visitors.Visitors(demo, limit=3_500_000)
-    key = next(block._id for block in demo.blocks.values() if isinstance(block, gr.State))
+class Held:
+    """A page whose passes wait until `released` is set."""
 
-    def trace(seed: int) -> TranslationTrace:
-        return random_trace(64, 64, layers=4, heads=4, seed=seed)  # 0.8 MB of maps
+    def __init__(self, port: int, page: Page) -> None:
+        self.port, self.page = port, page
+        self.begun, self.released = threading.Event(), threading.Event()
+        self.texts: list[str] = []
 
-    size = visitors.held_bytes(trace(0))
-    assert 700_000 < size < 1_000_000
-    for number, name in enumerate("abcd"):
-        store[name][key] = trace(number)
-    assert list(store.session_data) == ["a", "b", "c", "d"]
-    assert store["a"][key] is not None  # comes back
-    store["e"][key] = trace(4)
-    assert list(store.session_data) == ["c", "d", "a", "e"]
-    store["e"][key] = (trace(5), trace(6), trace(7), trace(8))  # one who needs all of it
-    assert list(store.session_data) == ["e"]
-    assert sum(visitor.held for visitor in store.session_data.values()) == pytest.approx(4 * size, rel=0.05)
+    def join(self, text: str, session: str = "visitor") -> str:
+        """Ask as gradio_client does: the event's name."""
+        number = next(
+            one["id"]
+            for one in json.loads(Caller(self.port).get("/config")[1])["dependencies"]
+            if one["api_name"] == "step"
+        )
+        body = {"data": [text, [], 1, "", None], "fn_index": number, "session_hash": session}
+        status, answer = Caller(self.port).post("/gradio_api/queue/join", body)
+        assert status == 200, answer
+        return json.loads(answer)["event_id"]
 
-
-def test_what_stands_in_two_states_counts_once():
-    one = random_trace(20, 20)
-    assert visitors.held_bytes([one, (one,), one]) < visitors.held_bytes([one]) + 500
-    view = np.zeros((100, 1000), np.float32)[:2]
-    assert visitors.held_bytes([view]) > 400_000  # it keeps the whole alive
-    tree = Tree.of(one)
-    assert visitors.held_bytes([tree]) > 20 * 8
+    def wait_until(self, waiting: int) -> None:
+        for _ in range(500):
+            if len(self.page.line) == waiting:
+                return
+            threading.Event().wait(0.01)
+        raise AssertionError(f"{len(self.page.line)} requests wait, not {waiting}")
 
 
-# What a model of NLLB's size is held to, three hundred times smaller: a trace, and all visitors' together.
-TRACE_BYTES = BatchLimits().trace_bytes // 320
-ALL_BYTES = visitors.REMEMBERED_BYTES // 320
+@pytest.fixture
+def held(serve, tiny_translator, monkeypatch) -> Iterator[Held]:
+    page = shell.build(Translators([tiny_translator]))
+    page.line.waiting = WAITING
+    found, trace = Held(urlsplit(serve(page)).port, page), tiny_translator.trace
+
+    def waits(text: str, *args: object, **options: object) -> object:
+        found.texts.append(text)
+        found.begun.set()
+        return found.released.wait(60) and trace(text, *args, **options)
+
+    monkeypatch.setattr(tiny_translator, "trace", waits)
+    yield found
+    found.released.set()
+
+
+def test_an_event_that_is_cancelled_ends(held):
+    """One that waits leaves the line, and the others are answered."""
+    held.join("first", "a")
+    assert held.begun.wait(20)
+    second, third = held.join("second", "b"), held.join("third", "c")
+    held.wait_until(2)
+    config = json.loads(Caller(held.port).get("/config")[1])
+    number = next(one["id"] for one in config["dependencies"] if one["api_name"] == "step")
+    body = {"event_id": second, "session_hash": "b", "fn_index": number}
+    assert Caller(held.port).post("/gradio_api/cancel", body)[0] == 200
+    held.wait_until(1)
+    held.released.set()
+    caller = Caller(held.port)
+    caller.connection.request("GET", "/gradio_api/queue/data?session_hash=c")
+    messages = [json.loads(line[5:]) for line in caller.connection.getresponse() if line.startswith(b"data:")]
+    done = next(one for one in messages if one["msg"] == "process_completed")
+    assert done["event_id"] == third and done["output"]["data"][0]["status"] == "ok"
+    assert held.texts == ["first", "third"]
+
+
+def test_calls_of_gradio_client_wait_in_the_same_line(held):
+    held.join(TEXT)
+    assert held.begun.wait(20)
+    share = WAITING // 4
+    events = [held.join(f"{TEXT} {number}", f"visitor {number}") for number in range(share + 1)]
+    held.wait_until(share)
+    caller = Caller(held.port)
+    caller.connection.request("GET", f"/gradio_api/queue/data?session_hash=visitor%20{share}")
+    messages = [json.loads(line[5:]) for line in caller.connection.getresponse() if line.startswith(b"data:")]
+    (answer,) = next(one["output"]["data"] for one in messages if one["msg"] == "process_completed")
+    assert events and answer["error"] == "busy" and f"{share} requests are waiting" in answer["message"]
+    status, body = Caller(held.port).post("/gradio_api/run/step", {"data": [TEXT]})
+    assert status == 503 and json.loads(body)["error"] == "busy"
+
+
+# What a model of NLLB's size is held to, three hundred times smaller: a trace, and all translations together.
+TRACE_BYTES, ALL_BYTES = BatchLimits().trace_bytes // 320, 256_000_000 // 320
 VISITORS, WORDS = 50, 400
-FORGOTTEN = "This translation is no longer remembered: translate the sentence again."
 
 
 @pytest.fixture(scope="module")
@@ -150,56 +151,21 @@ def longest(translator: Translator, number: int) -> str:
     return " ".join(words)
 
 
-def held(store: visitors.Visitors) -> int:
-    return sum(visitors.held_bytes(list(visitor.state_data.values())) for visitor in store.session_data.values())
-
-
 @pytest.mark.long
-def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_in_words(scaled):
-    """With traces and branches of their own: of the longest text that is allowed, and of one that is not."""
-    demo = shell.build(Translators([scaled]))
-    store = visitors.Visitors(demo, limit=ALL_BYTES)
-    shown, history, tree_key = [block._id for block in demo.blocks.values() if isinstance(block, gr.State)][:3]
-    traces, most = [], 0
-    for number in range(VISITORS):
-        with pytest.raises(Refusal, match=f"the limit is {scaled.max_tokens} tokens"):
-            scaled.translate(" ".join(["Hund"] * WORDS))
-        trace = scaled.translate(longest(scaled, number))
-        tree, _ = Tree.of(trace).add(
-            scaled.trace(trace.source_text, prefix=[*trace.target_ids[:1], int(trace.top_ids[1, 3])]), Origin.FORCED
-        )
-        maps = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
-        assert 0.4 * TRACE_BYTES < maps <= TRACE_BYTES
-        for key, value in ((shown, trace), (history, (trace,)), (tree_key, tree)):
-            store[str(number)][key] = value
-            assert held(store) <= ALL_BYTES
-        traces.append(trace)
-        most = max(most, held(store))
-    kept = [int(name) for name in store.session_data]
-    assert most > 0.8 * ALL_BYTES and kept == list(range(VISITORS - len(kept), VISITORS)) and len(kept) > 8
-    for number in range(len(traces)):
-        remembered = store[str(number)].state_data.get(history, ()) if number in kept else ()
-        if number in kept:
-            assert layers(remembered[-1], {"wanted": [["cross", 0]]})["layers"]
-        else:
-            assert not remembered
-
-
-@pytest.mark.long
-def test_fifty_visitors_at_once_are_all_answered_and_what_is_held_is_bounded(serve, scaled):
-    demo = shell.build(Translators([scaled]))
-    port = int(serve(demo).rsplit(":", 1)[1].strip("/"))
-    store = demo.app.state_holder
-    store.limit = ALL_BYTES
-    texts = [longest(scaled, number) for number in range(VISITORS)] + [" ".join(["Hund"] * WORDS)] * 3
-    with ThreadPoolExecutor(len(texts)) as pool:
-        list(pool.map(lambda text: Caller(port).visit(text), texts))  # raises where a function of the page failed
-    assert held(store) <= ALL_BYTES
-    kept = [
-        visitor
-        for visitor in store.session_data.values()
-        if visitors.held_bytes(list(visitor.state_data.values())) > 0.4 * TRACE_BYTES
-    ]
-    assert 8 < len(kept) < 25, "as many as there is room for, and the others begin anew"
-    answer = Caller(port).call("translate", [texts[-1], "", 1])
-    assert answer["status"] == "error" and f"the limit is {scaled.max_tokens} tokens" in json.dumps(answer)
+def test_fifty_visitors_at_once_are_all_answered_and_what_is_kept_is_bounded(serve, scaled):
+    translators = Translators([scaled])
+    page = shell.build(translators)
+    object.__setattr__(page.context, "traces", Traces(translators, ALL_BYTES))
+    port = urlsplit(serve(page)).port
+    texts = [longest(scaled, number) for number in range(VISITORS)]
+    with ThreadPoolExecutor(VISITORS) as pool:
+        visits = list(pool.map(lambda text: Caller(port).visit(text), texts))  # raises where a question is refused
+    assert [visit["text"] for visit in visits] == [scaled.translate(text).translation for text in texts]
+    assert 0.5 * ALL_BYTES < page.context.traces.bytes <= ALL_BYTES
+    again = {"address": visits[0]["map"]["address"], "fields": {"wanted": [["cross", 0]]}}
+    assert Caller(port).ask("page_layers", **again)[0]["layers"], "of one that was dropped, too"
+    too_long = " ".join(["Hund"] * WORDS)
+    refused = Caller(port).ask("page_translate", fields={"text": too_long, "entry": "", "beam": "1"})[0]
+    answer = Caller(port).call("translate", [too_long, "", 1])
+    for words in (json.dumps(refused["error"]), answer["message"]):
+        assert "tokens" in words and str(scaled.max_tokens) in words

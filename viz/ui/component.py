@@ -42,7 +42,7 @@ class Component(gr.HTML):
     ) -> None:
         """plotly: it may ask for Plotly.js. events: names that it triggers; Gradio offers an event only if its name
         stands in the script it is given. options: what it is told once, as api.options. Each of the rest is an option
-        of gr.HTML's own. Seven parameters, therefore."""
+        of gr.HTML's own."""
         super().__init__(
             value,
             html_template=f'<div class="atlas-root atlas-{name}"></div>',
@@ -60,9 +60,6 @@ class Component(gr.HTML):
             apply_default_css=False,
             visible=visible,
         )
-
-    def get_block_name(self) -> str:
-        return "html"  # the front end knows gr.HTML, not our subclass
 
     def preprocess(self, payload: object) -> object:
         return payload

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from viz.ui.desk.desk import refusal
 
 from model.analysis import ablation
 from model.analysis.order import shuffled
@@ -23,7 +24,6 @@ from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
 from viz import assets, shell
-from viz.ui.desk.desk import refusal
 from viz.ui.desk.scene import Scene
 from viz.ui.language import translations
 from viz.ui.session import Selection
@@ -61,7 +61,6 @@ AT_THE_START = {
     ("model/serve/limits.py", "__post_init__"),
     ("model/serve/limits.py", "longest"),
     ("viz/ui/header.py", "_opening"),
-    ("viz/ui/gradio6/part.py", "check"),
 }
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers", "endpoints")}
 TO_PROGRAMS |= {"viz/ui/server/guard.py"}

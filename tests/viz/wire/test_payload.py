@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from viz.ui.rpc import told
 
 from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -11,7 +12,6 @@ from tests.conftest import SENTENCES
 from viz.figures.colour import ColourScale, Transform
 from viz.maps import reduce
 from viz.maps.branches import Tree
-from viz.ui.rpc import told
 from viz.wire import payload, steps, tiles
 from viz.wire.codecs import ROOT, SMALL
 

@@ -21,13 +21,6 @@ One = TypeVar("One", bound=Enum)
 log = logging.getLogger(__name__)
 
 
-class Answer(dict):
-    """An answer, written as JSON wherever it becomes a text: tools of the Model Context Protocol answer with str()."""
-
-    def __str__(self) -> str:
-        return json.dumps(self, ensure_ascii=False)
-
-
 def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
     """The endpoint with its answer in the schema's envelope. Errors are answers too: a caller gets words, not an empty
     stream, and the log gets where it happened, never what was asked."""
@@ -35,7 +28,7 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
     @functools.wraps(endpoint)
     def answer(*args: object, **options: object) -> dict:
         try:
-            return Answer({"api_version": VERSION, "status": "ok", **endpoint(*args, **options)})
+            return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
         except Busy as error:
             return refusal("busy", str(error))
         except Cancelled:
@@ -55,7 +48,7 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
 
 def refusal(kind: str, message: str) -> dict:
     """An answer that says why there is none."""
-    return Answer({"api_version": VERSION, "status": "error", "error": kind, "message": message})
+    return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
 
 
 def string(name: str, value: object) -> str:

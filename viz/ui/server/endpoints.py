@@ -6,19 +6,24 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import gradio as gr
+from anyio import CapacityLimiter, to_thread
 
 from model.analysis.why.means_cache import MeansCache
+from model.serve.limits import Busy
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.server.answers import answering, interventions, string
+from viz.ui.server.answers import answering, interventions, refusal, string
+from viz.ui.server.line import Line
 
+TOOLS = "/gradio_api/mcp"  # where tools of the Model Context Protocol are called
 MAX_FIELD = 100_000  # characters of JSON of a field that is neither a text nor the interventions
 ONE_BY_ONE = {"concurrency_id": "model"}  # work on the model, as many calls at once as `--concurrency` says
 
@@ -68,6 +73,11 @@ class Endpoint:
     def fields(self) -> dict[str, inspect.Parameter]:
         """By name, in order, with what every endpoint takes besides."""
         return {**dict(list(inspect.signature(self.find).parameters.items())[1:]), CHANGES.name: CHANGES}
+
+    @property
+    def lane(self) -> str:
+        """Of the line that its calls wait in."""
+        return self.options.get("concurrency_id", "page")
 
     @property
     def row(self) -> str:
@@ -146,13 +156,39 @@ def endpoint(*, returns: str, **options: object) -> Callable[[Callable], Callabl
     return register
 
 
-def build(translators: Translators, lend: Callable[[Callable], Callable] | None = None) -> None:
-    """Add the endpoints to the page that is being built. lend: on ZeroGPU, makes a function run where a GPU is lent;
-    then its calls go through Gradio's queue."""
+def build(translators: Translators, line: Line, lend: Callable[[Callable], Callable] | None = None) -> None:
+    """Add the endpoints to the page that is being built. line: what calls wait in, by whichever route they come. lend:
+    on ZeroGPU, makes a function run where a GPU is lent; then its calls wait in Gradio's queue instead."""
     served = Served(translators)
     for endpoint in ENDPOINTS.values():
         call = endpoint.bound(served)
-        gr.api(lend(call) if lend else call, api_name=endpoint.name, queue=lend is not None, **endpoint.options)
+        if lend:
+            gr.api(lend(call), api_name=endpoint.name, queue=True, **endpoint.options)
+        else:
+            waits = in_turn(call, line, endpoint.lane)
+            gr.api(waits, api_name=endpoint.name, queue=False, concurrency_limit=None)
+
+
+def in_turn(call: Callable[..., dict], line: Line, lane: str) -> Callable[..., Awaitable[dict | str]]:
+    """Return an endpoint's call that waits in a lane for its turn, and then runs in a thread. Its first parameter is
+    filled in by Gradio; programs do not see it. Tools of the Model Context Protocol get the answer as JSON text:
+    Gradio would write an object as Python prints it."""
+    threads = CapacityLimiter(math.inf)  # the lane is what bounds them
+
+    @functools.wraps(call)
+    async def wait(request: gr.Request, *values: object) -> dict | str:
+        try:
+            async with line.turn(lane, request.client.host if request.client else ""):
+                answer = await to_thread.run_sync(call, *values, limiter=threads)
+        except Busy as error:
+            answer = refusal("busy", str(error))
+        return json.dumps(answer, ensure_ascii=False) if f"{TOOLS}/" in f"{request.url.path}/" else answer
+
+    signature = inspect.signature(call)
+    first = inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=gr.Request)
+    wait.__signature__ = signature.replace(parameters=[first, *signature.parameters.values()])
+    wait.__annotations__ = {"request": gr.Request, **call.__annotations__}
+    return wait
 
 
 def table() -> str:

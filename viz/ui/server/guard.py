@@ -9,6 +9,7 @@ import json
 import socket
 import threading
 from collections import OrderedDict
+from urllib.parse import parse_qsl
 
 from anyio import to_thread
 
@@ -29,6 +30,7 @@ from viz.ui.server.routes import (
     ONE_REQUEST,
     QUESTION,
     RESULTS,
+    STREAM,
     TOOLS,
     WRITES,
     is_offered,
@@ -40,6 +42,7 @@ LARGE = 64_000  # bytes of JSON that are read in a thread, so that other request
 PAGE_WIDTH = 48  # questions that need no model, at once
 
 CLOSE = (b"connection", b"close")
+UNKNOWN = "There is no such event: ask first, then fetch its answer once."
 MALFORMED = "The request is not JSON of the form that README.md describes."
 BUSY = "Too many requests are waiting. Please try again in a moment."
 
@@ -74,8 +77,8 @@ class Guard:
 
     def __init__(self, app: App, line: Line, lent: bool = False) -> None:
         """lent: whether the page's questions go through Gradio's queue, which lends a GPU."""
-        self.app, self.line = app, line
-        self.bodies, self.events = Bodies(), Events()
+        self.app, self.line, self.lent = app, line, lent
+        self.bodies, self.events, self.sessions = Bodies(), Once(), Once()
         self.calls = {name for name, one in QUESTIONS.items() if lent and not one.on_cpu}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,10 +91,8 @@ class Guard:
             await answer(send, 200, {"functions": {}})
         elif not is_offered(method, path, self.calls):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))
-        elif result and not self.events.take(result[2]):
-            await answer(
-                send, 404, refusal("invalid", "There is no such event: ask first, then fetch its answer once.")
-            )
+        elif (result and not self.events.take(result[2])) or (path == STREAM and not self._knows_session(scope)):
+            await answer(send, 404, refusal("invalid", UNKNOWN))
         elif path == LISTING:
             await self.app({**scope, "headers": []}, receive, endpoints_alone(send))
         elif method not in WRITES:
@@ -106,6 +107,11 @@ class Guard:
             except ClientGone:
                 pass
 
+    def _knows_session(self, scope: Scope) -> bool:
+        """Whether a stream of a session that has asked something is requested."""
+        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+        return self.sessions.take(query.get("session_hash", ""))
+
     async def _post(self, path: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
         try:
@@ -115,14 +121,18 @@ class Guard:
                 endpoint = ENDPOINTS[call[2]]
                 content = endpoint.checked(await _read_json(body), by_field=call[1] == BY_FIELD)
                 body = await _write_json(content, len(body))
-                relay, lane = without_echo(send), endpoint.options.get("concurrency_id", "page")
+                relay = without_echo(send)
                 if call[1] in ONE_REQUEST:
-                    await self._while_wanted(lane, scope, body, receive, relay)
+                    await self._while_wanted(endpoint.lane, scope, body, receive, relay)
                 else:
+                    if not self.lent:
+                        self.line.check(endpoint.lane, _address(scope))
                     await self.app(scope, _replay(body, receive), self.events.noting(relay))
             elif call is not None:  # a question, where a GPU is lent
                 await self.app(scope, _replay(body, receive), self.events.noting(without_echo(send)))
             else:
+                if path == JOIN:
+                    self.sessions.note((await _read_json(body)).get("session_hash"))
                 await self.app(scope, _replay(body, receive), send if path.startswith(TOOLS) else without_echo(send))
         except Busy as error:
             await answer(send, 503, refusal("busy", str(error)))
@@ -155,14 +165,22 @@ class Guard:
             await work
 
 
-class Events:
-    """The events whose answers can still be fetched, each once: Gradio would keep who asks for any other waiting."""
+class Once:
+    """Names of events, or of sessions, whose answers can be fetched once: Gradio would keep who asks for any other
+    waiting, or break the connection."""
 
     def __init__(self, most: int = 10_000) -> None:
         self._most, self._names = most, OrderedDict()
 
+    def note(self, name: object) -> None:
+        """Note that answers of this name can be fetched."""
+        if isinstance(name, str):
+            self._names[name] = True
+            while len(self._names) > self._most:
+                self._names.popitem(last=False)
+
     def take(self, name: str) -> bool:
-        """Whether an event of this name was noted. It no longer is."""
+        """Return whether this name was noted. It no longer is."""
         return self._names.pop(name, False)
 
     def noting(self, send: Send) -> Send:
@@ -173,9 +191,7 @@ class Events:
             body.extend(message.get("body", b""))
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 with contextlib.suppress(ValueError, TypeError, KeyError):
-                    self._names[json.loads(body)["event_id"]] = True
-                    while len(self._names) > self._most:
-                        self._names.popitem(last=False)
+                    self.note(json.loads(body)["event_id"])
             await send(message)
 
         return send_noted

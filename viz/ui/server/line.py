@@ -6,12 +6,24 @@ import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from model.serve.limits import Busy
 
 TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}  # of the endpoints that only translate
 SHARE = 0.25  # of the places in line, for the calls of one address in one lane
 PAGE_SHARE = 0.8  # for questions of the page: a class has one address
+
+
+@dataclass
+class Turn:
+    """is_held: until it is passed on."""
+
+    is_held: bool = True
+
+
+_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
 class Line:
@@ -40,15 +52,24 @@ class Line:
 
     @asynccontextmanager
     async def turn(self, lane: str, address: str, share: float = SHARE) -> AsyncIterator[None]:
-        """Wait for a turn in a lane and hold it. Raises Busy if there is no place to wait in."""
+        """Wait for a turn in a lane and hold it; work that was begun in a turn goes on with that one. Raises Busy if
+        there is no place to wait in."""
+        outer = _turn.get()
+        if outer is not None and outer.is_held:
+            yield
+            return
         if self._free[lane] > 0:
             self._free[lane] -= 1
         else:
             self.check(lane, address, share)
             await self._wait(self._lines[lane], lane, address)
+        turn = Turn()
+        before = _turn.set(turn)
         try:
             yield
         finally:
+            turn.is_held = False
+            _turn.reset(before)
             self._pass_on(lane)
 
     async def _wait(self, lines: OrderedDict[str, deque[asyncio.Future]], lane: str, address: str) -> None:

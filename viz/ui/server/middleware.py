@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from starlette.middleware import Middleware
 
-from model.serve.limits import BatchLimits
 from viz.ui.server import first_paint, guard, headers, health, leaving
+from viz.ui.server.line import Line
 
 
-def middleware(limits: BatchLimits, *, lent: bool = False) -> list[Middleware]:
-    """Return the layers, the outermost first. lent: whether the page's questions go through Gradio's queue, which lends
-    a GPU."""
-    line = guard.line_of(limits)
+def middleware(line: Line, *, lent: bool = False) -> list[Middleware]:
+    """Return the layers, the outermost first. line: what requests wait in. lent: whether the page's questions go
+    through Gradio's queue, which lends a GPU."""
     return [
         Middleware(headers.Headers),
         Middleware(health.Health, line=line),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -13,7 +14,9 @@ from model.serve.device import DEVICE_VARIABLE, cores
 
 HERE = Path(__file__).resolve().parents[3]  # of app.py
 MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
-MODELS_VARIABLE = "ATTENTION_ATLAS_MODELS"
+MODELS_VARIABLE, SESSIONS_VARIABLE = "ATTENTION_ATLAS_MODELS", "ATTENTION_ATLAS_MAX_SESSIONS"
+
+log = logging.getLogger(__name__)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -40,12 +43,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N, mps or auto: cuda if there is one, else cpu")
-    option(
+    parser.add_argument(
         "--max-sessions",
-        "ATTENTION_ATLAS_MAX_SESSIONS",
-        "50",
-        "visitors whose state is kept; beyond it the one longest idle is forgotten",
-        whole(1, 10_000),
+        type=whole(1, 10_000),
+        default=os.environ.get(SESSIONS_VARIABLE) or None,
+        help=f"has no effect: the server keeps nothing for each visitor any more [{SESSIONS_VARIABLE}]",
     )
     option(
         "--concurrency",
@@ -71,5 +73,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.model is None:  # a default would be added to
         args.model = os.environ.get(MODELS_VARIABLE, "").split()
+    if args.max_sessions is not None:
+        log.warning("--max-sessions (%s) has no effect: nothing is kept for each visitor any more.", SESSIONS_VARIABLE)
     args.device = None if args.device == "auto" else args.device
     return args

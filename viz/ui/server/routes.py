@@ -6,6 +6,7 @@ import re
 from collections.abc import Container
 
 from viz.questions.registry import QUESTIONS
+from viz.ui.server.endpoints import TOOLS
 from viz.ui.server.named import ENDPOINTS
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
@@ -17,7 +18,6 @@ ONE_REQUEST = ("run", "api")
 BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" lists their values in order
 QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/ui/server/ask.py)
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
-TOOLS = "/gradio_api/mcp"
 COUNTS = "/monitoring/summary"  # how often endpoints were called, which Gradio's page on the API asks for
 LISTING = "/gradio_api/openapi.json"
 MAX_NAME = 255  # characters of a file's name: for a longer one the system has an error of its own

@@ -1,0 +1,153 @@
+"""Gradio is used through its documented interface alone: what app.py and viz/ import, name, subclass and assign.
+
+Two exceptions. viz/ui/server/discreet_log.py replaces traceback.print_exc, with which Gradio prints errors that quote
+what was typed. viz/shell.py hands `demo.server`, uvicorn's server, to viz/ui/server/connections.py, which closes
+connections that send nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import gradio as gr
+import pytest
+
+from tests import ROOT
+
+SOURCES = sorted([ROOT / "app.py", *ROOT.glob("viz/**/*.py")])
+NAMES = {
+    "Blocks",
+    "Button",
+    "Dropdown",
+    "HTML",
+    "I18n",
+    "Request",
+    "Row",
+    "Tab",
+    "Tabs",
+    "Textbox",
+    "api",
+    "on",
+    "themes",
+}
+OF_DEMO = {"queue", "launch", "close"}
+OF_APP = {"state"}  # the Starlette application that launch() returns
+METHODS = {"__init__", "preprocess", "postprocess", "api_info"}  # which a component of one's own may define
+INSIDE = {
+    "_queue", "blocks_config", "default_config", "event_ids_to_events", "fns", "get_blocks", "get_block_name",
+    "get_config", "iterators", "mcp_server_obj", "pending_messages_per_session", "process_api", "server_app",
+    "session_data", "set_event_trigger", "space_id", "state_holder",
+}  # fmt: skip
+PACKAGE = re.compile(r"gradio([./]|$)|.*site-packages")
+EXCEPTIONS = {
+    "viz/shell.py: demo.server",
+    "viz/ui/server/discreet_log.py: traceback.print_exc is replaced",
+}
+
+
+def violations(source: str) -> Iterator[str]:
+    """What a module uses that Gradio's documentation does not name."""
+    tree = ast.parse(source)
+    modules = {
+        (alias.asname or alias.name).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    if alias.name.startswith(("gradio.", "gradio_client")):
+                        yield f"import {alias.name}"
+                    elif alias.name == "gradio" and alias.asname != "gr":
+                        yield "import gradio under another name than gr"
+            case ast.ImportFrom(module=str(module)) if module.split(".")[0] in ("gradio", "gradio_client"):
+                yield f"from {module} import"
+            case ast.Attribute(value=ast.Name("gr"), attr=name) if name not in NAMES:
+                yield f"gr.{name}"
+            case ast.Attribute(value=owner, attr=name) if name in INSIDE or (
+                name not in {"demo": OF_DEMO, "app": OF_APP}.get(_last_name(owner), {name})
+            ):
+                yield f"{_last_name(owner)}.{name}"
+            case ast.ClassDef(bases=bases, body=body) if any(map(_is_of_gradio, bases)):
+                defined = {one.name for one in body if isinstance(one, ast.FunctionDef)}
+                yield from (f"{node.name} defines {name}" for name in sorted(defined - METHODS))
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(module), attr=name)]) if module in modules:
+                yield f"{module}.{name} is replaced"
+            case ast.Call(func=ast.Name("setattr" | "getattr" as name), args=[ast.Name("gr" | "demo" as owner), *_]):
+                yield f"{name}({owner}, ..)"
+            case ast.Call(args=arguments):
+                for one in arguments:
+                    if isinstance(one, ast.Constant) and isinstance(one.value, str) and PACKAGE.match(one.value):
+                        yield f"Gradio's files: {one.value}"
+
+
+def _last_name(node: ast.expr) -> str:
+    """The name of an object: `demo` of demo, page.demo and pages["demo"]."""
+    match node:
+        case ast.Name(name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(str(name))):
+            return name
+    return ""
+
+
+def _is_of_gradio(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and _last_name(node.value) == "gr"
+
+
+def test_only_documented_names_of_gradio_are_used() -> None:
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}: {one}"
+        for path in SOURCES
+        for one in violations(path.read_text(encoding="utf-8"))
+    }
+    assert found == EXCEPTIONS
+
+
+def test_every_option_is_documented() -> None:
+    """Each keyword of a call stands in the docstring of what is called, from which Gradio makes its documentation."""
+    documented = {"launch": gr.Blocks.launch, "queue": gr.Blocks.queue}
+    asked, unknown = 0, []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            owner, name = _last_name(node.func.value), node.func.attr
+            called = getattr(gr, name) if owner == "gr" else documented.get(name) if owner == "demo" else None
+            if called is None:
+                continue
+            text = (called.__init__ if isinstance(called, type) else called).__doc__ or ""
+            options = [one.arg for one in node.keywords if one.arg]
+            asked += len(options)
+            unknown += [f"{path}: {name}({one}=)" for one in options if f"{one}:" not in text and called is not gr.I18n]
+    assert asked > 40 and not unknown
+
+
+@pytest.mark.parametrize(
+    ("source", "violation"),
+    [
+        ("from gradio.queueing import Queue", "from gradio.queueing import"),
+        ("import gradio.blocks", "import gradio.blocks"),
+        ("import gradio", "import gradio under another name than gr"),
+        ("gr.State()", "gr.State"),
+        ("open(gr.__file__)", "gr.__file__"),
+        ("page.demo._queue.max_size = 3", "demo._queue"),
+        ("demo.config", "demo.config"),
+        ("scope['app'].get_blocks()", "app.get_blocks"),
+        ("x.state_holder", "x.state_holder"),
+        ("importlib.util.find_spec('gradio')", "Gradio's files: gradio"),
+        ("Path('gradio/templates')", "Gradio's files: gradio/templates"),
+        ("import gradio as gr\ngr.HTML = Own", "gr.HTML is replaced"),
+        ("class Own(gr.HTML):\n  def get_config(self): ...", "Own defines get_config"),
+        ("setattr(demo, 'queue', None)", "setattr(demo, ..)"),
+    ],
+)
+def test_what_is_not_documented_is_found(source, violation) -> None:
+    assert violation in set(violations(source))
+
+
+def test_the_sources_are_those_of_the_app() -> None:
+    assert Path(ROOT / "viz" / "shell.py") in SOURCES and len(SOURCES) > 100
