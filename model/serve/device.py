@@ -98,15 +98,6 @@ def keep_freed_memory() -> bool:
     return _tell_allocator((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1), (M_TOP_PAD, TOP_PAD))
 
 
-def give_memory_back() -> bool:
-    """Have what was freed so far go back to the system at once, between blocks that are in use, too; whether this
-    process' allocator (glibc's) can."""
-    try:
-        return bool(ctypes.CDLL(None).malloc_trim(0))
-    except (AttributeError, OSError, TypeError):  # another C library, or another system
-        return False
-
-
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
     """Collect no garbage meanwhile: for what makes many objects that stay, such as the pieces of a vocabulary. They

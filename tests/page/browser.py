@@ -85,6 +85,9 @@ def load_modules(page: Page, *names: str) -> None:
     def answer(route: Route) -> None:
         name = route.request.url.removeprefix(EMPTY)
         kind = "text/javascript" if name else "text/html"
+        if name and not (WEB / name).is_file():
+            route.fulfill(status=404)
+            return
         route.fulfill(body=(WEB / name).read_text(encoding="utf-8") if name else "<!doctype html>", content_type=kind)
 
     page.route(f"{EMPTY}**", answer)
@@ -189,6 +192,8 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
     def console(message: ConsoleMessage) -> None:
         if message.type != "error" or (page.outlives and message.text.startswith(GONE)):
             return
+        if message.location.get("url", "").endswith("/gradio_api/mcp/schema"):
+            return  # Gradio's page on the API asks for tools, whether or not the package for them is installed
         (cut_off if message.text.startswith(CUT_OFF) else problems).append(f"console: {message.text}")
 
     def failed(error: Error) -> None:

@@ -27,7 +27,7 @@ FIELD = re.compile(r"\{(\w+)\}")
 def script_page(open_page):
     """An empty page with the shared modules."""
     page = open_page("about:blank")
-    load_modules(page, *(f"core/{name}.js" for name in ("dom", "language", "colours", "format", "rpc")))
+    load_modules(page, *(f"core/{name}.js" for name in ("dom", "language", "colours", "format")))
     return page
 
 
@@ -100,26 +100,6 @@ def test_a_burst_of_calls_is_one_call_after_the_last(script_page):
       return [before, calls];
     }""")
     assert found == [0, 1]
-
-
-def test_answers_reach_their_questions_and_late_ones_nobody(script_page):
-    """What the server may do: answer in any order, answer twice, speak unasked."""
-    found = script_page.evaluate("""() => {
-      const asked = [], heard = [];
-      let tell = null;
-      const api = { trigger: (event, data) => asked.push(data.id), onValue: (callback) => { tell = callback; } };
-      const { ask } = atlas.connect(api, (content) => heard.push(['told', content]), { replaces: true });
-      const answer = (id, at, content) => tell({ json: JSON.stringify(content), id, at });
-      for (const name of ['a', 'b', 'c']) ask('event', {}, (content) => heard.push([name, content]));
-      answer(asked[1], 2, 'second');
-      answer(asked[1], 2, 'second, again in parts');
-      answer(asked[0], 1, 'first, late');
-      answer(99, 3, 'to nobody');
-      answer(null, 4, 'news');
-      answer(asked[2], 5, 'third');
-      return [new Set(asked).size, heard];
-    }""")
-    assert found == [3, [["b", "second"], ["b", "second, again in parts"], ["told", "news"], ["c", "third"]]]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.model.families import theirs
 from viz import shell
+from viz.questions.header import route_of
 from viz.ui import direction
-from viz.ui.header import asked_of
 from viz.ui.lab import registry
 from viz.wire.summary import inviting, summarise
 
@@ -128,8 +128,8 @@ def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path
 
 def test_a_link_that_names_no_direction_asks_the_first_model(served) -> None:
     for data in ({}, {"text": "Der Hund", "checkpoint": "nobody's"}, {"direction": "xx-yy"}):
-        assert asked_of(served, data) is served.routes[0]
-    assert asked_of(served, {"entry": "en-fr"}).direction == "en-fr"
+        assert route_of(served, data) is served.routes[0]
+    assert route_of(served, {"entry": "en-fr"}).direction == "en-fr"
 
 
 def test_a_text_in_another_language_comes_with_the_direction_that_reads_it(tiny_translator, recurrent_checkpoint):

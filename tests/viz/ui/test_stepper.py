@@ -16,7 +16,6 @@ from viz.questions import steps as stepper
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui.desk.scene import Scene
-from viz.ui.stepper import is_of
 from viz.wire import steps
 from viz.wire.codecs import ROOT
 
@@ -234,12 +233,6 @@ def test_another_sentence_starts_another_tree(own, tiny_translator):
     reply = stepper.start(Scene(other, made_by=tiny_translator), Tree.of(own))
     assert [b.ids for b in reply.tree.branches] == [other.target_ids]
     assert reply.tree.source_ids == other.source_ids
-
-
-def test_a_sentence_that_came_meanwhile_stays(act, own, tiny_translator):
-    reply = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]))
-    assert is_of(reply.opened, own)
-    assert not is_of(reply.opened, tiny_translator.translate("Ein rotes Boot."))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from viz.ui.rpc import told
 
 from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -14,6 +13,7 @@ from viz.maps import reduce
 from viz.maps.branches import Tree
 from viz.wire import payload, steps, tiles
 from viz.wire.codecs import ROOT, SMALL
+from viz.words import for_page
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def test_a_translation_of_thirty_tokens_fits(large_trace):
 
 
 def sent_bytes(content: dict) -> int:
-    """Of a component's value as Gradio writes it: JSON as text within JSON."""
-    return len(json.dumps(told(**content), ensure_ascii=False).encode())
+    """Of an answer, as /ask writes it."""
+    return len(json.dumps(for_page(content), ensure_ascii=False).encode())
 
 
 OPUS_MT, NLLB = (6, 8), (12, 16)  # layers a side and heads of published models

@@ -49,7 +49,7 @@ def route(context: Context) -> Route:
         body = await to_thread.run_sync(_read, await request.body())
         if body is None:
             return _response(422, refusal("invalid", "A question is one JSON object."))
-        compute = functools.partial(_computed, limits, functools.partial(ask, context, name, body))
+        compute = functools.partial(answer_or_refusal, limits, functools.partial(ask, context, name, body))
         content = await to_thread.run_sync(compute)
         if isinstance(content, Generator):
             return StreamingResponse(_lines(content, limits), media_type=LINES, headers=HEADERS)
@@ -78,9 +78,9 @@ def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
     limits = context.limits
 
     def call(question: dict) -> Generator[dict]:
-        answer = _computed(limits, functools.partial(ask, context, name, question))
+        answer = answer_or_refusal(limits, functools.partial(ask, context, name, question))
         parts = answer if isinstance(answer, Generator) else iter([answer])
-        while (content := _computed(limits, functools.partial(next, parts, None))) is not None:
+        while (content := answer_or_refusal(limits, functools.partial(next, parts, None))) is not None:
             yield for_page(content)
             if is_refusal(content):
                 return
@@ -104,8 +104,8 @@ def is_refusal(content: Mapping) -> bool:
     return "api_version" in content
 
 
-def _computed(limits: BatchLimits, compute: functools.partial) -> object:
-    """Return compute(), or a refusal that says why it failed."""
+def answer_or_refusal(limits: BatchLimits, compute: functools.partial) -> object:
+    """Return compute(), or a refusal that says in words why it failed."""
     try:
         with limits.share():
             raise_if_cancelled()
@@ -126,7 +126,7 @@ def _computed(limits: BatchLimits, compute: functools.partial) -> object:
 
 
 async def _lines(parts: Generator[dict], limits: BatchLimits) -> AsyncIterator[bytes]:
-    next_part = functools.partial(_computed, limits, functools.partial(next, parts, None))
+    next_part = functools.partial(answer_or_refusal, limits, functools.partial(next, parts, None))
     try:
         while (content := await to_thread.run_sync(next_part)) is not None:
             yield await to_thread.run_sync(_text, content) + b"\n"
