@@ -114,30 +114,28 @@ class Guard:
 
     async def _post(self, path: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
+        endpoint = ENDPOINTS.get(call[2]) if call else None
         try:
-            if asked is not None:
-                await self._while_wanted(QUESTIONS[asked[1]].lane, scope, body, receive, send, PAGE_SHARE)
-            elif call is not None and call[2] in ENDPOINTS:
-                endpoint = ENDPOINTS[call[2]]
+            if endpoint is not None:
                 content = endpoint.checked(await _read_json(body), by_field=call[1] == BY_FIELD)
                 body = await _write_json(content, len(body))
-                relay = without_echo(send)
-                if call[1] in ONE_REQUEST:
-                    await self._while_wanted(endpoint.lane, scope, body, receive, relay)
-                else:
-                    if not self.lent:
-                        self.line.check(endpoint.lane, _address(scope))
-                    await self.app(scope, _replay(body, receive), self.events.noting(relay))
-            elif call is not None:  # a question, where a GPU is lent
-                await self.app(scope, _replay(body, receive), self.events.noting(without_echo(send)))
-            else:
-                if path == JOIN:
-                    self.sessions.note((await _read_json(body)).get("session_hash"))
-                await self.app(scope, _replay(body, receive), send if path.startswith(TOOLS) else without_echo(send))
-        except Busy as error:
-            await answer(send, 503, refusal("busy", str(error)))
+            elif path == JOIN:
+                self.sessions.note((await _read_json(body)).get("session_hash"))
         except ValueError as error:
             await answer(send, 422, refusal("invalid", str(error)))
+            return
+        relay = send if asked or path.startswith(TOOLS) else without_echo(send)
+        try:
+            if asked is not None:
+                await self._while_wanted(QUESTIONS[asked[1]].lane, scope, body, receive, relay, PAGE_SHARE)
+            elif endpoint is not None and call[1] in ONE_REQUEST:
+                await self._while_wanted(endpoint.lane, scope, body, receive, relay)
+            else:
+                if endpoint is not None and not self.lent:
+                    self.line.check(endpoint.lane, _address(scope))
+                await self.app(scope, _replay(body, receive), self.events.noting(relay) if call else relay)
+        except Busy as error:
+            await answer(send, 503, refusal("busy", str(error)))
 
     async def _while_wanted(
         self, lane: str, scope: Scope, body: bytes, receive: Receive, send: Send, share: float = SHARE
