@@ -57,15 +57,6 @@ def root_codes(values: np.ndarray) -> bytes:
     return _halves(_quantised(values, 65535).astype(np.uint16))
 
 
-def digest(weights: np.ndarray) -> str:
-    """Eight hex digits that tell whether two arrays of numbers in [0, 1] hold the same root16 codes in the same order:
-    the sum over i of (code_i + 1) times an odd number that depends on i, modulo 2^32. One changed code always changes
-    it. The page computes the same of what it draws, without the web's own hashes: over plain http there are none."""
-    codes = _quantised(weights, 65535).ravel().astype(np.uint32)
-    places = (np.arange(codes.size, dtype=np.uint32) * np.uint32(0x9E3779B1)) | np.uint32(1)
-    return f"{int(((codes + np.uint32(1)) * places).sum(dtype=np.uint32)):08x}"
-
-
 def _quantised(values: np.ndarray, steps: int, roots: int = 2) -> np.ndarray:
     if values.size and not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):
         raise ValueError(f"roots hold numbers from 0 to 1, found {values.min():g} to {values.max():g}")

@@ -31,7 +31,7 @@ export function look(detail) {
 }
 
 // What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
-export const drawn = { weights: () => null };
+export const drawn = { key: () => null, weights: () => null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
 // itself anew. {view, typed, asked, toy}: the fields of a link, what the field held, the question that had no answer yet, and

@@ -205,7 +205,8 @@ export default function explorer(root, api) {
   tabLinks.explorer = () => scene.trace && states.toFragment(scene.state, scene.trace);
 
   // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
-  drawn.weights = () => scene.trace && { key: scene.trace.key, layers: scene.trace.digests() };
+  drawn.key = () => scene.trace?.key ?? null;
+  drawn.weights = () => scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };
 
   onTheme(() => scene.trace && drawing.draw());
   let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing

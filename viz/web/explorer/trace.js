@@ -2,6 +2,7 @@
 import { KINDS } from "../core/kinds.js";
 import { Pyramid } from "./views/pyramid.js";
 
+const MOST_ENCODED = 2_000_000; // weights that a question may carry
 const PYRAMIDS = 8; // of large maps that are kept of one translation
 
 // uint16 code -> weight, see viz/wire/codecs.py
@@ -155,13 +156,16 @@ export class Trace {
     );
   }
 
-  // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
-  digests() {
+  // kind -> of each layer its weights as they are drawn from, encoded; null where they have not been sent, or are too many
+  encoded() {
+    let left = MOST_ENCODED;
+    const layer = (weights) => {
+      if (!weights || weights.length > left) return null;
+      left -= weights.length;
+      return encode(weights);
+    };
     return Object.fromEntries(
-      Object.keys(this.kinds).map((kind) => [
-        kind,
-        this.weights[kind].map((weights) => weights && digest(weights)),
-      ]),
+      Object.keys(this.kinds).map((kind) => [kind, this.weights[kind].map(layer)]),
     );
   }
 
@@ -200,14 +204,23 @@ export class Trace {
   }
 }
 
-// digest() of viz/wire/codecs.py, of decoded weights: their codes are found again, so that rounding does not count.
-export function digest(weights) {
-  let sum = 0;
-  for (let i = 0; i < weights.length; i++) {
-    const code = Math.round(Math.sqrt(Math.sqrt(weights[i])) * 65535);
-    sum = (sum + Math.imul(code + 1, Math.imul(i, 0x9e3779b1) | 1)) | 0;
-  }
-  return (sum >>> 0).toString(16).padStart(8, "0");
+// root16 of viz/wire/codecs.py, of decoded weights: their codes are found again.
+export function encode(weights) {
+  const codes = new Uint8Array(2 * weights.length);
+  weights.forEach((weight, i) => {
+    const code = Math.round(Math.sqrt(Math.sqrt(weight)) * 65535);
+    codes[i] = code >> 8;
+    codes[weights.length + i] = code & 255;
+  });
+  return `=${base64(codes)}`;
+}
+
+function base64(data) {
+  if (data.toBase64) return data.toBase64();
+  const parts = [];
+  for (let i = 0; i < data.length; i += 32768)
+    parts.push(String.fromCharCode(...data.subarray(i, i + 32768)));
+  return btoa(parts.join(""));
 }
 
 // The largest weight of each block, so that thin lines stay visible.

@@ -197,7 +197,7 @@ export function createPanel(described, { parent, follows, link }) {
     if (checksPage)
       document.addEventListener(
         "atlas-drawn",
-        () => shown() && checked?.key !== drawn.weights().key && ask(),
+        () => shown() && checked?.key !== drawn.key() && ask(),
       );
   });
 

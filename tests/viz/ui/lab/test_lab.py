@@ -40,7 +40,7 @@ from viz.ui.lab.tables import last_pair, model_table
 from viz.ui.lab.verify import checks
 from viz.ui.session import Selection
 from viz.wire import blocks
-from viz.wire.codecs import digest
+from viz.wire.codecs import ROOT
 from viz.wire.payload import key_of
 from viz.words import for_page, say
 
@@ -318,8 +318,9 @@ def test_a_sentence_of_its_own_is_broken_in_place_of_the_page_s(scene) -> None:
 
 def drawn(scene: Scene) -> Scene:
     """The scene, with what an honest page says that it draws."""
-    layers = {kind.value: [digest(layer) for layer in scene.trace.maps(kind).weights] for kind in scene.trace.kinds}
-    return replace(scene, drawn={"key": key_of(scene.trace), "layers": layers})
+    trace = scene.trace
+    layers = {kind.value: [ROOT.encode(layer) for layer in trace.maps(kind).weights] for kind in trace.kinds}
+    return replace(scene, drawn={"key": key_of(trace), "layers": layers})
 
 
 def test_verify_reports_progress_and_passes(scene) -> None:

@@ -7,37 +7,55 @@ import re
 import numpy as np
 import pytest
 
+from bench.made.synthetic import random_trace
+from model.trace.language import Refusal
 from tests.page.browser import load_modules, use_modules
+from viz.ui.lab.verify.checks import drawn_error
 from viz.wire import payload
-from viz.wire.codecs import ROOT, digest
+from viz.wire.codecs import ROOT
+from viz.wire.payload import key_of
+from viz.wire.readback import PAYLOAD_TOLERANCE
 
 pytestmark = pytest.mark.browser
 CHECK = "#panel-verify tr:has-text('Drawn on the page = trace')"
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_page_and_python_compute_one_digest(open_page, seed):
+def test_the_page_encodes_what_it_draws_as_python_encodes_it(open_page, seed):
     page = open_page("about:blank")
     load_modules(page, "explorer/trace.js")
     weights = np.random.default_rng(seed).dirichlet(np.full(9, 0.2), size=(4, 7)).astype(np.float32)
-    theirs = page.evaluate(
+    encoded = page.evaluate(
         """async (data) => {
-      const { digest, decode, unpack } = atlas;
-      return digest(decode(await unpack(data)));
+      const { encode, decode, unpack } = atlas;
+      return encode(decode(await unpack(data)));
     }""",
         ROOT.encode(weights),
     )
-    assert theirs == digest(weights)
+    assert encoded == ROOT.encode(weights)
 
 
-def test_any_change_of_the_weights_changes_the_digest():
-    weights = np.random.default_rng(5).dirichlet(np.full(6, 0.5), size=(2, 5)).astype(np.float32)
-    found = {digest(weights), digest(weights[::-1]), digest(weights.swapaxes(0, 1))}
-    for place in np.ndindex(weights.shape):
-        changed = weights.copy()
-        changed[place] = changed[place] * 0.9 + 0.05
-        found.add(digest(changed))
-    assert len(found) == 3 + weights.size
+def test_any_change_of_a_weight_is_seen_and_rounding_is_not():
+    trace = random_trace(6, 5, layers=2, heads=2)
+
+    def said(change: float) -> dict:
+        layers = {kind.value: [ROOT.encode(layer) for layer in trace.maps(kind).weights] for kind in trace.kinds}
+        weights = trace.cross.weights[1].copy()
+        weights[1, 2, 3] = min(1.0, weights[1, 2, 3] + change)
+        layers["cross"][1] = ROOT.encode(weights)
+        return {"key": key_of(trace), "layers": layers}
+
+    assert drawn_error(trace, said(0.0))[0] <= PAYLOAD_TOLERANCE and drawn_error(trace, said(0.0))[1] == 6
+    assert drawn_error(trace, said(2e-6))[0] <= PAYLOAD_TOLERANCE, "as another process computes it"
+    assert drawn_error(trace, said(1e-3))[0] > PAYLOAD_TOLERANCE
+
+
+@pytest.mark.parametrize("encoded", ["", "=", "=????", 5, [], "H4sIAAAA", "=" + "A" * 10**6])
+def test_weights_that_cannot_be_read_are_refused_in_words(encoded):
+    trace = random_trace(6, 5, layers=2, heads=2)
+    layers = {kind.value: [None, encoded] for kind in trace.kinds}
+    with pytest.raises(Refusal, match="has not drawn"):
+        drawn_error(trace, {"key": key_of(trace), "layers": layers})
 
 
 def verified(page):
