@@ -65,9 +65,8 @@ SECTIONS = (
         "The first view",
         "first_view.json",
         "python -m bench.browser --only first_view --json {file} --replace",
-        "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
-        "are painted, by the browser's own timing, and what had been loaded by then. Name, translation and tabs are "
-        "part of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it.",
+        "The app in a browser that has never seen it: when the page's name and the selected head's map are painted, by "
+        "the browser's own timing, and what had been loaded by then. Plotly.js comes after it.",
     ),
     Section(
         "From Enter to the new map",

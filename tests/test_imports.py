@@ -69,7 +69,7 @@ EXCEPTIONS = {
     ("model.truth.alignment", "model.align"),
     ("viz.wire.readback", "viz.figures"),
     # Until panels, tours and what they share have left viz.ui.
-    *((f"viz.questions.{name}", "viz.ui") for name in ("header", "maps", "panels", "steps", "tours", "why")),
+    *((f"viz.questions.{name}", "viz.ui") for name in ("header", "maps", "panels", "steps", "tours", "train", "why")),
 }
 WITHOUT_TORCH = (
     "model.trace.flow",
@@ -185,7 +185,7 @@ def test_pictures_know_only_traces():
         assert not top & {"torch", "app", "bench"}, path
         if not where(path).startswith(("viz/ui", "viz/shell.py")):
             assert "gradio" not in top, path
-        if not where(path).startswith(("viz/ui", "viz/shell.py", "viz/questions")):
+        if not where(path).startswith(("viz/ui", "viz/questions", "viz/shell.py")):
             known = ("model.trace", "model.program", "model.files")
             assert all(n.startswith(known) for n in found if n.split(".")[0] == "model"), path
             assert not any(n.startswith("viz.ui") for n in found), path

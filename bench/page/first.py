@@ -14,10 +14,8 @@ from bench.page.stage import Measurement, Stage
 
 FIRST_RUNS = 9
 SLOWED = 4  # times: what is reported besides, with the processor throttled
-HEADER, FRAME, BUILT, PICTURE, PLOTLY = "header", "frame", "header built by Gradio", "picture", "picture by Plotly"
-# What counts as each: the page's name, and the tabs, in the frame that is part of the HTML (viz/ui/gradio6/frame.py);
-# the page's name as Gradio builds it, with the field that takes a sentence; the cells of the selected head; the same
-# drawn by Plotly.
+HEADER, PICTURE, PLOTLY = "header", "picture", "picture by Plotly"
+# What counts as each: the page's name; the cells of the selected head; the same drawn by Plotly.
 WATCH = """(parts) => {
   const painted = (window.__painted = {});
   new PerformanceObserver((list) => {
@@ -35,9 +33,7 @@ WATCH = """(parts) => {
   new MutationObserver(look).observe(document, { childList: true, subtree: true });
 }"""
 PARTS = {
-    HEADER: ".atlas-shell h1",
-    FRAME: ".atlas-shell .tabs span",
-    BUILT: "#atlas-title h1",
+    HEADER: "#atlas-title h1",
     PICTURE: ".atlas-explorer .detail .sketch",
     PLOTLY: ".atlas-explorer .detail .heatmaplayer image",
 }

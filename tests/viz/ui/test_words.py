@@ -67,6 +67,7 @@ IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py
 NO_CONTROL = {
     ("viz/maps/branches.py", "from_plain"),
     ("viz/questions/registry.py", "ask"),
+    ("viz/questions/train.py", "page_train"),
     ("viz/maps/reduce.py", "__post_init__"),
     ("viz/wire/address.py", "link"),
     ("model/analysis/trust.py", "stored"),
@@ -133,7 +134,6 @@ NO_CONTROL = {
     ("viz/wire/codecs.py", "_signed_codes"),
     ("viz/ui/overlays.py", "shown"),
     ("viz/ui/lab/positions/breaking.py", "interventions_for"),
-    ("viz/ui/train.py", "start"),
     ("viz/questions/steps.py", "_step"),
     ("viz/questions/steps.py", "rows"),
     ("viz/maps/reduce.py", "_check"),
@@ -413,14 +413,14 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
     """Gradio would send its translation in its place."""
     seen, config = 0, shell.build(Translators([tiny_translator])).demo.config
     labels = translations(shell.LABELS).translations["en"]
-    assert {"Translate", "Attention", "greedy"} <= labels.keys() <= KEYS
+    assert {"Translate", "Attention", "Your toy"} <= labels.keys() <= KEYS
     for component in config["components"]:
         values = [value for _, value in component["props"].get("choices") or ()] + [component["props"].get("value")]
         assert (
             not any(isinstance(value, str) and value in labels for value in values) or component["type"] == "button"
         ), values
         seen += len(values) > 1
-    assert seen > 1
+    assert seen >= 1
 
 
 @pytest.mark.parametrize("language", files())
