@@ -36,9 +36,13 @@ class Page:
 
     demo: gr.Blocks
     context: Context
-    line: Line
+    line: Line | None = None
     lent: bool = False
     app: FastAPI | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.line is None:
+            self.line = guard.line_of(self.context.limits)
 
     def launch(self, *, queue: int = 64, concurrency: int = 1, **options: object) -> str:
         """Serve the page without waiting for its end. Returns its address.

@@ -77,7 +77,7 @@ def test_a_view_of_a_panel_is_played_with_its_controls(tiny_url, open_page):
     page = open_page(f"{tiny_url}#tab=inside&panel=feed-forward")
     panel = page.locator("#panel-feed-forward .atlas-panel")
     expect(panel).to_have_attribute("aria-busy", "false")
-    layer, side = page.get_by_label("number input for Layer").locator("visible=true"), page.get_by_label("Decoder")
+    layer, side = page.get_by_role("spinbutton", name="Layer").locator("visible=true"), page.get_by_label("Decoder")
     side.locator("visible=true").check()
     expect(panel).to_have_attribute("data-drawn", "2")
     layer.fill("3")
