@@ -15,7 +15,7 @@ from bench.page.stage import Measurement, Stage
 FIRST_RUNS = 9
 SLOWED = 4  # times: what is reported besides, with the processor throttled
 HEADER, PICTURE, PLOTLY = "header", "picture", "picture by Plotly"
-# What counts as each: the page's name; the cells of the selected head; the same drawn by Plotly.
+# The elements that are timed: the page's name, the cells of the selected head, and the same drawn by Plotly.
 WATCH = """(parts) => {
   const painted = (window.__painted = {});
   new PerformanceObserver((list) => {

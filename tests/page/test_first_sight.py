@@ -1,4 +1,4 @@
-"""What one sees first: nothing jumps, and the picture has the first screen."""
+"""The first view: nothing jumps, and the picture is on the first screen."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
 
 
 def test_the_modules_of_the_first_view_are_named_at_the_top_of_the_page(app_url, open_page) -> None:
-    """None of them waits for another one to name it, and Plotly.js comes after all of them."""
+    """No module waits until another one imports it, and Plotly.js comes after all of them."""
     page = open_page("about:blank")
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))

@@ -57,7 +57,7 @@ def begins_steps(response: Response) -> bool:
 def test_no_answer_is_lost_while_replicas_are_killed(
     tiny_translator, tiny_checkpoint, tmp_path, pages, visitors, kills
 ) -> None:
-    """Every page asks while a replica is killed. No page is loaded anew, every answer is right, and forced branches of
+    """Every page asks while a replica is killed. No page reloads, every answer is right, and forced branches of
     the stepper survive."""
     options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
     with fleet(tmp_path, options, count=3) as (port, replicas), ExitStack() as opened:

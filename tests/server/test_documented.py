@@ -49,7 +49,7 @@ EXCEPTIONS = {
 
 
 def violations(source: str) -> Iterator[str]:
-    """What a module uses that Gradio's documentation does not name."""
+    """Return the uses of Gradio in a module that its documentation does not name."""
     tree = ast.parse(source)
     modules = {
         (alias.asname or alias.name).split(".")[0]

@@ -16,7 +16,7 @@ from viz.ui import direction
 from viz.ui.desk.doubts import doubtful, doubts
 from viz.ui.desk.sent import sent
 from viz.ui.lab import registry
-from viz.ui.session import serving
+from viz.ui.selection import serving
 from viz.wire.summary import summarise
 from viz.words import say
 

@@ -14,7 +14,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.registry import PANELS
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say

@@ -71,7 +71,7 @@ class Traces:
             toy = self.toys.find(address.recipe)
             self.translators.lend(toy)
             if address.digest not in ("", toy.digest):
-                # What it writes may differ, too: it is translated anew.
+                # Other weights may write another translation, so the text is translated again.
                 search = replace(address.decoding or GREEDY, given=0)
                 raise Retrained(replace(address, digest=toy.digest, target_ids=None, decoding=search))
             return toy, toy.directions[0]

@@ -17,7 +17,7 @@ def page_why(context: Context, address: Address | None, fields: Mapping) -> Answ
     return {"invitation": INVITATION} if address is None else frame.answered(scene_of(context, address, fields))
 
 
-@question(lane="page")
+@question(lane="translate")
 def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return {asked}: the pinned token and its contrast, for the page to keep. Refused for what cannot be asked.
 

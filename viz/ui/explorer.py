@@ -9,7 +9,7 @@ from viz.ui import overlays
 from viz.ui.component import Component
 from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside
-from viz.ui.session import most_telling
+from viz.ui.selection import most_telling
 from viz.wire.summary import INVITATION
 
 

@@ -14,7 +14,7 @@ from viz.ui import direction
 from viz.ui.component import PRIVATE, Component
 from viz.ui.desk.doubts import doubts
 from viz.ui.language import label
-from viz.ui.session import serving
+from viz.ui.selection import serving
 from viz.ui.tours import guide
 from viz.wire.summary import inviting
 from viz.words import say

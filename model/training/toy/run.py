@@ -95,7 +95,7 @@ class ToyRun:
 
     @property
     def recipe(self) -> Recipe:
-        """By which its weights, as they are now, are trained again."""
+        """The recipe that trains the present weights again."""
         return _recipe(self.pairs, self.settings, self.update)
 
     def copy(self) -> ToyRun:

@@ -45,7 +45,7 @@ class Toys:
 
     @property
     def bytes(self) -> int:
-        """Of what is kept."""
+        """Bytes of the runs and networks that are kept."""
         return self._runs.bytes + self._trained.bytes
 
     @staticmethod
@@ -111,9 +111,9 @@ class Toys:
 
     def _advance(self, recipe: Recipe) -> Generator[ToyRun]:
         """Bring a run to the recipe's last update, from there if it is kept, and yield it after each turn."""
-        kept = self._runs.get(normalise(recipe))
-        if kept is not None:
-            run = kept.copy()
+        cached_run = self._runs.get(normalise(recipe))
+        if cached_run is not None:
+            run = cached_run.copy()
         else:
             with self.line.one():
                 run = ToyRun.begin(recipe)

@@ -20,7 +20,7 @@ from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
 from viz.ui.desk.sent import sent
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.words import for_page
 
 NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is

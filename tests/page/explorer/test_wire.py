@@ -1,4 +1,4 @@
-"""What the explorer asks for: without a server, and by a given clock."""
+"""The explorer's requests for parts of a translation, without a server and with a simulated clock."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.experiments import cutting
 from viz.ui.lab.why import heads, patch
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 
 CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
 

@@ -30,7 +30,7 @@ from viz.questions.traces import Traces
 from viz.ui import train
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
-from viz.ui.session import Selection, most_telling
+from viz.ui.selection import Selection, most_telling
 from viz.wire.payload import payload
 from viz.wire.summary import summarise
 from viz.words import for_page

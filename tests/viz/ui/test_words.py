@@ -25,7 +25,7 @@ from tests.words import ROOT, update, used, used_by_tours
 from viz import assets, shell
 from viz.ui.desk.scene import Scene
 from viz.ui.language import translations
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.ui.tours.tour import WORDS as TOURS
 from viz.words import files, for_page, join, read, say
 

@@ -24,7 +24,7 @@ from model.trace.why.question import Question
 from model.translator import Translator
 from model.translators import Translators
 from viz.ui.asked import MAX_TOKENS, Asked
-from viz.ui.session import Selection, no_longer_served
+from viz.ui.selection import Selection, no_longer_served
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz.ui.experiments import beside
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.wire.payload import payload
 from viz.wire.survey import marks
 from viz.words import Words, say

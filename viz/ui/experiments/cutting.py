@@ -42,7 +42,7 @@ def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
 
 
 def answered(scene: Scene, data: Mapping[str, object], broken: TranslationTrace) -> dict:
-    """What the page shows: both translations, and what became of the pinned token after the same prefix, in words.
+    """Return both translations, and the effect on the pinned token after the same prefix, in words.
     broken: what translated() returned."""
     trace = scene.trace
     same = broken.target_ids == trace.target_ids

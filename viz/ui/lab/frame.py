@@ -21,9 +21,9 @@ from viz.wire.question import exact, headline, picture, question_payload
 def asked_about(scene: Scene, data: Mapping[str, object]) -> dict:
     """Return {asked}, the question for the page to keep. data: see wanted_by(). ValueError, in words, where there is
     none."""
-    wanted = wanted_by(data, scene.trace, scene.asked)
-    wanted.question(scene.translator, scene.trace)  # raises
-    return {"asked": wanted.to_plain()}
+    question = wanted_by(data, scene.trace, scene.asked)
+    question.question(scene.translator, scene.trace)  # raises
+    return {"asked": question.to_plain()}
 
 
 def answered(scene: Scene) -> dict:

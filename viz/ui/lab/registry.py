@@ -12,7 +12,7 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.words import Words, say
 
 

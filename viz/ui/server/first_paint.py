@@ -1,4 +1,4 @@
-"""What the page needs before its first paint: its language, theme and size, and its own modules under way.
+"""Set language, theme and size before the first paint of the page, and preload its modules.
 
 launch(head=...) is added to the page by Gradio's scripts, which is too late.
 """

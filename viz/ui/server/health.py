@@ -38,13 +38,13 @@ class Health:
         elif path == READY:
             now, most = len(self.line), self.line.waiting
             ready = now < most and complete(scope["app"]) and not leaving(scope["app"])
-            found = {"ready": ready, "waiting": now, "most": most}
-            await answer(send, 200 if ready else 503, found)
+            state = {"ready": ready, "waiting": now, "most": most}
+            await answer(send, 200 if ready else 503, state)
         elif path == METRICS and self.counts is None:
             await answer(send, 404, WITHOUT.encode(), TEXT)
         elif path == METRICS:
-            found = self.counts.written(len(self.line), self.line.waiting)
-            await answer(send, 200, found, prometheus_client.CONTENT_TYPE_LATEST.encode())
+            metrics = self.counts.written(len(self.line), self.line.waiting)
+            await answer(send, 200, metrics, prometheus_client.CONTENT_TYPE_LATEST.encode())
         elif self.counts is None:
             await self.app(scope, receive, send)
         else:

@@ -19,9 +19,9 @@ from viz.ui.lab.downloads import question_fields, translation_fields
 from viz.ui.lab.why.circuit import as_plain
 from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
+from viz.ui.selection import Selection
 from viz.ui.server.answers import one_of, string, whole
 from viz.ui.server.endpoints import Served, endpoint
-from viz.ui.session import Selection
 
 MOST_EDGES = 500
 

@@ -33,7 +33,7 @@ export function createControls(panel, declared, button, { moved, pressed }) {
 
   return {
     element,
-    // The values to ask with, by field. What the server is to say itself is left out.
+    // The values for the next request, by field. A value that the server chooses for the sentence is left out.
     values: () =>
       Object.fromEntries(
         controls

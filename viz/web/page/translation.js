@@ -116,7 +116,7 @@ export default function translation(root, api) {
     ];
   }
 
-  // What few ask for: how the translation came about, what the model is, its tokens.
+  // Rarely needed details: the decoding, the model, the tokens.
   const details = el("div", { class: "details" });
   const decoding = el(
     "select",

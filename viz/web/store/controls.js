@@ -1,5 +1,5 @@
-// What is to be translated: Gradio's field and its menu of directions (viz/ui/header.py), the languages of a model of many, and
-// how it is decoded. Gradio's listeners call submit(), choose() and filled().
+// The controls of a translation: Gradio's text field and menu of directions (viz/ui/header.py), the two language menus of a
+// multilingual model, and the decoding. Gradio's listeners call submit(), choose() and filled().
 import { ask, numbered } from "../core/ask.js";
 import { kept } from "../core/links.js";
 import { store } from "./store.js";
@@ -13,42 +13,42 @@ export function submit(text) {
   translate({ text, entry, pair, beam: store.state.beam });
 }
 
-let filling = {}, // the values that Gradio's controls take next
-  tellGradio = () => {}; // makes Gradio ask for them
+let nextValues = {}, // of Gradio's controls
+  updateGradio = () => {}; // makes Gradio call filled()
 
-// Set what Gradio's controls hold: {text, entry}; what is left out stays.
+// Set the values of Gradio's controls, {text, entry}. A control that is left out keeps its value.
 function fill(values) {
-  filling = values;
-  tellGradio();
+  nextValues = values;
+  updateGradio();
 }
-export const filled = () => [filling.text, filling.entry];
+export const filled = () => [nextValues.text, nextValues.entry];
 
-// Call tell() whenever Gradio's controls are to take values.
-export function connectControls(tell) {
-  tellGradio = tell;
+// Set the function that makes Gradio call filled().
+export function connectControls(update) {
+  updateGradio = update;
   if (kept) fill({ text: kept.typed });
 }
 
-// An example: it stands in the field from then on.
+// Put an example into the text field and translate it.
 export function submitExample(text) {
   fill({ text });
   submit(text);
 }
 
-let chosen = 0, // the number of the last choice of a direction
-  shown = 0; // of the last link or choice whose direction is shown
+let choiceNumber = 0, // of the last choice of a direction
+  shownNumber = 0; // of the last link or choice whose direction is shown
 
-// Choose a direction, by a menu's entry, and of a model of many languages by the pair.
+// Choose a direction by an entry of the menu, and by a language pair if the model is multilingual.
 export async function choose(entry, pair = null) {
-  const number = (chosen = numbered()),
+  const number = (choiceNumber = numbered()),
     { sentences } = store.state.direction.offer;
   store.set({ direction: { ...store.state.direction, entry, pair } });
   const { error, menus, offer } = await ask("page_direction", {
     fields: withToy({ entry, pair }),
   });
-  if (number !== chosen || number < shown) return; // something else was chosen since
+  if (number !== choiceNumber || number < shownNumber) return; // something else was chosen since
   if (error) return store.set({ translation: { error } });
-  shown = number;
+  shownNumber = number;
   // An example of the direction before gives way to one of the new direction; what was typed stays.
   const { value } = field(),
     stays = value.trim() && (!sentences.includes(value) || offer.sentences.includes(value));
@@ -60,10 +60,10 @@ export const pairOf = (menus) => menus && `${menus.source}-${menus.target}`;
 
 // The menus follow a link, and what was opened elsewhere, unless they were set since.
 store.follow(["translation"], ({ translation }) => {
-  const { fill: wanted, number } = translation;
-  if (!wanted || number < chosen) return;
-  const { menus, offer, entry, beam, text } = wanted;
-  shown = number;
+  const { fill: values, number } = translation;
+  if (!values || number < choiceNumber) return;
+  const { menus, offer, entry, beam, text } = values;
+  shownNumber = number;
   if (offer) store.set({ direction: { entry, pair: pairOf(menus), menus, offer } });
   if (beam) store.set({ beam });
   fill({ text, entry });

@@ -11,7 +11,7 @@
 //   selection    {kind, layer, head, query, key}: the attention that is looked at
 //   asked        the pinned token and its contrast (viz/ui/asked.py); null: those that the server proposes
 //   pinned       the step of that token in the translation that is shown, or null
-const LARGE = ["translation"]; // fields that change with every value: their text would take long to compare
+const LARGE = ["translation"]; // fields that count as changed whenever they are set: comparing them as JSON would be slow
 
 export function createStore(initial) {
   const state = { ...initial },

@@ -34,8 +34,8 @@ onRetrained((address) => openAddress(address));
 if (kept?.toy) store.set({ toy: kept.toy });
 
 const underWay = new Map(); // number -> AbortController, of the questions for a translation
-let shown = 0, // the number of the translation that is shown
-  refused = null; // {number, answer} of the last question that was refused
+let shownNumber = 0, // of the translation that is shown
+  lastRefusal = null; // {number, translation} of the last question that was refused
 
 // typed: the text that the field is to hold.
 async function bring(question, { asks, ...more }, typed) {
@@ -46,18 +46,18 @@ async function bring(question, { asks, ...more }, typed) {
   const answer = await ask("page_translate", question, { signal: stop.signal });
   underWay.delete(number);
   if (store.state.translating?.number === number) store.set({ translating: null });
-  if (!answer || number < shown) return;
+  if (!answer || number < shownNumber) return;
   const translation = { ...answer, ...more, number };
   if (answer.error) {
-    refused = { number, translation };
+    lastRefusal = { number, translation };
     return store.set({ translation });
   }
-  shown = number;
+  shownNumber = number;
   for (const [earlier, other] of underWay) if (earlier < number) other.abort();
   const { address } = answer.map;
   const toy = address?.recipe ?? store.state.toy;
   store.set({ translation, address, pinned: null, toy, cleared: false });
-  if (refused?.number > number) store.set({ translation: refused.translation }); // the later refusal stays in sight
+  if (lastRefusal?.number > number) store.set({ translation: lastRefusal.translation }); // show the newer refusal again
   if (!Number.isInteger(asks?.step)) return;
   await askAbout(asks);
   visit({ tab: "why" });

@@ -216,14 +216,15 @@ export default function question(root) {
     ask(data);
   }
 
-  // Where it can be asked, the store changes, and the answer is asked for.
+  // If the question is valid, the store changes, and a follower of the store requests the answer. A question that stays the same
+  // changes nothing in the store, so its answer is requested here.
   async function ask(data) {
     asker.stop();
     root.setAttribute("aria-busy", "true");
     const before = JSON.stringify(store.state.asked),
       answer = await askAbout(data);
     if (answer?.error) take(answer);
-    else if (answer && JSON.stringify(answer.asked) === before) needed();
+    else if (JSON.stringify(store.state.asked) === before) needed();
   }
 
   async function needed() {

@@ -16,9 +16,9 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
+from viz.ui.selection import Selection
 from viz.ui.server.endpoints import Served
 from viz.ui.server.named import why_api
-from viz.ui.session import Selection
 
 
 def test_means_are_made_once_and_within_their_time(tiny_translator):

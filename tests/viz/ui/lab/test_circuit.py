@@ -16,7 +16,7 @@ from viz.ui.asked import Asked
 from viz.ui.desk import studied
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.why import circuit
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.wire.experiments.heads import signed
 from viz.wire.question import names
 from viz.words import for_page

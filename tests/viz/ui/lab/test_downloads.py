@@ -16,7 +16,7 @@ from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import downloads
 from viz.ui.lab.why import heads, patch, smallest
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 
 
 @pytest.fixture()

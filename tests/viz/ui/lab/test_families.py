@@ -13,7 +13,7 @@ from tests.model.families import theirs
 from tests.viz.ui.lab import panels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.positions.breaking import FLAT, interventions_for
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 
 GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 

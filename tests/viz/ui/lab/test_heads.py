@@ -27,7 +27,7 @@ from tests.conftest import SENTENCES
 from viz.ui import explorer
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads import alignment, match, search, survey
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.wire.survey import MARKS
 from viz.words import for_page
 

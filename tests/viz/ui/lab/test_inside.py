@@ -25,7 +25,7 @@ from viz.ui.lab.inside import add_norm, attention, heads, masks, projections
 from viz.ui.lab.inside.experiments import kernels, plain, race, scale, space
 from viz.ui.lab.positions import curves, schemes
 from viz.ui.lab.verify import bleu
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.wire import blocks
 
 TEXT = "Der kleine Hund schläft."

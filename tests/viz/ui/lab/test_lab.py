@@ -38,7 +38,7 @@ from viz.ui.lab.positions import breaking, table
 from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair, model_table
 from viz.ui.lab.verify import checks
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.wire import blocks
 from viz.wire.codecs import ROOT
 from viz.wire.payload import key_of

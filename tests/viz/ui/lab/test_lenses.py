@@ -18,7 +18,7 @@ from model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.viz.ui.lab.panels import named
 from viz.ui.desk.scene import Scene
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.words import for_page
 
 

@@ -19,7 +19,7 @@ from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import rankings
 from viz.ui.lab.why import holds
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 
 
 @pytest.fixture()

@@ -24,8 +24,8 @@ from tests.viz.ui.lab import panels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads import units
 from viz.ui.lab.train import recurrent
+from viz.ui.selection import Selection
 from viz.ui.server import api
-from viz.ui.session import Selection
 from viz.words import for_page
 
 

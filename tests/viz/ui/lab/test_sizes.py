@@ -26,7 +26,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.lab import described
 from viz.ui.lab.train.learned import RECORD, records
-from viz.ui.session import Selection, most_telling
+from viz.ui.selection import Selection, most_telling
 
 
 @pytest.fixture(scope="module")

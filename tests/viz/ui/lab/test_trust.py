@@ -27,7 +27,7 @@ from tests.viz.ui.lab.panels import named
 from viz.ui.desk.doubts import SAYS, WHERE, doubts
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.ui.tabs import TABS
 
 

@@ -15,7 +15,7 @@ from tests.viz.ui.lab.panels import named
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads import units
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.words import for_page
 
 PANEL = named("heads-units")

@@ -27,7 +27,7 @@ from viz.ui.asked import MAX_TOKENS, Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.why import holds, parts, tokens
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."

@@ -23,7 +23,7 @@ from viz.ui.asked import Asked
 from viz.ui.lab import frame
 from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import heads as why_heads
-from viz.ui.session import Selection
+from viz.ui.selection import Selection
 from viz.ui.tours import guide
 from viz.ui.tours.measures import MEASURES
 from viz.ui.tours.measures.maps import sharper, uneven

@@ -19,7 +19,7 @@ from viz.maps.reduce import Combine, Special, View, score_map
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel
-from viz.ui.session import most_telling
+from viz.ui.selection import most_telling
 from viz.wire import blocks
 from viz.words import Words, say
 
