@@ -54,6 +54,21 @@ def test_the_page_on_the_api_asks_for_nothing_that_is_refused(tiny_url, open_pag
     page.get_by_text("gradio_api/call/v2/why_smallest").first.wait_for()
 
 
+@pytest.mark.parametrize("tabs_open", [6, pytest.param(12, marks=pytest.mark.long)])
+def test_every_tab_of_one_browser_is_answered(tiny_url, open_page, tabs_open):
+    """A browser opens six connections to a host by HTTP/1.1: no tab may hold one."""
+    first = open_page(tiny_url)
+    pages = [first, *(first.context.new_page() for _ in range(tabs_open - 1))]
+    for page in pages[1:]:
+        page.goto(tiny_url)
+    for number, page in enumerate(pages):
+        page.wait_for_selector("#translation-text")
+        text = f"Ich habe {number + 2} Boote."
+        page.locator("#source-text textarea").fill(text)
+        page.locator("#source-text textarea").press("Enter")
+        expect(page.locator(".atlas-translation .source")).to_have_text(text)
+
+
 def test_errors_are_words_and_nothing_is_lost(app_url, open_page, shipped_translators):
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")
