@@ -4,7 +4,7 @@ import { debounce, invite, onTheme } from "../core/dom.js";
 import { said } from "../core/language.js";
 import { drawn, pageLink, tabLinks } from "../core/links.js";
 import { store } from "../store/store.js";
-import { openAddress, translateLink } from "../store/translation.js";
+import { openAddress, stay, translateLink } from "../store/translation.js";
 import { createOverlays } from "./overlays.js";
 import { createParts } from "./parts.js";
 import * as states from "./state.js";
@@ -105,6 +105,7 @@ export default function explorer(root, api) {
       trace &&
       Object.keys(what).every((name) => trace[name] === null || what[name] === trace[name])
     ) {
+      stay(trace.text);
       open(wanted);
       return bringBeside(wanted.beside);
     }

@@ -16,13 +16,27 @@ export function withToy(fields) {
     : fields;
 }
 
-let left = kept; // of the page before a reload, until the first link
+let isRestored = false;
+// What the page held before a reload, {typed, asked}: only for the first link, and not if the address has changed since.
+function takeKept() {
+  const before = isRestored ? null : kept;
+  isRestored = true;
+  return before ?? {};
+}
 
 // Translate as a link says. After a reload the field holds what was typed, and a question without an answer is asked again.
 export function translateLink(fields) {
-  const { typed = fields.text, asked } = left ?? {};
-  left = null;
+  const { typed = fields.text, asked } = takeKept();
   return bring({ fields: asked ? { ...asked, fills: true } : withToy(fields) }, {}, typed);
+}
+
+// A link leads to the translation that is shown: nothing else is to take its place, and the field holds its text.
+export function stay(text) {
+  const { typed = text } = takeKept();
+  shownNumber = numbered();
+  for (const question of underWay.values()) question.abort();
+  store.set({ translating: { number: shownNumber, typed } });
+  store.set({ translating: null });
 }
 
 // Show the translation at an address (model/trace/address.py). asks: {step, token}, which the tab "Why" is then asked about;
