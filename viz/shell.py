@@ -7,6 +7,7 @@ The components only hold the page's modules (viz/web/); those keep the page's st
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -49,6 +50,7 @@ class Page:
 
         queue: calls of the endpoints that may wait. concurrency: those that run at once. options: of Blocks.launch.
         """
+        os.environ.setdefault("GRADIO_RUN_HISTORY", "False")  # launch(run_history=) is there since Gradio 6.24 only
         self.demo.queue(max_size=queue, default_concurrency_limit=concurrency)
         routes = [web_files.route(), ask.route(self.context)]
         layers = middleware(self.line, lent=self.lent)
@@ -58,7 +60,6 @@ class Page:
             theme=_theme(),
             css=theme.css_variables() + assets.page_style(),
             i18n=language.translations(LABELS),
-            run_history=False,
             footer_links=["api"],
             max_threads=THREADS,
             state_session_capacity=MAX_SESSIONS,
@@ -80,9 +81,10 @@ def build(translators: Translators, lend: Callable[[Callable], Callable] | None 
     line = guard.line_of(context.limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         header.title(TITLE, translators)
-        named.build(translators, line, lend)
-        if lend:
-            ask.add_calls(context, lend)
+        with gr.Column(visible=False):  # the page builds no fields of what is hidden
+            named.build(translators, line, lend)
+            if lend:
+                ask.add_calls(context, lend)
         tabs.build(context, header.build(context))
     return Page(demo, context, line, lent=lend is not None)
 

@@ -21,6 +21,7 @@ SOURCES = sorted([ROOT / "app.py", *ROOT.glob("viz/**/*.py")])
 NAMES = {
     "Blocks",
     "Button",
+    "Column",
     "Dropdown",
     "HTML",
     "I18n",
