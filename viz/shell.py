@@ -1,7 +1,7 @@
 """The page as a Gradio app: a Blocks of documented components, the named endpoints, and the options of its launch.
 
 The components only hold the page's modules (viz/web/); those keep the page's state, and ask the server for answers at
-/ask (viz/ui/server/ask.py).
+/ask (viz/server/ask.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from viz import assets, theme
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
+from viz.server import ask, connections, guard, named, web_files
+from viz.server.line import Line
+from viz.server.middleware import middleware
 from viz.ui import header, language, tabs
-from viz.ui.server import ask, connections, guard, named, web_files
-from viz.ui.server.line import Line
-from viz.ui.server.middleware import middleware
 
 TITLE = "Attention Atlas"
 LABELS = (*header.LABELS, *tabs.LABELS)

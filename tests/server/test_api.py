@@ -24,9 +24,9 @@ from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps import labels
 from viz.questions.registry import QUESTIONS
-from viz.ui.server import api, named
-from viz.ui.server.answers import answering
-from viz.ui.server.endpoints import Served
+from viz.server import api, named
+from viz.server.answers import answering
+from viz.server.endpoints import Served
 
 TEXT = SENTENCES[0]
 

@@ -13,9 +13,9 @@ import anyio
 import pytest
 from starlette.datastructures import State
 
-from viz.ui.server import health, leaving
-from viz.ui.server.line import Line
-from viz.ui.server.named import ENDPOINTS
+from viz.server import health, leaving
+from viz.server.line import Line
+from viz.server.named import ENDPOINTS
 
 
 def get(address: str) -> tuple[int, str]:

@@ -20,8 +20,8 @@ from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz import shell
 from viz.questions.traces import Traces
+from viz.server.named import ENDPOINTS
 from viz.shell import Page
-from viz.ui.server.named import ENDPOINTS
 
 TEXT = "Ein Hund."
 WAITING = 8

@@ -14,11 +14,11 @@ from model.trace.why.plain import plain
 from model.trace.words import word_groups
 from model.translator import Translator
 from model.translators import Translators
+from viz.server.endpoints import Served
+from viz.server.named import why_api
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.selection import Selection
-from viz.ui.server.endpoints import Served
-from viz.ui.server.named import why_api
 
 
 def test_means_are_made_once_and_within_their_time(tiny_translator):

@@ -12,6 +12,8 @@ from model.analysis.why.split import parts
 from model.trace.why.heads import Replacement, effects_table, sets_table
 from model.trace.why.plain import plain
 from model.trace.why.question import Against
+from viz.server.answers import one_of, string, whole
+from viz.server.endpoints import Served, endpoint
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.desk.studied import circuit_of, pair_of
@@ -20,8 +22,6 @@ from viz.ui.lab.why.circuit import as_plain
 from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
 from viz.ui.selection import Selection
-from viz.ui.server.answers import one_of, string, whole
-from viz.ui.server.endpoints import Served, endpoint
 
 MOST_EDGES = 500
 

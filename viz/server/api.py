@@ -20,9 +20,9 @@ from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS
 from viz.maps.reduce import View, named_by_both, score_map
-from viz.ui.server.answers import string, token_ids, whole
-from viz.ui.server.endpoints import Served, endpoint
-from viz.ui.server.line import TRANSLATES
+from viz.server.answers import string, token_ids, whole
+from viz.server.endpoints import Served, endpoint
+from viz.server.line import TRANSLATES
 from viz.wire import address
 
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller

@@ -20,8 +20,8 @@ from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.server.answers import answering, interventions, refusal, string
-from viz.ui.server.line import Line
+from viz.server.answers import answering, interventions, refusal, string
+from viz.server.line import Line
 
 TOOLS = "/gradio_api/mcp"  # where tools of the Model Context Protocol are called
 MAX_FIELD = 100_000  # characters of JSON of a field that is neither a text nor the interventions

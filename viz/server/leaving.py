@@ -6,8 +6,8 @@ import time
 
 from starlette.applications import Starlette
 
-from viz.ui.server.answers import refusal
-from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
+from viz.server.answers import refusal
+from viz.server.asgi import App, Receive, Scope, Send, answer, below
 
 ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/", "/ask/")  # and answers
 QUIET = 0.3  # seconds without an answer under way: a program asks first, and fetches the answer with its next request

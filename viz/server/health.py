@@ -6,11 +6,11 @@ from __future__ import annotations
 import time
 
 from viz.questions.registry import QUESTIONS
-from viz.ui.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
-from viz.ui.server.leaving import complete, leaving
-from viz.ui.server.line import Line
-from viz.ui.server.named import ENDPOINTS
-from viz.ui.server.routes import CALLS, QUESTION
+from viz.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
+from viz.server.leaving import complete, leaving
+from viz.server.line import Line
+from viz.server.named import ENDPOINTS
+from viz.server.routes import CALLS, QUESTION
 
 try:
     import prometheus_client

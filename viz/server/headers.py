@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from urllib.parse import urlsplit
 
-from viz.ui.server.answers import refusal
-from viz.ui.server.asgi import App, Receive, Scope, Send, answer
-from viz.ui.server.discreet_log import describe
+from viz.server.answers import refusal
+from viz.server.asgi import App, Receive, Scope, Send, answer
+from viz.server.discreet_log import describe
 
 log = logging.getLogger(__name__)
 

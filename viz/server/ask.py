@@ -24,8 +24,8 @@ from model.serve.cancellation import Cancelled, raise_if_cancelled
 from model.serve.limits import BatchLimits, Busy
 from model.trace.language import words_of
 from viz.questions.registry import QUESTIONS, Context, ask
-from viz.ui.server.answers import refusal
-from viz.ui.server.discreet_log import describe
+from viz.server.answers import refusal
+from viz.server.discreet_log import describe
 from viz.words import for_page, say
 
 PATH = "/ask/"

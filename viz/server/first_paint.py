@@ -10,7 +10,7 @@ import gzip
 from anyio import to_thread
 
 from viz import assets, words
-from viz.ui.server.asgi import App, Receive, Scope, Send, answer, below
+from viz.server.asgi import App, Receive, Scope, Send, answer, below
 
 HEAD = b"<head>"
 FIRST = (*assets.EARLY, "explorer")  # components that the first view shows

@@ -16,12 +16,12 @@ from anyio import to_thread
 from model.serve.cancellation import cancelled_by
 from model.serve.limits import BatchLimits, Busy
 from viz.questions.registry import QUESTIONS
-from viz.ui.server.answers import refusal
-from viz.ui.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
-from viz.ui.server.bodies import Bodies, ClientGone, Unread
-from viz.ui.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
-from viz.ui.server.named import ENDPOINTS
-from viz.ui.server.routes import (
+from viz.server.answers import refusal
+from viz.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
+from viz.server.bodies import Bodies, ClientGone, Unread
+from viz.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
+from viz.server.named import ENDPOINTS
+from viz.server.routes import (
     BY_FIELD,
     CALLS,
     COUNTS,

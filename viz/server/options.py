@@ -12,7 +12,7 @@ from pathlib import Path
 from model.program import whole
 from model.serve.device import DEVICE_VARIABLE, cores
 
-HERE = Path(__file__).resolve().parents[3]  # of app.py
+HERE = Path(__file__).resolve().parents[2]  # of app.py
 MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
 MODELS_VARIABLE, SESSIONS_VARIABLE = "ATTENTION_ATLAS_MODELS", "ATTENTION_ATLAS_MAX_SESSIONS"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.middleware import Middleware
 
-from viz.ui.server import first_paint, guard, headers, health, leaving
-from viz.ui.server.line import Line
+from viz.server import first_paint, guard, headers, health, leaving
+from viz.server.line import Line
 
 
 def middleware(line: Line, *, lent: bool = False) -> list[Middleware]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from viz.ui.server.asgi import Receive
+from viz.server.asgi import Receive
 
 SECONDS = 20.0  # for a whole body
 TOTAL = 48_000_000  # bytes of all bodies in memory

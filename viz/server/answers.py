@@ -13,7 +13,7 @@ from model.serve.cancellation import Cancelled
 from model.serve.limits import Busy
 from model.trace import interventions_file, is_whole
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from viz.ui.server.discreet_log import describe
+from viz.server.discreet_log import describe
 
 VERSION = 1
 One = TypeVar("One", bound=Enum)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Container
 
 from viz.questions.registry import QUESTIONS
-from viz.ui.server.endpoints import TOOLS
-from viz.ui.server.named import ENDPOINTS
+from viz.server.endpoints import TOOLS
+from viz.server.named import ENDPOINTS
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
 
@@ -16,7 +16,7 @@ CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)/?")
 RESULTS = re.compile(r"/gradio_api/call/(?:v2/)?([^/]+)/([^/]+)")
 ONE_REQUEST = ("run", "api")
 BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" lists their values in order
-QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/ui/server/ask.py)
+QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/server/ask.py)
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 COUNTS = "/monitoring/summary"  # how often endpoints were called, which Gradio's page on the API asks for
 LISTING = "/gradio_api/openapi.json"
