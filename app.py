@@ -29,11 +29,10 @@ from model.serve.device import allow_many_files, cores, return_freed_memory, sha
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import shell
+from viz.server.ask import lender
 from viz.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
-from viz.server.guard import check_port
-from viz.server.leaving import leave
-from viz.server.lent_gpu import lender
-from viz.server.options import parse
+from viz.server.health import leave
+from viz.server.options import check_port, parse
 from viz.shell import Page
 from viz.ui import direction
 

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 
 import gradio as gr
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 
 from model.translators import Translators
 from viz import assets, theme
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.server import ask, connections, guard, named, web_files
+from viz.server import api, ask, guard, health, web_files
 from viz.server.line import Line
-from viz.server.middleware import middleware
+from viz.server.middleware import Headers
 from viz.ui import header, language, tabs
 
 TITLE = "Attention Atlas"
@@ -51,7 +52,13 @@ class Page:
         """
         self.demo.queue(max_size=queue, default_concurrency_limit=concurrency)
         routes = [web_files.route(), ask.route(self.context)]
-        layers = middleware(self.line, lent=self.lent)
+        layers = [  # the outermost first
+            Middleware(Headers),
+            Middleware(health.Health, line=self.line),
+            Middleware(guard.Guard, line=self.line, lent=self.lent),
+            Middleware(health.Leaving),
+            Middleware(web_files.FirstPaint, lent=self.lent),
+        ]
         self.app, url, _ = self.demo.launch(
             prevent_thread_lock=True,
             quiet=True,
@@ -68,7 +75,7 @@ class Page:
             app_kwargs={"routes": routes, "middleware": layers, "docs_url": None, "redoc_url": None},
             **options,
         )
-        connections.close_silent_connections(self.demo.server)
+        guard.close_silent_connections(self.demo.server)
         self.app.state.complete = True
         return url
 
@@ -80,7 +87,7 @@ def build(translators: Translators, lend: Callable[[Callable], Callable] | None 
     line = guard.line_of(context.limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         header.title(TITLE, translators)
-        named.build(translators, line, lend)
+        api.build(translators, line, lend)
         if lend:
             ask.add_calls(context, lend)
         tabs.build(context, header.build(context))

@@ -20,7 +20,7 @@ from model.training.toy.run import ToyRun
 from model.translators import Translators
 from viz import shell
 from viz.questions.registry import QUESTIONS, Question
-from viz.server.named import ENDPOINTS
+from viz.server.api import ENDPOINTS
 from viz.ui.lab.registry import PANELS
 
 TEXT = "Ein kleiner Hund schläft."

@@ -20,7 +20,7 @@ from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz import shell
 from viz.questions.traces import Traces
-from viz.server.named import ENDPOINTS
+from viz.server.api import ENDPOINTS
 from viz.shell import Page
 
 TEXT = "Ein Hund."

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import functools
 import gzip
+import inspect
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from types import ModuleType
 
 import gradio as gr
 from anyio import to_thread
@@ -24,14 +26,15 @@ from model.serve.cancellation import Cancelled, raise_if_cancelled
 from model.serve.limits import BatchLimits, Busy
 from model.trace.language import words_of
 from viz.questions.registry import QUESTIONS, Context, ask
-from viz.server.answers import refusal
 from viz.server.discreet_log import describe
+from viz.server.endpoints import refusal
 from viz.words import for_page, say
 
-PATH = "/ask/"
 JSON, LINES = "application/json", "application/x-ndjson"
 PACKED = 2_000  # bytes of an answer that is worth packing
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter: a proxy is to pass on each line
+
+GPU_SECONDS = 15  # that one call is lent a GPU for; short, so that visitors' quotas last
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +57,9 @@ def route(context: Context) -> Route:
         if isinstance(content, Generator):
             return StreamingResponse(_lines(content, limits), media_type=LINES, headers=HEADERS)
         text = await to_thread.run_sync(_text, content)
-        return _response(200, text, _packs(request))
+        return _response(200, text, "gzip" in request.headers.get("accept-encoding", ""))
 
-    return Route(f"{PATH}{{name}}", answered, methods=["POST"])
+    return Route("/ask/{name}", answered, methods=["POST"])
 
 
 def add_calls(context: Context, lend: Callable[[Callable], Callable]) -> None:
@@ -88,6 +91,32 @@ def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
     call.__name__ = name
     call.__annotations__ = {"question": dict, "return": dict}
     return call
+
+
+def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
+    """Return the decorator of functions that use a model on a ZeroGPU Space: they run in a process that is lent a GPU.
+    spaces: Hugging Face's package.
+
+    Arguments and answers cross to another process: they are JSON, never tensors.
+    """
+
+    def lend(function: Callable) -> Callable:
+        lent = spaces.GPU(duration=GPU_SECONDS)(function)
+        if lent is function:
+            return function
+
+        @functools.wraps(function)
+        def call(*values: object, **named: object) -> object:
+            return lent(*values, **named)
+
+        @functools.wraps(function)
+        def stream(*values: object, **named: object) -> Iterator[object]:
+            yield from lent(*values, **named)
+
+        # Gradio takes one value from whatever is no generator function.
+        return stream if inspect.isgeneratorfunction(function) else call
+
+    return lend
 
 
 def _read(body: bytes) -> dict | None:
@@ -138,10 +167,6 @@ async def _lines(parts: Generator[dict], limits: BatchLimits) -> AsyncIterator[b
 
 def _text(content: object) -> bytes:
     return json.dumps(for_page(content), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _packs(request: Request) -> bool:
-    return "gzip" in request.headers.get("accept-encoding", "")
 
 
 def _response(status: int, content: bytes | dict, packs: bool = False) -> Response:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -77,3 +79,18 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         log.warning("--max-sessions (%s) has no effect: nothing is kept for each visitor any more.", SESSIONS_VARIABLE)
     args.device = None if args.device == "auto" else args.device
     return args
+
+
+def check_port(host: str, port: int) -> None:
+    """ValueError in words if the address cannot be served on: before the model is loaded, not after."""
+    try:
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            pass
+    except OSError as error:
+        why = {
+            errno.EADDRINUSE: "is already in use: stop what runs there, or choose another with --port",
+            errno.EACCES: "may not be used by this user: choose one above 1023 with --port",
+        }
+        if error.errno in why:
+            raise ValueError(f"port {port} of {host} {why[error.errno]}") from error
+        raise ValueError(f"cannot serve on {host}, port {port}: {error}") from error

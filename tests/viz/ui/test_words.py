@@ -61,7 +61,7 @@ AT_THE_START = {
     ("model/serve/limits.py", "longest"),
     ("viz/ui/header.py", "_opening"),
 }
-TO_PROGRAMS = {f"viz/server/{name}.py" for name in ("api", "why_api", "answers", "endpoints")}
+TO_PROGRAMS = {f"viz/server/{name}.py" for name in ("api", "endpoints")}
 TO_PROGRAMS |= {"viz/server/guard.py"}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
