@@ -36,7 +36,7 @@ QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/server/ask.py
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 COUNTS = "/monitoring/summary"  # how often endpoints were called, which Gradio's page on the API asks for
 LISTING = "/gradio_api/openapi.json"
-MAX_NAME = 255  # characters of a file's name: for a longer one the system has an error of its own
+MAX_NAME = 255  # bytes of a file's name: for a longer one the system has an error of its own
 
 _READ = {
     "/",
@@ -185,7 +185,7 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
         return path in _WRITTEN or is_page_call or (call is not None and call[2] in ENDPOINTS)
     if method not in READS:
         return False
-    if max(map(len, path.split("/"))) > MAX_NAME:
+    if any(len(name.encode()) > MAX_NAME for name in path.split("/")):
         return False
     result = RESULTS.fullmatch(path)
     if result is not None:
