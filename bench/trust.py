@@ -17,8 +17,8 @@ from model.program import add_checkpoint, add_json, command_line, given, program
 from model.serve.device import share_cores
 from model.translator import Translator
 from viz.server import options
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.verify import trust
+from viz.ui.scene import Scene
 
 TEXT = {"de": "Eine Frau liest ihrem Kind abends ein Buch vor.", "en": "A woman reads her child a book every evening."}
 BARS = {"line": 0.03, "panel": 0.3, "dropout": 1.5, "two models": 0.4}  # seconds

@@ -27,7 +27,7 @@ from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.selection import Selection
+from viz.ui.scene import Selection
 from viz.wire.payload import payload
 from viz.words import for_page
 

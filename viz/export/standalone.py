@@ -23,7 +23,7 @@ WAITING = say("This explorer's scripts are in the first explorer of this noteboo
 
 def to_html(trace: TranslationTrace, opens: object = None) -> str:
     """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
-    browse every head, and carries the exact float32 weights. opens: a selection (viz.ui.selection.Selection), or the
+    browse every head, and carries the exact float32 weights. opens: a selection (viz.ui.scene.Selection), or the
     fields of a link as text, which say all that was chosen: colours, whole words, the view."""
     found = {"link": opens} if isinstance(opens, str) else {}
     packed = payload(trace, None if found else opens, exact=True) | found

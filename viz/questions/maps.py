@@ -15,10 +15,10 @@ from viz.maps.reduce import View, named_by_both, score_map
 from viz.questions.panels import scene_of
 from viz.questions.registry import Answer, Context, question
 from viz.questions.traces import weight_bytes
+from viz.ui import fields as field
 from viz.ui import overlays
-from viz.ui.desk import fields as field
-from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside, cutting
+from viz.ui.explorer import sent
 from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, thumbnails
 from viz.wire.tiles import strip, tiles

@@ -8,13 +8,11 @@ from model.trace import is_whole
 from model.trace.address import Address
 from model.trace.translation import TranslationTrace
 from viz.questions.registry import Answer, Context, question
-from viz.ui.asked import Asked
-from viz.ui.desk import fields as field
-from viz.ui.desk.scene import Scene
+from viz.ui import fields as field
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.registry import PANELS
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say

@@ -19,8 +19,8 @@ from model.translator import Translator
 from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.questions.panels import scene_of
 from viz.questions.registry import Answer, Context, question
-from viz.ui.desk import fields as field
-from viz.ui.desk.scene import Scene
+from viz.ui import fields as field
+from viz.ui.scene import Scene
 from viz.wire import steps
 from viz.wire.payload import selection_dict
 from viz.wire.summary import INVITATION

@@ -78,15 +78,18 @@ class Traces:
         if address.digest:
             if (made := self.translators.made(address.digest)) is not None:
                 return made, address.direction
-            raise Refusal(
-                "The checkpoint of this translation, {name}, is not loaded: translate again.", name=address.checkpoint
-            )
+            raise not_served(address.checkpoint)
         route = self.translators.routes[0]
         if address.direction:
             route = self.translators.find(address.direction, address.checkpoint)
         if route is None:
             raise Refusal("No model that is served here translates in this direction.")
         return self.translators[route.label], route.direction
+
+
+def not_served(checkpoint: str) -> Refusal:
+    """Return why nothing more can be asked about a translation whose model is not served, or no longer."""
+    return Refusal("The checkpoint of this translation, {name}, is not loaded: translate again.", name=checkpoint)
 
 
 def size_of(trace: TranslationTrace) -> int:

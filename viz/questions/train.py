@@ -10,7 +10,7 @@ from model.training.toy import settings
 from model.training.toy.run import normalise, parse
 from viz.questions.registry import Answer, Context, question
 from viz.ui import direction
-from viz.ui.desk import fields as field
+from viz.ui import fields as field
 from viz.wire import training
 
 LIMITS = {"updates": settings.MAX_UPDATES, "learnt": f"{settings.LEARNT:g}"}

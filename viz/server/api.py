@@ -32,14 +32,12 @@ from viz.export.formats import FORMATS
 from viz.maps.reduce import View, named_by_both, score_map
 from viz.server.endpoints import ENDPOINTS, Served, build, endpoint, one_of, string, table, token_ids, whole
 from viz.server.line import TRANSLATES
-from viz.ui.asked import Asked
-from viz.ui.desk.scene import Scene
-from viz.ui.desk.studied import circuit_of, pair_of
+from viz.ui.circuit_study import circuit_of, pair_of
 from viz.ui.lab.downloads import question_fields, translation_fields
 from viz.ui.lab.why.circuit import as_plain
 from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 from viz.wire import address
 
 __all__ = ("ENDPOINTS", "build", "table")  # all endpoints are registered once this module is imported

@@ -8,13 +8,11 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz import assets
-from viz.questions.header import SEARCHES, line
+from viz.questions.header import SEARCHES, doubts, line
 from viz.questions.registry import Context
 from viz.ui import direction
 from viz.ui.component import PRIVATE, Component
-from viz.ui.desk.doubts import doubts
 from viz.ui.language import label
-from viz.ui.selection import serving
 from viz.ui.tours import guide
 from viz.wire.summary import inviting
 from viz.words import say
@@ -103,4 +101,4 @@ def _opening(model: Translator, example: str, direction: str) -> TranslationTrac
 
 def _shown_first(translators: Translators, trace: TranslationTrace) -> dict:
     """With the doubts: nobody waits for those of the first translation."""
-    return {**line(translators, trace), "doubts": doubts(trace, serving(translators, trace))}
+    return {**line(translators, trace), "doubts": doubts(trace, translators.made(trace.digest))}

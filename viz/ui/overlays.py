@@ -15,7 +15,7 @@ from model.trace.language import Refusal
 from model.trace.scores import ScoreMap
 from viz import theme
 from viz.maps.reduce import Combine, View, arranged, labelled
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.words import Words, say
 
 MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two cores for the longest of such sentences

@@ -16,9 +16,8 @@ from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import Refusal
 from tests.viz.ui.lab.panels import EVERY, contents, settings
 from viz.questions import steps as stepper
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import TRANSFORMER
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.ui.tours.measures import built
 from viz.ui.tours.scene import StopScene
 

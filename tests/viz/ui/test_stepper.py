@@ -15,7 +15,7 @@ from viz.maps.branches import Origin, Tree
 from viz.questions import steps as stepper
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.wire import steps
 from viz.wire.codecs import ROOT
 

@@ -28,9 +28,8 @@ from viz.questions import registry as questions
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import train
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
-from viz.ui.selection import Selection, most_telling
+from viz.ui.scene import Scene, Selection, most_telling
 from viz.wire.payload import payload
 from viz.wire.summary import summarise
 from viz.words import for_page

@@ -23,9 +23,8 @@ from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
 from viz import assets, shell
-from viz.ui.desk.scene import Scene
 from viz.ui.language import translations
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.ui.tours.tour import WORDS as TOURS
 from viz.words import files, for_page, join, read, say
 
@@ -48,6 +47,7 @@ FOR_VISITORS = (
     "model/analysis",
     "viz/questions",
     "model/checks",
+    "viz/server",
     "viz/ui",
     "viz/maps",
     "viz/wire",
@@ -59,6 +59,7 @@ AT_THE_START = {
     ("model/serve/device.py", "choose_device"),
     ("model/serve/limits.py", "__post_init__"),
     ("model/serve/limits.py", "longest"),
+    ("viz/server/options.py", "check_port"),
     ("viz/ui/header.py", "_opening"),
 }
 TO_PROGRAMS = {f"viz/server/{name}.py" for name in ("api", "endpoints")}

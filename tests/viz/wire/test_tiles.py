@@ -14,7 +14,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from viz.maps.patterns import head_patterns
 from viz.questions import maps
-from viz.ui.selection import Selection
+from viz.ui.scene import Selection
 from viz.wire import payload, tiles
 from viz.wire.codecs import HALF
 

@@ -16,9 +16,7 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.server import api
 from viz.server.endpoints import Served
-from viz.ui.asked import Asked
-from viz.ui.desk.scene import Scene
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 
 
 def test_means_are_made_once_and_within_their_time(tiny_translator):

@@ -20,7 +20,7 @@ from model.serve.owned_cache import cached_on_owner
 from model.trace.language import Refusal
 from model.translator import Translator
 from viz.figures.curves import plot_curves
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import spoken, with_minus
 from viz.words import say
