@@ -23,7 +23,7 @@ from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
 from viz import assets, shell
-from viz.ui.language import translations
+from viz.ui.component import translations
 from viz.ui.scene import Scene, Selection
 from viz.ui.tours.tour import WORDS as TOURS
 from viz.words import files, for_page, join, read, say
@@ -60,7 +60,6 @@ AT_THE_START = {
     ("model/serve/limits.py", "__post_init__"),
     ("model/serve/limits.py", "longest"),
     ("viz/server/options.py", "check_port"),
-    ("viz/ui/header.py", "_opening"),
 }
 TO_PROGRAMS = {f"viz/server/{name}.py" for name in ("api", "endpoints")}
 TO_PROGRAMS |= {"viz/server/guard.py"}

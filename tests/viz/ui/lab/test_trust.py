@@ -25,9 +25,9 @@ from tests.model.families import theirs
 from tests.trusted import trusted
 from tests.viz.ui.lab.panels import named
 from viz.questions.header import SAYS, WHERE, doubts
+from viz.shell import TABS
 from viz.ui.lab import registry
 from viz.ui.scene import Scene, Selection
-from viz.ui.tabs import TABS
 
 
 @pytest.fixture(scope="module")
