@@ -70,7 +70,7 @@ EXCEPTIONS = {
     ("model.truth.alignment", "model.align"),
     ("viz.wire.readback", "viz.figures"),
     # Until panels, tours and what they share have left viz.ui.
-    *((f"viz.questions.{name}", "viz.ui") for name in ("header", "maps", "panels", "steps", "tours", "train", "why")),
+    *((f"viz.questions.{name}", "viz.ui") for name in ("header", "maps", "panels", "steps", "tours", "train")),
 }
 WITHOUT_TORCH = (
     "model.trace.flow",

@@ -1,4 +1,4 @@
-"""Questions of the panels of the lab."""
+"""Questions of the panels of the lab, and of the tab "Why" above its panels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from model.trace.address import Address
 from model.trace.translation import TranslationTrace
 from viz.questions.registry import Answer, Context, question
 from viz.ui import fields as field
+from viz.ui.lab import frame as question_frame
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.registry import PANELS
@@ -88,6 +89,23 @@ def page_panel_translate(context: Context, address: Address | None, fields: Mapp
     context.traces.add(trace)
     asks = {name: value for name in ("step", "token") if is_whole(value := data.get(name))}
     return {"opens": Address.of(trace).to_plain(), "asks": asks}
+
+
+@question(lane="model")
+def page_why(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return the pinned token, its contrast, and the measured headline (frame.answered). fields: asked, selection."""
+    return (
+        {"invitation": INVITATION} if address is None else question_frame.answered(scene_of(context, address, fields))
+    )
+
+
+@question(lane="translate")
+def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return {asked}: the pinned token and its contrast, for the page to keep. Refused for what cannot be asked.
+
+    fields: step, and what the token is compared with: token (an id), text, or alone; asked, what was asked before.
+    """
+    return question_frame.asked_about(scene_of(context, address, fields), fields)
 
 
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:

@@ -17,7 +17,7 @@ from viz.ui import overlays
 from viz.ui.overlays import OVERLAYS, Overlay
 from viz.ui.scene import Scene
 from viz.wire.codecs import CODECS
-from viz.wire.overlay import descriptor
+from viz.wire.payload import descriptor
 from viz.words import for_page
 
 

@@ -15,7 +15,7 @@ from viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
 from viz.ui import circuit_study
 from viz.ui.lab.why import circuit
 from viz.ui.scene import Asked, Scene, Selection
-from viz.wire.experiments.heads import signed
+from viz.wire.heads import signed
 from viz.wire.question import names
 from viz.words import for_page
 

@@ -29,7 +29,7 @@ from viz.ui.lab.sides import most_heads
 from viz.ui.lab.why.patch import replaced, with_words
 from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.experiments.heads import signed
+from viz.wire.heads import signed
 from viz.wire.question import names, with_minus
 from viz.wire.survey import take
 from viz.words import Words, say

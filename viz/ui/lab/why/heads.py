@@ -24,10 +24,9 @@ from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fie
 from viz.ui.lab.panel import Panel, preparing_means
 from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.experiments.candidates import candidates
-from viz.wire.experiments.heads import effects_block, head_name, signed
+from viz.wire.heads import effects_block, head_name, signed
 from viz.wire.payload import key_of
-from viz.wire.question import with_minus
+from viz.wire.question import candidates, with_minus
 from viz.words import say
 
 JOINT = "joint"

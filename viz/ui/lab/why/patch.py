@@ -27,7 +27,7 @@ from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fie
 from viz.ui.lab.panel import Panel
 from viz.ui.scene import MAX_TOKENS, Scene
 from viz.wire import blocks
-from viz.wire.experiments.heads import signed
+from viz.wire.heads import signed
 from viz.wire.payload import key_of
 from viz.wire.question import names
 from viz.words import Words, say

@@ -16,7 +16,7 @@ from viz.ui.lab.panel import Panel, preparing_means
 from viz.ui.lab.why.heads import named, translated, voices_for
 from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.experiments.heads import sets_block
+from viz.wire.heads import sets_block
 from viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
