@@ -161,7 +161,7 @@ def test_imports_go_one_way():
         ("model.checkpoint", "model.translator"),
         ("viz.maps.reduce", "viz.wire.payload"),
         ("model.analysis.lenses.decoder", "model.training.batches"),
-        ("viz.figures.grid", "viz.ui.selection"),
+        ("viz.figures.attention", "viz.ui.selection"),
     ],
 )
 def test_the_test_of_layers_sees_a_step_up(name, imported):

@@ -21,7 +21,7 @@ from model.trace.address import Address
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz import assets, shell
-from viz.figures.heatmap import plot_heatmap
+from viz.figures.attention import plot_heatmap
 from viz.maps.reduce import View
 from viz.questions import registry
 from viz.questions.registry import Context

@@ -55,30 +55,21 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     if address is not None:
         return shown(context, context.trace(address))
     if fields.get("entry") == direction.TOY or fields.get("recipe") is not None:
-        return translated_by_toy(context, fields)
-    route = route_of(context.translators, fields)
-    is_link = fields.get("direction") or not fields.get("entry")
-    fill = None
-    if is_link or fields.get("fills"):
-        fill = {"beam": beam_of(fields), **direction.chosen(context.translators, route)}
+        recipe = direction.recipe_of(fields)
+        translator, code = context.traces.translator_of(Address("", recipe=recipe))
+        menus, fills = direction.chosen_toy(recipe), fields.get("direction")
+    else:
+        route = route_of(context.translators, fields)
+        translator, code = context.translators[route.label], route.direction
+        menus, fills = direction.chosen(context.translators, route), fields.get("direction") or not fields.get("entry")
+    beam = beam_of(fields)
+    fill = {"beam": beam, **menus} if fills or fields.get("fills") else None
+    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
     try:
-        trace = translated(context.translators, route, fields)
+        trace = translator.translate(text, code, beam=int(beam), interventions=_interventions(changes))
     except ValueError as error:
         return {"error": words_of(error), "fill": fill}
     return {**shown(context, trace), "fill": fill}
-
-
-def translated_by_toy(context: Context, fields: Mapping) -> dict:
-    """page_translate() by the visitor's own network."""
-    recipe = direction.recipe_of(fields)
-    toy, _ = context.traces.translator_of(Address("", recipe=recipe))
-    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
-    fill = {"beam": beam_of(fields), **direction.chosen_toy(recipe)}
-    try:
-        trace = toy.translate(text, beam=int(beam_of(fields)), interventions=_interventions(changes))
-    except ValueError as error:
-        return {"error": words_of(error), "fill": fill}
-    return {**shown(context, trace), "fill": fill if fields.get("direction") or fields.get("fills") else None}
 
 
 def route_of(translators: Translators, fields: Mapping) -> Route:
@@ -95,14 +86,6 @@ def beam_of(fields: Mapping) -> str:
     """Return the width of the beam; greedy where it is none of the menu's."""
     beam = str(fields.get("beam") or "")
     return beam if beam in SEARCHES else "1"
-
-
-def translated(translators: Translators, route: Route, fields: Mapping) -> TranslationTrace:
-    """Translate the fields' text. ValueError, in words, for what cannot be translated."""
-    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
-    return translators[route.label].translate(
-        text, route.direction, beam=int(beam_of(fields)), interventions=_interventions(changes)
-    )
 
 
 def _interventions(text: str) -> Interventions:

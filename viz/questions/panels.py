@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from model.trace import is_whole
 from model.trace.address import Address
 from model.trace.translation import TranslationTrace
+from viz.maps.labels import shorten
 from viz.questions.registry import Answer, Context, question
 from viz.ui import fields as field
 from viz.ui.lab import frame as question_frame
@@ -146,12 +147,7 @@ def about(trace: TranslationTrace) -> Words:
     """Which translation a panel is about, and how it was decoded."""
     return say(
         "{source} → {target} · decoding: {how}",
-        source=shortened(trace.source_text),
-        target=shortened(trace.translation) or say("(nothing)"),
+        source=shorten(trace.source_text, 60),
+        target=shorten(trace.translation, 60) or say("(nothing)"),
         how=trace.decoded_by,
     )
-
-
-def shortened(text: str, limit: int = 60) -> str:
-    """A text of at most this many characters."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

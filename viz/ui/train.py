@@ -25,69 +25,47 @@ def options() -> dict:
         "decoded": frames.DECODED,
         "updates": settings.MAX_UPDATES,
         "scale": theme.SCALES["viridis"],
-        "measured": {
-            switch: [{"about": words, **ranges} for words, ranges in zip(sentences, measured_ranges(switch))]
-            for switch, sentences in measured().items()
-        },
+        "measured": measured(),
     }
 
 
-def measured() -> dict[str, list[Words]]:
-    """What each switch was measured to do, a sentence for each number of updates and, of codes for positions, one more
-    for the corpus in which order is all there is."""
-    found = measure.read()
+def measured() -> dict[str, list[dict]]:
+    """Return what each switch was measured to do: {about, update, order, changed, default}, after the updates of
+    COMPARED and, of codes for positions, on the text in which order is all there is. changed, default: the lowest and
+    the highest loss with the switch and without it."""
+    found, order = measure.read(), f"{measure.ORDER} "
 
-    def said(switch: str, update: int) -> Words:
-        return _sentence(update, found[measure.default_of(switch)][update], found[switch][update])
-
-    order = f"{measure.ORDER} "
-    return {
-        switch: [said(switch, update) for update in COMPARED]
-        + (
-            [say("Word order: {found}", found=said(f"{order}{switch}", COMPARED[-1]))]
-            if f"{order}{switch}" in found
-            else []
-        )
-        for switch in found
-        if switch != "default" and not switch.startswith(order)
-    }
-
-
-def measured_ranges(switch: str) -> list[dict]:
-    """What measured() says of a switch, to be drawn: after how many updates, whether on the corpus in which order is
-    all there is, the lowest and highest loss with it, and those of the default."""
-    found, order = measure.read(), f"{measure.ORDER} {switch}"
-    asked = [(switch, update) for update in COMPARED] + [(order, COMPARED[-1])] * (order in found)
-    return [
-        {
+    def compare(name: str, update: int) -> dict:
+        default, changed = found[measure.default_of(name)][update], found[name][update]
+        about, is_order = _sentence(update, default, changed), name.startswith(order)
+        return {
+            "about": say("Word order: {found}", found=about) if is_order else about,
             "update": update,
-            "order": name == order,
-            "changed": found[name][update],
-            "default": found[measure.default_of(name)][update],
+            "order": is_order,
+            "changed": changed,
+            "default": default,
         }
-        for name, update in asked
-    ]
+
+    switches = [name for name in found if name != "default" and not name.startswith(order)]
+    return {
+        switch: [compare(switch, update) for update in COMPARED]
+        + [compare(name, COMPARED[-1]) for name in (order + switch,) if name in found]
+        for switch in switches
+    }
 
 
 def _sentence(update: int, default: measure.Interval, changed: measure.Interval) -> Words:
     numbers = {name: f"{value:.3g}" for name, value in zip(("low", "high", "from_", "to"), (*changed, *default))}
+    numbers["n"] = update
     if not measure.apart(default, changed):
         return say(
-            "After {n} updates: loss {low} to {high}, the default's {from_} to {to}: no reliable difference",
-            n=update,
-            **numbers,
+            "After {n} updates: loss {low} to {high}, the default's {from_} to {to}: no reliable difference", **numbers
         )
     if changed[1] < default[0]:
         return say(
-            "After {n} updates: loss {low} to {high}, reliably lower than the default's {from_} to {to}",
-            n=update,
-            **numbers,
+            "After {n} updates: loss {low} to {high}, reliably lower than the default's {from_} to {to}", **numbers
         )
-    return say(
-        "After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}",
-        n=update,
-        **numbers,
-    )
+    return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}", **numbers)
 
 
 TOY = Beside(say("Train your own"), "toy", "train", options)

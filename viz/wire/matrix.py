@@ -40,19 +40,10 @@ class Line:
 
     def payload(self) -> dict:
         """JSON-ready."""
-        kind = self.evidence and {"kind": self.evidence.value, "evidence": EVIDENCE[self.evidence]}
-        return {
-            "type": "line",
-            "key": self.key,
-            "name": self.name,
-            "cells": self.cells,
-            "margins": list(self.margins),
-            "about": list(self.about),
-            "layers": self.layers,
-            "layer": self.layer,
-            "folded": self.folded,
-            **(kind or {}),
-        }
+        found = {"type": "line", **vars(self)}
+        if (evidence := found.pop("evidence")) is not None:
+            found |= {"kind": evidence.value, "evidence": EVIDENCE[evidence]}
+        return found
 
 
 @dataclass(frozen=True)
@@ -115,26 +106,24 @@ def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[di
 
 def margin(*parts: Words | str) -> list[dict]:
     """Words in a margin, one below the other."""
-    return [{"text": part, "look": "", "about": ""} for part in parts]
+    return [_note(part) for part in parts]
 
 
 def noted(words: Words) -> list[dict]:
     """A mark in a margin, whose words stand below the matrix."""
-    return [{"text": words, "look": "noted", "about": ""}]
+    return [_note(words, "noted")]
 
 
 def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:
     """A sum beside what it should be, its error when one points at it."""
     written = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two
     words = say("{found} of {expected}", found=written(found.found), expected=written(found.expected))
-    mark = "✓" if found.holds else "✗"
-    return [
-        {
-            "text": join((words, mark), " "),
-            "look": "holds" if found.holds else "misses",
-            "about": say("error {n}", n=compact(found.error, 2)),
-        }
-    ]
+    mark, look = ("✓", "holds") if found.holds else ("✗", "misses")
+    return [_note(join((words, mark), " "), look, say("error {n}", n=compact(found.error, 2)))]
+
+
+def _note(text: Words | str, look: str = "", about: Words | str = "") -> dict:
+    return {"text": text, "look": look, "about": about}
 
 
 def two(value: float) -> str:

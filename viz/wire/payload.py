@@ -167,9 +167,9 @@ def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> 
 
 
 def descriptor(name: str, title: str, kind: AttentionKind, found: ScoreMap) -> dict:
-    """Return a derived map as the page draws it, JSON-ready: {id, title, kind, unit, signed, range, rows, columns, codec,
-    data}. rows, columns: {title, labels, positions}; range: the values at the two ends of the colours, of which 0 is
-    one or, if signed, the middle."""
+    """Return a derived map as the page draws it, JSON-ready: {id, title, kind, unit, signed, range, rows, columns,
+    codec, data}. rows, columns: {title, labels, positions}; range: the values at the two ends of the colours, of which
+    0 is one or, if signed, the middle."""
     values = found.values
     within = not found.signed and values.size and values.min() >= 0 and values.max() <= 1  # not with a NaN either
     codec = ROOT if within else SIGNED

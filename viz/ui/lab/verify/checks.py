@@ -13,7 +13,7 @@ from model.checks.verify import Check, Result, Shown, checks_of, verify
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS
-from viz.figures.grid import SIDE
+from viz.figures.attention import SIDE
 from viz.maps.reduce import View, score_map
 from viz.ui.lab.controls import Button
 from viz.ui.lab.panel import Panel
