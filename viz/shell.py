@@ -189,19 +189,14 @@ def _opening(model: Translator, example: str, direction: str) -> TranslationTrac
 
 
 def _theme() -> gr.themes.Base:
-    accent, paper = "var(--atlas-accent)", "var(--atlas-paper)"
-    return gr.themes.Base(
-        primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO)
-    ).set(
-        body_text_color_subdued="var(--atlas-muted)",
-        body_text_color_subdued_dark="var(--atlas-muted)",
-        color_accent=accent,
-        body_background_fill=paper,
-        body_background_fill_dark=paper,
-        button_primary_background_fill=accent,
-        button_primary_background_fill_dark=accent,
-        button_primary_background_fill_hover="var(--atlas-ink)",
-        button_primary_background_fill_hover_dark="var(--atlas-ink)",
-        button_primary_text_color="var(--atlas-on-accent)",
-        button_primary_text_color_dark="var(--atlas-on-accent)",
-    )
+    accent = "var(--atlas-accent)"
+    colours = {
+        "body_text_color_subdued": "var(--atlas-muted)",
+        "body_background_fill": "var(--atlas-paper)",
+        "button_primary_background_fill": accent,
+        "button_primary_background_fill_hover": "var(--atlas-ink)",
+        "button_primary_text_color": "var(--atlas-on-accent)",
+    }
+    dark = {f"{name}_dark": colour for name, colour in colours.items()}
+    base = gr.themes.Base(primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO))
+    return base.set(color_accent=accent, **colours, **dark)

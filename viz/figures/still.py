@@ -59,10 +59,9 @@ def still(figure: go.Figure) -> str:
         drawn.append(_text(x, top - 6, text, "start", turned=True) if maps else _text(x, top - 12, text, "middle"))
     for at, text in ticks[1] if maps else ():
         drawn.append(_text(left - 6, top + (at + 0.5) * cell + 4, text, "end"))
-    for trace in figure.data:
-        if isinstance(trace, go.Scatter):
-            drawn.append(_line(trace, left, top, size))
-    for row, trace in enumerate(trace for trace in figure.data if isinstance(trace, go.Scatter) and trace.showlegend):
+    lines = [trace for trace in figure.data if isinstance(trace, go.Scatter)]
+    drawn += [_line(trace, left, top, size) for trace in lines]
+    for row, trace in enumerate(trace for trace in lines if trace.showlegend):
         drawn.append(_text(left, top + size[1] + 16 * (row + 1), trace.name, "start", colour=trace.line.color))
     for note in notes:
         x = left + note.x * size[0] + (note.xshift or 0)
@@ -88,7 +87,6 @@ def _ticks(axis: go.layout.XAxis | go.layout.YAxis) -> list[tuple[float, str]]:
 
 
 def _text(x: float, y: float, text: str, anchor: str, *, turned: bool = False, colour: str = INK) -> str:
-    """Six parameters: where it stands, and how."""
     turn = f' transform="rotate(-60 {x:.1f} {y:.1f})"' if turned else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{escape(colour)}"{turn}>{escape(text)}</text>'
 

@@ -35,7 +35,7 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
     trace = context.trace(address)
     fields = {"thumbnails": [], "strips": [], "wanted": [], **fields}
     strips = [strip(trace, kind, layer) for kind, layer in field.each(fields, "strips", field.kind_and_layer)[:1]]
-    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", field.kind))]
+    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", AttentionKind))]
     size, blocks = sum(len(one["data"]) for one in small), []
     for kind, layer in field.each(fields, "wanted", field.kind_and_layer):
         if size > LARGEST:

@@ -12,7 +12,6 @@ import functools
 import gzip
 import inspect
 import json
-import logging
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from types import ModuleType
 
@@ -22,11 +21,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from model.serve.cancellation import Cancelled, raise_if_cancelled
-from model.serve.limits import BatchLimits, Busy
+from model.serve.cancellation import raise_if_cancelled
+from model.serve.limits import BatchLimits
 from model.trace.language import words_of
 from viz.questions.registry import QUESTIONS, Context, ask
-from viz.server.discreet_log import describe
+from viz.server import endpoints
 from viz.server.endpoints import refusal
 from viz.words import for_page, say
 
@@ -35,8 +34,6 @@ PACKED = 2_000  # bytes of an answer that is worth packing
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter: a proxy is to pass on each line
 
 GPU_SECONDS = 15  # that one call is lent a GPU for; short, so that visitors' quotas last
-
-log = logging.getLogger(__name__)
 
 
 def route(context: Context) -> Route:
@@ -134,24 +131,20 @@ def is_refusal(content: Mapping) -> bool:
 
 
 def answer_or_refusal(limits: BatchLimits, compute: functools.partial) -> object:
-    """Return compute(), or a refusal that says in words why it failed."""
-    try:
+    """Return compute(), or a refusal that the page translates."""
+
+    def share() -> object:
         with limits.share():
             raise_if_cancelled()
             return compute()
-    except Busy as error:
-        return refusal("busy", for_page(words_of(error)))
-    except Cancelled:
-        return refusal("busy", "The caller left before the answer was complete.")
-    except ValueError as error:
-        return refusal("invalid", for_page(words_of(error)))
-    except Exception as error:  # the outermost edge: nothing of ours is above it
-        log.error("a question of the page failed:\n%s", describe(error))
-        fault = say(
-            "This is a fault of the program ({error}), not of what you asked. Its log says where.",
-            error=type(error).__name__,
-        )
-        return refusal("internal", for_page(fault))
+
+    return endpoints.answer_or_refusal(share, _fault, lambda error: for_page(words_of(error)))
+
+
+def _fault(error: str) -> dict:
+    return for_page(
+        say("This is a fault of the program ({error}), not of what you asked. Its log says where.", error=error)
+    )
 
 
 async def _lines(parts: Generator[dict], limits: BatchLimits) -> AsyncIterator[bytes]:

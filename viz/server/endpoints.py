@@ -37,31 +37,40 @@ log = logging.getLogger(__name__)
 
 
 def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
-    """The endpoint with its answer in the schema's envelope. Errors are answers too: a caller gets words, not an empty
-    stream, and the log gets where it happened, never what was asked."""
+    """Return the endpoint with its answer in the schema's envelope. Errors are answers, too: a caller gets words, not
+    an empty stream."""
+
+    def fault(error: str) -> str:
+        return f"The server could not answer ({error}). Other requests are unaffected; please report this."
 
     @functools.wraps(endpoint)
     def answer(*args: object, **options: object) -> dict:
-        try:
-            return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
-        except Busy as error:
-            return refusal("busy", str(error))
-        except Cancelled:
-            return refusal("busy", "The caller left before the answer was complete.")
-        except ValueError as error:
-            return refusal("invalid", str(error))
-        except Exception as error:  # the outermost edge: nothing of ours is above it
-            log.error("%s failed:\n%s", endpoint.__name__, describe(error))
-            return refusal(
-                "internal",
-                f"The server could not answer ({type(error).__name__}). Other requests are "
-                "unaffected; please report this.",
-            )
+        return answer_or_refusal(
+            lambda: {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}, fault, str
+        )
 
     return answer
 
 
-def refusal(kind: str, message: str) -> dict:
+def answer_or_refusal(
+    compute: Callable[[], object], fault: Callable[[str], object], words: Callable[[Exception], object]
+) -> object:
+    """Return compute(), or a refusal that says why it failed: words(a user's mistake), or fault(the name of a fault of
+    ours). The log gets where it happened, never what was asked."""
+    try:
+        return compute()
+    except Busy as error:
+        return refusal("busy", words(error))
+    except Cancelled:
+        return refusal("busy", "The caller left before the answer was complete.")
+    except ValueError as error:
+        return refusal("invalid", words(error))
+    except Exception as error:  # the outermost edge: nothing of ours is above it
+        log.error("a request failed:\n%s", describe(error))
+        return refusal("internal", fault(type(error).__name__))
+
+
+def refusal(kind: str, message: object) -> dict:
     """An answer that says why there is none."""
     return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
 

@@ -115,11 +115,10 @@ def figure(
     """A Plotly figure of this height in pixels, at most `width` wide (0: as wide as the page); label: what it shows,
     for those who do not see it; rows: words in place of the vertical axis' labels; clicks: where a click on a point
     leads, by its id: to_head(), to_panel() or to_act(), which is asked for when one rests on it; upright: the height of
-    what is drawn from top to bottom on a narrow page; 0: it is not. Seven parameters: what a picture is on a page."""
+    what is drawn from top to bottom on a narrow page; 0: it is not."""
     drawn = json.loads(to_json_plotly(for_page(picture.to_dict())))  # its own texts may be words, too
-    about = {"height": height, "width": width, "label": label, "rows": list(rows)}
-    about |= {"clicks": dict(clicks), "upright": upright}
-    return {"type": "figure", "figure": drawn, **about}
+    about = {"height": height, "width": width, "label": label, "upright": upright}
+    return {"type": "figure", "figure": drawn, "rows": list(rows), "clicks": dict(clicks), **about}
 
 
 def to_head(kind: str, layer: int, head: int, cell: tuple[int, int]) -> dict:
@@ -185,7 +184,7 @@ def heatmap(
     """A matrix [row, column] drawn small, every number under the pointer or the arrow keys; where a number is not
     finite there is none. rows, columns: names of tokens (none: counted from 0). limit: the value at full colour (None:
     the largest here); said: words in place of the numbers 0, 1 ..; frame: rows and columns set apart, as first row,
-    first column, number of rows, of columns. Nine parameters: what one would write at a picture's edges."""
+    first column, number of rows, of columns."""
     values = np.asarray(values, np.float32)
     finite = values[np.isfinite(values)]
     limit = float(np.abs(finite).max(initial=0.0)) if limit is None else float(limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -26,15 +26,19 @@ def effects_block(
     done: bool,
     kinds: Sequence[AttentionKind],
 ) -> dict:
-    """What each head is worth: measured where it is, else estimated. about: a name for trace and question, by which the
-    page keeps what is switched off; joint: the slot that says what is switched off together; done: nothing more comes.
-    Six parameters: two of them are the numbers, the rest says where they stand."""
-    shown = {kind: _merged(estimates, measured, kind) for kind in kinds}
-    limit = max(float(np.abs(values).max()) for values, _ in shown.values()) or 1.0
+    """Return what each head is worth: measured where it is, else estimated. about: a name for trace and question, by
+    which the page keeps what is switched off; joint: the slot that says what is switched off together; done: nothing
+    more comes."""
+    known, values = {}, {}  # by kind [layers, heads]
+    for kind in kinds:
+        estimated = estimates.effects[kind]
+        found = measured.effects[kind] if measured else np.full_like(estimated, np.nan)
+        known[kind] = ~np.isnan(found)
+        values[kind] = np.where(known[kind], found, estimated)
+    limit = max(float(np.abs(of_kind).max()) for of_kind in values.values()) or 1.0
 
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
-        values, known = shown[kind]
-        value, is_measured = float(values[layer, head]), bool(known[layer, head])
+        value, is_measured = float(values[kind][layer, head]), bool(known[kind][layer, head])
         flips = is_measured and measured.flips is not None and bool(measured.flips[kind][layer, head])
         where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": signed(value)}
         if not is_measured:
@@ -45,94 +49,68 @@ def effects_block(
             )
         else:
             name = say("{kind}, layer {layer}, head {head}: {n} nats, measured.", **where)
-        return {
-            "value": round(value / limit, 4),
-            "text": _room(values, signed(value)),
-            "name": name,
-            "marks": [mark for mark, holds in (("estimated", not is_measured), ("flips", flips)) if holds],
-        }
+        marks = [mark for mark, holds in (("estimated", not is_measured), ("flips", flips)) if holds]
+        return {"value": round(value / limit, 4), "text": signed(value), "name": name, "marks": marks}
 
-    return {
-        "type": "heads",
-        "about": about,
-        "kinds": _kinds(shown, cell),
-        "joint": joint,
-        "done": done,
-        "legend": [
-            {"marks": "plus", "text": say("+ speaks for the token")},
-            {"marks": "minus", "text": say("− speaks against it")},
-            {"marks": "estimated", "text": say("estimated")},
-            {"marks": "flips", "text": say("without it another token is written")},
-        ],
-        "hint": say(
-            "Choose a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
-            n=compact(limit, DIGITS),
-        ),
+    legend = {
+        "plus": say("+ speaks for the token"),
+        "minus": say("− speaks against it"),
+        "estimated": say("estimated"),
+        "flips": say("without it another token is written"),
     }
+    hint = say(
+        "Choose a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
+        n=compact(limit, DIGITS),
+    )
+    return _block(about, values, cell, hint, joint=joint, done=done, legend=legend)
 
 
 def sets_block(
     about: str, sets: Sequence[SmallestSet], kinds: Mapping[AttentionKind, int], heads: Mapping[AttentionKind, int]
 ) -> dict:
-    """In how many of the sets each head is. kinds: layers of each kind; heads: of each in a layer."""
-    counts = {
-        kind: np.array(
-            [
-                [sum((kind, layer, head) in one.kept for one in sets) for head in range(heads[kind])]
-                for layer in range(layers)
-            ]
-        )
-        for kind, layers in kinds.items()
-    }
+    """Return in how many of the sets each head is. kinds: layers of each kind; heads: of each in a layer."""
+    counts = {kind: np.zeros((layers, heads[kind]), int) for kind, layers in kinds.items()}
+    for kind, layer, head in (place for one in sets for place in one.kept):
+        counts[kind][layer, head] += 1
 
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
         count = int(counts[kind][layer, head])
-        return {
-            "value": count / len(sets) if count else None,
-            "text": _room(counts[kind], str(count) if count else ""),
-            "marks": [],
-            "name": say(
-                "{kind}, layer {layer}, head {head}: needed in {n} of {all} orders.",
-                kind=labels.KIND_TITLES[kind],
-                layer=layer + 1,
-                head=head + 1,
-                n=count,
-                all=len(sets),
-            ),
-        }
+        where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": count, "all": len(sets)}
+        name = say("{kind}, layer {layer}, head {head}: needed in {n} of {all} orders.", **where)
+        return {"value": count / len(sets) if count else None, "text": str(count or ""), "name": name, "marks": []}
 
+    hint = say("Each number: in how many of the orders the head is needed. Empty: in none.")
+    return _block(about, counts, cell, hint)
+
+
+def _block(
+    about: str,
+    values: Mapping[AttentionKind, np.ndarray],
+    cell: Callable[[AttentionKind, int, int], dict],
+    hint: Words,
+    *,
+    joint: str = "",
+    done: bool = False,
+    legend: Mapping[str, Words] = {},
+) -> dict:
+    """values: by kind [layers, heads]. A cell has no room for its text among many heads."""
+    kinds = []
+    for kind, of_kind in values.items():
+        layers, heads = of_kind.shape
+        rows = [[cell(kind, layer, head) for head in range(heads)] for layer in range(layers)]
+        if heads > NARROW:
+            rows = [[{**one, "text": ""} for one in row] for row in rows]
+        kinds.append({"kind": kind.value, "title": labels.KIND_TITLES[kind], "rows": rows})
+    notes = [{"marks": marks, "text": text} for marks, text in legend.items()]
     return {
         "type": "heads",
         "about": about,
-        "kinds": _kinds({kind: (c, None) for kind, c in counts.items()}, cell),
-        "joint": "",
-        "done": False,
-        "legend": [],
-        "hint": say("Each number: in how many of the orders the head is needed. Empty: in none."),
+        "kinds": kinds,
+        "joint": joint,
+        "done": done,
+        "legend": notes,
+        "hint": hint,
     }
-
-
-def _kinds(shown: Mapping[AttentionKind, tuple], cell) -> list[dict]:
-    return [
-        {
-            "kind": kind.value,
-            "title": labels.KIND_TITLES[kind],
-            "rows": [[cell(kind, layer, head) for head in range(values.shape[1])] for layer in range(values.shape[0])],
-        }
-        for kind, (values, _) in shown.items()
-    ]
-
-
-def _merged(estimates: HeadEffects, measured: HeadEffects | None, kind: AttentionKind) -> tuple[np.ndarray, np.ndarray]:
-    """Values [layers, heads], and which of them are measured."""
-    if measured is None:
-        return estimates.effects[kind], np.zeros(estimates.effects[kind].shape, bool)
-    known = ~np.isnan(measured.effects[kind])
-    return np.where(known, measured.effects[kind], estimates.effects[kind]), known
-
-
-def _room(values: np.ndarray, text: str) -> str:
-    return text if values.shape[1] <= NARROW else ""
 
 
 def signed(value: float) -> str:

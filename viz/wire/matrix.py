@@ -70,7 +70,7 @@ def matrix(
 ) -> dict:
     """label: what it is, for those who do not see it. margins: (title, what it says) of the columns at its right end.
     act: what a click on a cell asks of the panel, with {row, column}, for the slot of that name. none: why a cell is
-    empty. Six parameters: a matrix is made of that many things."""
+    empty."""
     special, names = axis.special or [False] * len(axis.texts), axis.names or [""] * len(axis.texts)
     columns = [
         {"cell": "token", "text": text, "special": bool(dim), "name": name}

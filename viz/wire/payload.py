@@ -129,13 +129,7 @@ def key_of(trace: TranslationTrace) -> str:
 
 def selection_dict(selection: object) -> dict:
     """A Selection as the page reads it."""
-    return {
-        "kind": selection.kind.value,
-        "layer": selection.layer,
-        "head": selection.head,
-        "query": selection.query,
-        "key": selection.key,
-    }
+    return {**vars(selection), "kind": selection.kind.value}
 
 
 def _tokens(tokens: Sequence[str]) -> dict:

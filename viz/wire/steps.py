@@ -29,7 +29,7 @@ def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
     that found the translation which the tree began with; null where that is not known."""
     return {
         "key": tree.key,
-        **named(tree, tree.branches[0].decoding),
+        **named(tree.address, tree.branches[0].decoding),
         "limit": MAX_BRANCHES,
         "dropped": tree.dropped,
         "branches": [b.number if b.number in known else _branch(b) for b in tree.branches],

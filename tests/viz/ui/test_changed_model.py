@@ -98,7 +98,7 @@ def test_a_tours_checks_are_of_the_changed_model(scene):
 def test_the_stepper_goes_on_with_the_changed_model(scene):
     translator, trace = scene.translator, scene.trace
     tree = stepper.start(scene, stepper.Tree.of(trace)).tree
-    assert tree.interventions == CHANGES and tree.branches[0].log_probabilities == tuple(trace.log_probability)
+    assert tree.address.interventions == CHANGES and tree.branches[0].log_probabilities == tuple(trace.log_probability)
     forced = stepper.force(translator, tree, {"branch": 1, "step": 0, "token": trace.target_ids[0]}).opened
     assert forced.interventions == CHANGES and forced.target_ids == trace.target_ids
     np.testing.assert_allclose(forced.log_probability, trace.log_probability, atol=1e-4)
