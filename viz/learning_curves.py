@@ -40,8 +40,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """One run's lines. loss: of training; dev: LOSS, or direction and dev set -> weights' name
-    ("weights", "average") -> its line."""
+    """loss: of training. dev: LOSS, or direction and dev set -> "weights" or "average" -> its line."""
 
     name: str
     loss: Curve

@@ -51,8 +51,7 @@ THREADS = 96
 
 @dataclass
 class Page:
-    """A page, what answers its questions, and the line that requests wait in. lent: whether questions go through
-    Gradio's queue, which lends a GPU."""
+    """A page, its context, and the line that requests wait in. lent: whether questions go through Gradio's queue."""
 
     demo: gr.Blocks
     context: Context

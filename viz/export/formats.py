@@ -1,5 +1,4 @@
-"""The files that people can take away, by name. Buttons, checks and the API iterate them; CONTRIBUTING.md says how to
-add one."""
+"""The files that people can take away, by name. CONTRIBUTING.md says how to add one."""
 
 from __future__ import annotations
 

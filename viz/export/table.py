@@ -50,8 +50,7 @@ def _as_it_was(cell: str) -> str:
 
 
 def to_json(trace: TranslationTrace, view: View) -> bytes:
-    """weights [query][key] of the view's layer and head, query_tokens (for the decoder those READ), key_tokens, kind,
-    layer, head."""
+    """Weights [query][key], query_tokens (of the decoder those READ), key_tokens, kind, layer, head of a view."""
     maps = trace.maps(view.kind)
     return json.dumps(
         {

@@ -1,5 +1,4 @@
-"""Attention maps as Plotly figures: one map as a heatmap or as lines, all heads of a kind as a grid, on a colour scale
-whose legend shows the weights."""
+"""Attention maps as Plotly figures: one map as a heatmap or as lines, and all heads of a kind as a grid."""
 
 from __future__ import annotations
 
@@ -147,8 +146,7 @@ def _which(view: View) -> str:
 def plot_grid(
     trace: TranslationTrace, kind: AttentionKind | str = AttentionKind.CROSS, *, scale: ColourScale | str | None = None
 ) -> go.Figure:
-    """Every head of a kind as a thumbnail: layers down, heads across, one colour scale for all. Hover names the head,
-    its pattern and its entropy."""
+    """Every head of a kind as a thumbnail, on one colour scale. Hover names the head, its pattern and its entropy."""
     kind, scale = AttentionKind(kind), ColourScale.meant(scale)
     weights = a_trace(trace).maps(kind).of_heads(lambda weights: pool(weights, SIDE))
     layers, heads, rows, columns = weights.shape

@@ -68,8 +68,7 @@ class Shape:
 
 
 def plot_circuit(edges: Sequence[Drawn], shape: Shape) -> go.Figure:
-    """Width by worth, colour by sign; an edge's name and number under the pointer. A node's point has its name as id,
-    an edge's that in its middle."""
+    """Draw edges: width by worth, colour by sign. Points at nodes and in the middle of edges have the names as ids."""
     names = sorted({name for edge in edges for name in (edge.sender, edge.reader)})
     largest = max((abs(edge.worth) for edge in edges), default=1.0) or 1.0
     drawn = sorted(edges, key=lambda edge: -abs(edge.worth))

@@ -77,8 +77,7 @@ def _ticks(x: np.ndarray) -> dict:
 def plot_regression(
     keys: np.ndarray, values: np.ndarray, queries: np.ndarray, fitted: np.ndarray, true: np.ndarray
 ) -> go.Figure:
-    """Points (keys, values) [point]; over queries [query] the curve fitted to them, with gaps where it is NaN, and the
-    true one that they scatter around."""
+    """Points (keys, values) [point]; over queries [query] the fitted curve (gaps where NaN) and the true one."""
     dots = {"size": 7, "color": theme.HEAD_COLOURS[7]}
     dotted = {"width": 1.5, "dash": "dot", "color": theme.HEAD_COLOURS[5]}
     solid = {"width": 2.5, "color": theme.HEAD_COLOURS[0]}

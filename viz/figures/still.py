@@ -1,7 +1,4 @@
-"""A figure that also provides a picture, for whatever shows a notebook without scripts: nbconvert, a file viewer.
-
-Front ends that have Plotly draw the figure itself; the SVG beside it has its cells or lines, labels and title.
-"""
+"""A Plotly figure with an SVG of its cells or lines, labels and title, for notebooks without scripts (nbconvert)."""
 
 from __future__ import annotations
 

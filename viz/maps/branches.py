@@ -127,8 +127,7 @@ class Tree:
         return Tree(Address(trace.source_text, **named)).add(trace, Origin.OWN)[0]
 
     def holds(self, trace: TranslationTrace) -> bool:
-        """Whether the trace is of this source by this model under these interventions, and is a branch or the beginning
-        of one."""
+        """Whether the trace is of this sentence, and is a branch or the beginning of one."""
         same = all(getattr(trace, name) == getattr(self.address, name) for name in SENTENCE)
         return same and any(b.ids[: len(trace.target_ids)] == trace.target_ids for b in self.branches)
 

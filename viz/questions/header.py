@@ -115,8 +115,7 @@ def line(translators: Translators, trace: TranslationTrace) -> dict:
 
 @question(lane="translate")
 def page_doubts(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the doubts about a translation. The page asks once its map is painted: the answer takes a pass of the
-    model."""
+    """Return the doubts about a translation: a pass of the model, which the page asks for once its map is painted."""
     trace = context.trace(address)
     return {"doubts": doubts(trace, context.translators.made(trace.digest))}
 

@@ -136,7 +136,6 @@ def page_beside(context: Context, address: Address | None, fields: Mapping) -> A
 
 @question(lane="model")
 def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the words that two sentences share, and the cosine of their vectors. fields: other, the address of the
-    first sentence."""
+    """Return the words that two sentences share, with their cosines. fields: other, the first sentence's address."""
     first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
     return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **beside.answered(scene, first)}}

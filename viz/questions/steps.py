@@ -121,8 +121,7 @@ def beam(translator: Translator, tree: Tree, data: dict) -> Reply:
 
 
 def node(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """Open a beam node: its prefix becomes a branch that greedy decoding completes; the other tabs show the prefix
-    itself, unfinished where it is."""
+    """Open a beam node: greedy decoding completes its prefix as a branch; the other tabs show the prefix itself."""
     prefix = field.wholes(data, "ids")
     trace = _traced(translator, tree, prefix=prefix)
     reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))

@@ -17,8 +17,7 @@ TRACE_BYTES = 256_000_000  # of the translations that are kept
 
 
 class Retrained(Exception):
-    """A toy's weights, trained here, differ from those that an address names: on another kind of CPU. `address` names
-    these."""
+    """A toy's weights, trained here on another kind of CPU, differ from an address's. `address` names these."""
 
     def __init__(self, address: Address) -> None:
         super().__init__("a toy has other weights here")
@@ -65,8 +64,7 @@ class Traces:
         return trace
 
     def translator_of(self, address: Address) -> tuple[Translator, str]:
-        """The model of an address, and the direction. A Refusal where it is not served, or has other weights now;
-        ToyNeeded and Retrained for a toy."""
+        """The model and direction of an address. A Refusal if it is not served; ToyNeeded, Retrained for a toy."""
         if address.recipe is not None:
             toy = self.toys.find(address.recipe)
             self.translators.lend(toy)

@@ -97,7 +97,7 @@ def attention(
         the trace in the project's own schema. JSON stands under "map" or "trace", any other format under its own name:
         a text as it is, all else in base64.
     """
-    wanted = None if kind == "all" else _kind(kind)
+    wanted = None if kind == "all" else one_of("kind", kind, AttentionKind, "all")
     able = [name for name, form in FORMATS.items() if (form.trace if wanted is None else form.map)]
     if format not in able:
         raise ValueError(f"Unknown format {format!r}: there are {', '.join(able)}.")
@@ -207,14 +207,6 @@ def _file(subject: str, form: str, data: bytes) -> dict:
     if media_type == "application/json":
         return {subject: json.loads(data)}
     return {form: data.decode() if media_type.startswith("text/") else base64.b64encode(data).decode("ascii")}
-
-
-def _kind(name: str) -> AttentionKind:
-    try:
-        return AttentionKind(name)
-    except ValueError as error:
-        names = ", ".join(kind.value for kind in AttentionKind)
-        raise ValueError(f"Unknown kind {name!r}: there are {names} and all.") from error
 
 
 @endpoint(

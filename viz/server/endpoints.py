@@ -37,8 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
-    """Return the endpoint with its answer in the schema's envelope. Errors are answers, too: a caller gets words, not
-    an empty stream."""
+    """Return the endpoint with its answer in the schema's envelope. Errors are answers, too."""
 
     def fault(error: str) -> str:
         return f"The server could not answer ({error}). Other requests are unaffected; please report this."
@@ -105,12 +104,13 @@ def interventions(value: object) -> Interventions:
     return interventions_file.requested(json.loads(value) if isinstance(value, str) else value)
 
 
-def one_of(name: str, value: object, kinds: type[One]) -> One:
-    """The member that a field names by its value. ValueError, with what there is, if there is none."""
+def one_of(name: str, value: object, kinds: type[One], *more: str) -> One:
+    """The member that a field names by its value. ValueError, with what there is (and `more`), if there is none."""
     try:
         return kinds(value)
     except ValueError as error:
-        raise ValueError(f"Unknown {name} {value!r:.80}: there are {', '.join(one.value for one in kinds)}.") from error
+        names = ", ".join((*(one.value for one in kinds), *more))
+        raise ValueError(f"Unknown {name} {value!r:.80}: there are {names}.") from error
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,7 @@ CHANGES_ABOUT = f"""
 
 @dataclass(frozen=True)
 class Endpoint:
-    """find: (Served, *fields) -> the fields of an answer. returns: README's words for those; options: of Gradio's
-    listener."""
+    """find: (Served, *fields) -> an answer's fields. returns: them in README's words. options: of Gradio's listener."""
 
     find: Callable[..., dict]
     returns: str

@@ -194,8 +194,7 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
 
 
 class Once:
-    """Names of events, or of sessions, whose answers can be fetched once: Gradio would keep who asks for any other
-    waiting, or break the connection."""
+    """Names of events or sessions whose answers can be fetched, once: for any other, Gradio would wait for ever."""
 
     def __init__(self, most: int = 10_000) -> None:
         self._most, self._names = most, OrderedDict()

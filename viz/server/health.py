@@ -1,6 +1,5 @@
-"""Whether the app is alive (/healthz), whether it can take another visitor (/readyz), what it has counted since it
-started (/metrics, for Prometheus: numbers alone, never a text), and how it ends: it takes no new question, and finishes
-the answers that are under way."""
+"""Health for proxies (/healthz, /readyz), numbers for Prometheus (/metrics), and an orderly end: no new question is
+taken, and answers under way are finished."""
 
 from __future__ import annotations
 
@@ -105,8 +104,7 @@ class Counts:
 
 
 class Leaving:
-    """ASGI middleware: counts answers under way in `app.state.under_way`; once `app.state.leaving` is there, what asks
-    for another one is told to come back."""
+    """ASGI middleware: counts answers in app.state.under_way, and refuses questions once the server is leaving."""
 
     def __init__(self, app: App) -> None:
         self.app = app

@@ -85,8 +85,7 @@ def collecting(finish: Callable[[dict, bytes], Awaitable[None]]) -> Send:
 
 
 class Headers:
-    """ASGI middleware, the outermost: adds HEADERS, refuses what other sites send, and turns an error of the program
-    into an answer in words."""
+    """ASGI middleware, the outermost: adds HEADERS, refuses requests of other sites, answers faults of the program."""
 
     def __init__(self, app: App) -> None:
         self.app = app

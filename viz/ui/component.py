@@ -75,8 +75,7 @@ class Component(gr.HTML):
 
 
 def label(text: Words | str) -> object:
-    """Return a text as a component of Gradio takes it: words without values as a key of translations(). Gradio 6.31
-    translates no placeholders."""
+    """Return a text for Gradio's components: words are a key of translations(), without placeholders."""
     return _I18N(text.english) if isinstance(text, Words) else text
 
 

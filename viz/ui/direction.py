@@ -71,8 +71,7 @@ def entry_of(translators: Translators, route: Route) -> str:
 
 
 def route_of(translators: Translators, entry: str, pair: str) -> Route:
-    """What the menus mean. pair: the direction chosen from many languages; "": none yet. ValueError, in words, for what
-    nobody serves."""
+    """Return the route that the menus name. pair: of a model of many languages, or "". ValueError for others."""
     first = translators.route(entry)
     return translators.find(pair, first.checkpoint) or first if pair and translators[entry].languages else first
 
@@ -91,8 +90,7 @@ def menus(translators: Translators, route: Route) -> dict | None:
 
 
 def chosen(translators: Translators, route: Route) -> dict:
-    """What the page shows of a route, JSON-ready: the menus' entry, the menus of languages, sentences, and what a
-    large model costs."""
+    """Return what the page shows of a route, JSON-ready: its menus, sentences to try, and what a large model costs."""
     offer = {"sentences": sentences(translators, route), "cost": cost(translators[route.label])}
     return {"entry": entry_of(translators, route), "menus": menus(translators, route), "offer": offer}
 

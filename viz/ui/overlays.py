@@ -1,5 +1,4 @@
-"""The maps that can be shown in attention's place, by name: differences, attributions, effects. The page draws what it
-is told; CONTRIBUTING.md says how to add one."""
+"""The maps that can be shown in attention's place, by name. CONTRIBUTING.md says how to add one."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ def layer_difference(scene: Scene, view: View) -> ScoreMap:
 
 
 def effect_if_cut(scene: Scene, view: View) -> ScoreMap:
-    """What the pinned token would lose with each edge of the map cut alone. Rows after the pinned one are blank: they
-    cannot matter to it."""
+    """What the pinned token would lose with each edge cut alone. Rows after it cannot matter to it: blank."""
     trace = scene.trace
     edges = trace.maps(view.kind).weights.shape[2:]
     if (count := edges[0] * edges[1]) > MOST_EDGES:

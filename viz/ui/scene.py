@@ -127,8 +127,7 @@ class Asked:
 
 
 def _runner_up(trace: TranslationTrace, step: int) -> int:
-    """The most probable other token; of a word's piece, the most probable that has letters: that an apostrophe might
-    have followed explains no word."""
+    """The most probable other token; for a word's piece, the most probable one that has letters."""
     others = pinned.contrasts(trace, step)
     texts = dict(zip(trace.top_ids[step].tolist(), trace.top_tokens[step]))
     lettered = [other for other in others if _has_letters(texts[other])]
@@ -187,8 +186,7 @@ class Scene:
 
     @cached_property
     def output(self) -> ForwardOutput:
-        """The recorded pass of this translation, under its interventions. A Refusal, in words, for those that cannot be
-        run again."""
+        """The recorded pass under the trace's interventions. A Refusal for interventions that cannot be run again."""
         return recorded(self.translator, self.trace)
 
     @cached_property

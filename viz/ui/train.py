@@ -1,7 +1,4 @@
-"""The first part of the tab "Train": a small network that learns while one watches, and a second setting beside it.
-
-The page asks page_train, and page_toy for the address of what a toy translates (viz/questions/train.py).
-"""
+"""The first part of the tab "Train": a small network that learns while one watches (viz/questions/train.py)."""
 
 from __future__ import annotations
 

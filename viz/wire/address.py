@@ -1,7 +1,4 @@
-"""What names a translation in a page's address: its text, the model, the search, and what the model was changed by.
-
-Everything stands behind the #, which no server sees.
-"""
+"""A translation in a page's address, behind the # that no server sees: text, model, search, changes to the model."""
 
 from __future__ import annotations
 

@@ -87,8 +87,7 @@ def table(
     marked: Sequence[int] = (),
     foot: Sequence | None = None,
 ) -> dict:
-    """A table. columns: headings; rows: cells, the first of each is its heading; marked: rows set apart by colour;
-    foot: one row below the line (a sum)."""
+    """A table. The first cell of a row is its heading; marked: rows set apart by colour; foot: a row of sums."""
     rows = [list(row) for row in rows]
     for row in [*rows, *([foot] if foot else [])]:
         assert len(row) == len(columns), f"{len(row)} cells under {len(columns)} headings"

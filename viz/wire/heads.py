@@ -26,9 +26,8 @@ def effects_block(
     done: bool,
     kinds: Sequence[AttentionKind],
 ) -> dict:
-    """Return what each head is worth: measured where it is, else estimated. about: a name for trace and question, by
-    which the page keeps what is switched off; joint: the slot that says what is switched off together; done: nothing
-    more comes."""
+    """Return what each head is worth: measured where it is, else estimated. about: a name under which the page keeps
+    what is switched off; joint: the slot that says what that does together; done: nothing more comes."""
     known, values = {}, {}  # by kind [layers, heads]
     for kind in kinds:
         estimated = estimates.effects[kind]

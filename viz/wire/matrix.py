@@ -1,5 +1,4 @@
-"""A matrix of numbers as a block of a panel: coloured cells with their values, and sums in the margin;
-viz/web/lab/matrix.js draws it."""
+"""A matrix of numbers as a block of a panel (viz/web/lab/matrix.js): coloured cells, and sums in the margin."""
 
 from __future__ import annotations
 
@@ -68,9 +67,8 @@ def matrix(
     act: str = "",
     none: Words = say("There is no such number."),
 ) -> dict:
-    """label: what it is, for those who do not see it. margins: (title, what it says) of the columns at its right end.
-    act: what a click on a cell asks of the panel, with {row, column}, for the slot of that name. none: why a cell is
-    empty."""
+    """label: for those who do not see it. margins: (title, about) of the columns at the right end. act: of the panel,
+    which a click on a cell asks for with {row, column}, for the slot of that name. none: why a cell is empty."""
     special, names = axis.special or [False] * len(axis.texts), axis.names or [""] * len(axis.texts)
     columns = [
         {"cell": "token", "text": text, "special": bool(dim), "name": name}
@@ -90,8 +88,7 @@ def matrix(
 
 
 def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[dict | None]:
-    """{text, share of the full colour from -1 to 1} of each value; None where there is none. limit: the value at full
-    colour; 0: the largest here."""
+    """{text, share of the full colour, -1 to 1} of each value, None for NaN. limit: at full colour; 0: the largest."""
     values = np.asarray(values, np.float64)
     scale = limit or float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
 

@@ -77,8 +77,7 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
 
 
 def _kind(found: KindSurvey) -> dict:
-    """sure: whether a value differs from what random rows have; graded: by head, what it does most, whatever its
-    names."""
+    """sure: whether a value differs from that of random rows. graded: by head, what it does most."""
     layers, heads = found.shape
     return {
         "layers": layers,
@@ -129,6 +128,5 @@ def open_head(kind: str, layer: int, head: int) -> dict:
 
 
 def pick(title: Words, options: Sequence[Words], *, act: str, slot: str) -> dict:
-    """A block: a menu. Whatever is chosen, its number goes to an act of the panel as "option"; the answer takes a
-    slot's place."""
+    """A block: a menu. The number of what is chosen goes to an act as "option"; the answer takes the slot's place."""
     return {"type": "pick", "title": title, "options": list(options), "act": act, "slot": slot}
