@@ -50,7 +50,6 @@ DIVERGING = {
 # Plotly text on a transparent background of a notebook, light or dark. The app gives it its own muted colour.
 FIGURE_TEXT = "#7a8494"
 AXIS = {"gridcolor": "rgba(128,128,128,0.2)", "zerolinecolor": "rgba(128,128,128,0.6)"}
-TOKEN_AXIS = {"showgrid": False, "zeroline": False, "automargin": True, "ticks": ""}  # of maps
 
 
 def css_variables() -> str:

@@ -65,21 +65,29 @@ class ColourScale:
 
     def ticks(self) -> tuple[list[float], list[str]]:
         """Places on the scale and the weights they stand for. A log scale's lowest colour means that or less."""
-        if self.transform == Transform.LOG:
-            values = [self.maximum * 10.0**-power for power in range(DECADES, -1, -1)]
-        elif self.transform == Transform.SQRT:
-            values = [self.maximum * share for share in (0.0, 0.05, 0.2, 0.5, 1.0)]
-        else:
-            values = [self.maximum * share for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        shares = {
+            Transform.LINEAR: (0.0, 0.25, 0.5, 0.75, 1.0),
+            Transform.SQRT: (0.0, 0.05, 0.2, 0.5, 1.0),
+            Transform.LOG: [10.0**-power for power in range(DECADES, -1, -1)],
+        }
+        values = [self.maximum * share for share in shares[self.transform]]
         texts = [f"{value:.3g}" for value in values]
         if self.transform == Transform.LOG:
-            texts[0] = "≤ " + texts[0]
+            texts[0] = f"≤ {texts[0]}"
         return [float(p) for p in self.place(np.array(values))], texts
 
-    def plotly(self) -> list[list]:
-        """The colours as Plotly's colorscale."""
-        colours = theme.SCALES[self.name]
-        return [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
+    def heatmap(self, values: np.ndarray, **options: object) -> go.Heatmap:
+        """A heatmap [row, column] in these colours, whose colour bar has weights, not places, at its ticks."""
+        colours, (places, texts) = theme.SCALES[self.name], self.ticks()
+        return go.Heatmap(
+            z=self.place(values),
+            zmin=0,
+            zmax=1,
+            colorscale=[[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)],
+            colorbar={"tickvals": places, "ticktext": texts, "thickness": 10, "outlinewidth": 0},
+            hovertemplate="%{text}<extra></extra>",
+            **options,
+        )
 
 
 def plot_heatmap(
@@ -98,22 +106,13 @@ def plot_heatmap(
             'a heatmap shows one map: combine several heads by "mean" or "max", or draw them by plot_lines'
         )
     found = score_map(trace, view)
-    weights = np.array([[f"{value:.3g}" for value in row] for row in found.values])
     rows, columns = ([labels.escape(label) for label in side] for side in (found.rows, found.columns))
-    text = [[f"{row} → {column}: {weights[i][j]}" for j, column in enumerate(columns)] for i, row in enumerate(rows)]
-    heatmap = go.Heatmap(
-        z=scale.place(found.values),
-        zmin=0,
-        zmax=1,
-        colorscale=scale.plotly(),
-        text=text,
-        hovertemplate="%{text}<extra></extra>",
-        colorbar=_colour_bar(scale),
-        xgap=1,
-        ygap=1,
-    )
+    text = [
+        [f"{row} → {column}: {value:.3g}" for column, value in zip(columns, values)]
+        for row, values in zip(rows, found.values)
+    ]
     return Figure(
-        heatmap,
+        scale.heatmap(found.values, text=text, xgap=1, ygap=1),
         theme.figure_layout(
             title={"text": f"{labels.KIND_TITLES[view.kind]}, {_which(view)}: {found.unit}"},
             xaxis={**_axis(found.columns, found.column_title), "side": "top"},
@@ -127,12 +126,6 @@ def _axis(names: tuple[str, ...], title: str) -> dict:
     """A token axis: whole numbers under the labels, since a category axis would merge equal tokens."""
     where, texts = labels.ticks(names)
     return {**AXIS, "tickvals": where, "ticktext": texts, "title": {"text": title}, "automargin": True, "ticks": ""}
-
-
-def _colour_bar(scale: ColourScale) -> dict:
-    """A colour bar whose ticks are weights, not places on the scale."""
-    places, texts = scale.ticks()
-    return {"tickvals": places, "ticktext": texts, "thickness": 10, "outlinewidth": 0}
 
 
 def _which(view: View) -> str:
@@ -154,24 +147,15 @@ def plot_grid(
     shape = (layers, rows + gap_rows, heads, columns + gap_columns)
     # One heatmap of all maps with blank gaps: 48 subplots take Plotly seconds, one trace takes none.
     tiled, text = np.full(shape, np.nan), np.full(shape, "", object)
-    tiled[:, :rows, :, :columns] = scale.place(weights).transpose(0, 2, 1, 3)
+    tiled[:, :rows, :, :columns] = weights.transpose(0, 2, 1, 3)
     for layer, patterns in enumerate(head_patterns(trace, kind)):
         for head, pattern in enumerate(patterns):
             text[layer, :rows, head, :columns] = (
                 f"layer {layer + 1}, head {head + 1}<br>{pattern.reading}<br>entropy {pattern.entropy:.2f} bits"
             )
     size = (layers * shape[1], heads * shape[3])
-    heatmap = go.Heatmap(
-        z=tiled.reshape(size),
-        zmin=0,
-        zmax=1,
-        colorscale=scale.plotly(),
-        hovertemplate="%{text}<extra></extra>",
-        hoverongaps=False,
-        colorbar=_colour_bar(scale),
-    )
     figure = Figure(
-        heatmap,
+        scale.heatmap(tiled.reshape(size), hoverongaps=False),
         theme.figure_layout(
             title={"text": f"{labels.KIND_TITLES[kind]}: all heads"},
             xaxis={**_ticks("H", heads, shape[3], columns), "side": "top"},
@@ -214,16 +198,10 @@ def plot_lines(trace: TranslationTrace, view: View | Kind | None = None, *, cove
         name = f"layer {one.layer + 1}, head {one.head + 1}" if one.combine == Combine.SINGLE else found.unit
         for i, line in enumerate(_strands(edges(found, coverage), colour)):
             figure.add_trace(line.update(name=name, legendgroup=name, showlegend=i == 0))
-    for side, names, anchor in ((0, found.rows, "right"), (1, found.columns, "left")):
+    for side, names, anchor, shift in ((0, found.rows, "right", -6), (1, found.columns, "left", 6)):
         for i, name in enumerate(names):
-            figure.add_annotation(
-                x=side,
-                y=i,
-                text=labels.escape(labels.shorten(name)),
-                showarrow=False,
-                xanchor=anchor,
-                xshift=-6 if side == 0 else 6,
-            )
+            text = labels.escape(labels.shorten(name))
+            figure.add_annotation(x=side, y=i, text=text, showarrow=False, xanchor=anchor, xshift=shift)
     figure.update_xaxes(ticktext=[found.row_title, found.column_title])
     return figure
 
@@ -248,19 +226,10 @@ def _strands(found: Sequence[tuple[int, int, float]], colour: str) -> list[go.Sc
     """One trace for each of ten strengths: a few traces however many edges there are."""
     lines = []
     for strength in range(STRENGTHS):
-        chosen = [
-            (row, column) for row, column, value in found if min(STRENGTHS - 1, int(value * STRENGTHS)) == strength
-        ]
-        if chosen:
+        ends = [ends for *ends, value in found if min(STRENGTHS - 1, int(value * STRENGTHS)) == strength]
+        if ends:
+            x, y = [0, 1, None] * len(ends), [y for row, column in ends for y in (row, column, None)]
             share = (strength + 0.5) / STRENGTHS
-            lines.append(
-                go.Scatter(
-                    x=[0, 1, None] * len(chosen),
-                    y=[y for row, column in chosen for y in (row, column, None)],
-                    mode="lines",
-                    hoverinfo="skip",
-                    opacity=0.12 + 0.8 * share,
-                    line={"color": colour, "width": 0.6 + 4.4 * share},
-                )
-            )
+            look = {"opacity": 0.12 + 0.8 * share, "line": {"color": colour, "width": 0.6 + 4.4 * share}}
+            lines.append(go.Scatter(x=x, y=y, mode="lines", hoverinfo="skip", **look))
     return lines

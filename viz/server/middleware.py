@@ -34,14 +34,11 @@ POLICY = "; ".join(
     )
 )  # a Space is shown inside Hugging Face's page
 
-HEADERS = tuple(
-    (name.encode(), value.encode())
-    for name, value in (
-        ("content-security-policy", POLICY),
-        ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
-        ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
-    )
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
 RETRY = ((b"retry-after", b"2"),)
 # Files are small and sent whole: Starlette answers some lists of ranges with an error of its own.
@@ -126,6 +123,5 @@ def is_from_another_site(scope: Scope) -> bool:
         is_opened = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
         return site in (b"cross-site", b"same-site") and not is_opened
     origin = headers.get(b"origin")
-    return origin is not None and urlsplit(origin.decode("latin-1")).netloc != headers.get(b"host", b"").decode(
-        "latin-1"
-    )
+    host = headers.get(b"host", b"").decode("latin-1")
+    return origin is not None and urlsplit(origin.decode("latin-1")).netloc != host

@@ -31,17 +31,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
 
     def option(name: str, variable: str, default: object, words: str, kind: Callable = str) -> None:
-        parser.add_argument(
-            name,
-            type=kind,
-            default=os.environ.get(variable) or default,
-            help=f"{words} (default {default}) [{variable}]",
-        )
+        words = f"{words} (default {default}) [{variable}]"
+        parser.add_argument(name, type=kind, default=os.environ.get(variable) or default, help=words)
 
     # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
-    option(
-        "--host", "GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1", "address to serve on"
-    )
+    host = "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1"
+    option("--host", "GRADIO_SERVER_NAME", host, "address to serve on")
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N, mps or auto: cuda if there is one, else cpu")
@@ -51,20 +46,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         default=os.environ.get(SESSIONS_VARIABLE) or None,
         help=f"has no effect: the server keeps nothing for each visitor any more [{SESSIONS_VARIABLE}]",
     )
-    option(
-        "--concurrency",
-        "ATTENTION_ATLAS_CONCURRENCY",
-        str(min(cores(), MAX_PASSES)),
-        "passes through the model that run at once, sharing the cores; requests that wait share a batch",
-        whole(1, 256),
-    )
-    option(
-        "--queue",
-        "ATTENTION_ATLAS_QUEUE",
-        "128",
-        "requests that may wait; beyond it one is told at once to come back",
-        whole(1, 10_000),
-    )
+    about = "passes through the model that run at once, sharing the cores; requests that wait share a batch"
+    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), MAX_PASSES)), about, whole(1, 256))
+    about = "requests that may wait; beyond it one is told at once to come back"
+    option("--queue", "ATTENTION_ATLAS_QUEUE", "128", about, whole(1, 10_000))
     parser.add_argument(
         "--model",
         action="append",

@@ -27,17 +27,12 @@ def build(context: Context, first: TranslationTrace | None) -> None:
 
 def component(value: dict, *, model: bool = False) -> Component:
     """The explorer with this payload, and what it can ask the server for. model: also what only a model can answer."""
-    return Component(
-        "explorer",
-        value,
-        plotly=True,
-        options={
-            "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
-            **overlays.options(model=model),
-            "pairs": beside.offered() if model else {},
-        },
-        elem_id="explorer",
-    )
+    options = {
+        "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
+        **overlays.options(model=model),
+        "pairs": beside.offered() if model else {},
+    }
+    return Component("explorer", value, plotly=True, options=options, elem_id="explorer")
 
 
 def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None) -> dict:

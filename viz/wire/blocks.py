@@ -30,10 +30,7 @@ def links(source: Sequence[str], target: Sequence[str], scores: np.ndarray, chos
     """Word links. scores [target word, source word], shares of 1; chosen: (source word, target word)."""
     return {
         "type": "links",
-        "words": {
-            "source": [{"cell": "token", "text": word} for word in source],
-            "target": [{"cell": "token", "text": word} for word in target],
-        },
+        "words": {"source": list(map(token, source)), "target": list(map(token, target))},
         "scores": np.round(scores, 3).tolist(),
         "links": [list(map(int, link)) for link in chosen],
     }
@@ -203,12 +200,8 @@ def heatmap(
 
 def marked(*texts: tuple[str, Sequence[tuple[str, int]], str]) -> dict:
     """Sentences whose words are marked as strongly as their number, 0 (not at all) to 4: (title, words, note)."""
-    return {
-        "type": "marked",
-        "texts": [
-            {"title": title, "words": [list(word) for word in words], "note": note} for title, words, note in texts
-        ],
-    }
+    found = [{"title": title, "words": list(map(list, words)), "note": note} for title, words, note in texts]
+    return {"type": "marked", "texts": found}
 
 
 def number(value: float, digits: int = 3) -> dict:
@@ -221,17 +214,12 @@ def symbols(formula: str) -> dict:
     return {"cell": "symbols", "text": formula}
 
 
-def strip(values: np.ndarray, *, limit: float | None = None, signed: bool = True, name: str = "") -> dict:
+def strip(values: np.ndarray, *, limit: float | None = None, name: str = "") -> dict:
     """A row of numbers as coloured cells. limit: the value at full colour (None: the largest here)."""
     values = np.asarray(values, np.float64)
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) if limit is None else float(limit)
-    return {
-        "cell": "strip",
-        "values": [_short(v) for v in values],
-        "limit": limit or 1.0,
-        "signed": signed,
-        "name": name,
-    }
+    shown = list(map(_short, values))
+    return {"cell": "strip", "values": shown, "limit": limit or 1.0, "signed": True, "name": name}
 
 
 def bar(share: float, words: str = "") -> dict:
@@ -279,18 +267,14 @@ def compact(value: float, digits: int = 3) -> str:
     size = abs(value)
     if 1e-3 <= size < 1e5:
         first = math.floor(math.log10(float(f"{size:.{digits - 1}e}")))  # 0.09999 is written as 0.100
-        decimals = max(0, digits - 1 - first)
-        return _grouped(f"{value:,.{decimals}f}")
+        return _grouped(f"{value:,.{max(0, digits - 1 - first)}f}")
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}·10{_superscript(int(exponent))}".replace("-", "−")
+    power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{mantissa}·10{power}".replace("-", "−")
 
 
 def _grouped(written: str) -> str:
     return written.replace(",", THOUSANDS).replace("-", "−")
-
-
-def _superscript(exponent: int) -> str:
-    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _short(value: float) -> float | None:

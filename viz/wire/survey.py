@@ -14,7 +14,7 @@ from viz.maps.labels import KIND_TITLES
 from viz.wire.address import named
 from viz.words import Words, join, say
 
-PARTS = ("value", "low", "high")
+PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of a measurement, a statistic
 # What stands on a head's picture for a name: the picture is as large as a fingertip.
 MARKS = {
     "previous": "←",
@@ -62,13 +62,7 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
         "type": "survey",
         "link": named(trace, trace.decoding),
         "statistics": {
-            name: {
-                "title": s.title,
-                "plain": s.plain,
-                "exact": s.exact,
-                "threshold": s.threshold,
-                "share": s.unit == "share",
-            }
+            name: {**{field: getattr(s, field) for field in FIELDS}, "share": s.unit == "share"}
             for name, s in STATISTICS.items()
             if name in used
         },
