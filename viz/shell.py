@@ -27,7 +27,7 @@ from viz.server import api, ask, guard, health, web_files
 from viz.server.line import Line
 from viz.server.middleware import Headers
 from viz.ui import direction, explorer, train
-from viz.ui.component import Component, label, translations
+from viz.ui.component import add_component, label, translations
 from viz.ui.lab import lab
 from viz.ui.lab.registry import TABS as LAB_TABS
 from viz.ui.tours import guide
@@ -38,7 +38,7 @@ TITLE = "Attention Atlas"
 SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Translate")
 TABS = (  # (title, id, build(context, first))
     (say("Attention"), "explorer", explorer.build),
-    (say("Step by step"), "stepper", lambda context, first: Component("stepper", elem_id="stepper")),
+    (say("Step by step"), "stepper", lambda context, first: add_component("stepper", elem_id="stepper")),
     *(
         (tab.title, tab.name, partial(lab.build, tab, before=train.TOY if tab.name == "train" else None))
         for tab in LAB_TABS
@@ -104,7 +104,7 @@ def build(translators: Translators, lend: Callable[[Callable], Callable] | None 
     context = Context(translators, Traces(translators), limits=next(iter(translators.values())).limits)
     line = guard.line_of(context.limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
-        Component(
+        add_component(
             "title",
             {
                 "heading": TITLE,
@@ -148,7 +148,7 @@ def _header(context: Context) -> TranslationTrace | None:
             elem_id="source-text",
             submit_btn=False,
         )
-        Component("examples", direction.chosen(translators, default), elem_id="examples")
+        add_component("examples", direction.chosen(translators, default), elem_id="examples")
         menu = gr.Dropdown(
             [*direction.entries(translators), (label(direction.YOURS), direction.TOY)],
             value=direction.entry_of(translators, default),
@@ -160,11 +160,11 @@ def _header(context: Context) -> TranslationTrace | None:
             filterable=False,
         )
         go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
-    Component("languages", elem_id="languages", visible=any(translator.languages for translator in translators.all))
+    add_component("languages", elem_id="languages", visible=any(translator.languages for translator in translators.all))
     # With the doubts: nobody waits for those of the first translation.
     shown = {**line(translators, first), "doubts": doubts(first, model)} if first else inviting(model)
     options = {"searches": SEARCHES}
-    result = Component("translation", shown, events=("fill",), options=options, elem_id="translation")
+    result = add_component("translation", shown, events=("fill",), options=options, elem_id="translation")
     private = {"show_progress": "hidden", "api_visibility": "private"}
     gr.on([text.submit, go.click], None, text, js=_calls("submit"), **private)
     menu.input(None, menu, js=_calls("choose"), **private)

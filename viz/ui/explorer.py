@@ -9,7 +9,7 @@ from model.translators import Translators
 from viz.export.formats import FORMATS
 from viz.questions.registry import Context
 from viz.ui import overlays
-from viz.ui.component import Component
+from viz.ui.component import add_component
 from viz.ui.experiments import beside
 from viz.ui.scene import Selection, most_telling
 from viz.wire.payload import payload
@@ -20,19 +20,19 @@ from viz.words import Words, say
 
 def build(context: Context, first: TranslationTrace | None) -> None:
     """Lay out the tab. Another translation comes with the answer of page_translate, through the page's store."""
-    component(
+    add_explorer(
         sent(context.translators, first, most_telling(first)) if first else {"invitation": INVITATION}, model=True
     )
 
 
-def component(value: dict, *, model: bool = False) -> Component:
-    """The explorer with this payload, and what it can ask the server for. model: also what only a model can answer."""
+def add_explorer(value: dict, *, model: bool = False) -> None:
+    """Add the explorer of a payload. model: whether a model answers its questions."""
     options = {
         "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
         **overlays.options(model=model),
         "pairs": beside.offered() if model else {},
     }
-    return Component("explorer", value, plotly=True, options=options, elem_id="explorer")
+    add_component("explorer", value, plotly=True, options=options, elem_id="explorer")
 
 
 def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None) -> dict:
