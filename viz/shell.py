@@ -23,10 +23,11 @@ from viz.questions import registry
 from viz.questions.header import SEARCHES, doubts, line
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
+from viz.questions.train import TOY
 from viz.server import api, ask, guard, health, web_files
 from viz.server.line import Line
 from viz.server.middleware import Headers
-from viz.ui import direction, explorer, train
+from viz.ui import direction, explorer
 from viz.ui.component import add_component, label, translations
 from viz.ui.lab import lab
 from viz.ui.lab.registry import TABS as LAB_TABS
@@ -39,10 +40,7 @@ SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Transla
 TABS = (  # (title, id, build(context, first))
     (say("Attention"), "explorer", explorer.build),
     (say("Step by step"), "stepper", lambda context, first: add_component("stepper", elem_id="stepper")),
-    *(
-        (tab.title, tab.name, partial(lab.build, tab, before=train.TOY if tab.name == "train" else None))
-        for tab in LAB_TABS
-    ),
+    *((tab.title, tab.name, partial(lab.build, tab, before=TOY if tab.name == "train" else None)) for tab in LAB_TABS),
 )
 LABELS = (SENTENCE, DIRECTION, TRANSLATE, *direction.LABELS, *(title for title, *_ in TABS))
 MAX_SESSIONS = 50  # that Gradio keeps, of programs that call the endpoints; the page has none

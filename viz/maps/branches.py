@@ -157,15 +157,12 @@ class Tree:
             parent,
             forks.get(parent, 0),
         )
-        grown = replace(self, branches=(*self.branches, branch), next_number=self.next_number + 1)
-        return grown._bounded(), branch
-
-    def _bounded(self) -> Tree:
-        if len(self.branches) <= MAX_BRANCHES:
-            return self
-        parents = {branch.parent for branch in self.branches}
-        leaf = next(b for b in self.branches[1:-1] if b.number not in parents)
-        return replace(self, branches=tuple(b for b in self.branches if b is not leaf), dropped=self.dropped + 1)
+        branches, dropped = (*self.branches, branch), self.dropped
+        if len(branches) > MAX_BRANCHES:
+            parents = {one.parent for one in branches}
+            leaf = next(one for one in branches[1:-1] if one.number not in parents)
+            branches, dropped = tuple(one for one in branches if one is not leaf), dropped + 1
+        return replace(self, branches=branches, next_number=self.next_number + 1, dropped=dropped), branch
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

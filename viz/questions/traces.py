@@ -31,11 +31,6 @@ class Traces:
         self.translators, self.toys = translators, Toys()
         self._kept: ByteCache[TranslationTrace] = ByteCache(most, size_of)
 
-    @property
-    def bytes(self) -> int:
-        """Of the translations that are kept."""
-        return self._kept.bytes
-
     def add(self, trace: TranslationTrace) -> None:
         """Keep a translation that was just made."""
         if (address := Address.of(trace)) is not None:

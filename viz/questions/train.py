@@ -8,14 +8,18 @@ from collections.abc import Generator, Mapping, Sequence
 
 from model.trace.address import Address
 from model.trace.recipe import Recipe
-from model.training.toy import settings
+from model.training.toy import corpora, measure, settings
+from model.training.toy.frames import DECODED, MAPPED
 from model.training.toy.run import ToyRun, normalise, parse
+from viz import theme
 from viz.maps import labels
 from viz.questions.registry import Answer, Context, question
 from viz.ui import direction
 from viz.ui import fields as field
+from viz.ui.lab.lab import Beside
 from viz.words import Words, say
 
+COMPARED = (20, max(measure.UPDATES))
 LIMITS = {"updates": settings.MAX_UPDATES, "learnt": f"{settings.LEARNT:g}"}
 
 
@@ -125,3 +129,61 @@ def _labels(tokenizer: object, ids: Sequence[int]) -> list[str]:
 
 def _finite(value: float) -> float | None:
     return round(value, 6) if math.isfinite(value) else None
+
+
+def options() -> dict:
+    """What the page is told once."""
+    return {
+        "corpora": [
+            {"name": name, "title": corpus.title, "lesson": corpus.lesson, "text": corpus.text}
+            for name, corpus in corpora.CORPORA.items()
+        ],
+        "choices": {name: list(values) for name, values in settings.CHOICES.items()},
+        "mapped": MAPPED,
+        "decoded": DECODED,
+        "updates": settings.MAX_UPDATES,
+        "scale": theme.SCALES["viridis"],
+        "measured": measured(),
+    }
+
+
+def measured() -> dict[str, list[dict]]:
+    """Return what each switch was measured to do: {about, update, order, changed, default}, after the updates of
+    COMPARED and, of codes for positions, on the text in which order is all there is. changed, default: the lowest and
+    the highest loss with the switch and without it."""
+    found, order = measure.read(), f"{measure.ORDER} "
+
+    def compare(name: str, update: int) -> dict:
+        default, changed = found[measure.default_of(name)][update], found[name][update]
+        about, is_order = _sentence(update, default, changed), name.startswith(order)
+        return {
+            "about": say("Word order: {found}", found=about) if is_order else about,
+            "update": update,
+            "order": is_order,
+            "changed": changed,
+            "default": default,
+        }
+
+    switches = [name for name in found if name != "default" and not name.startswith(order)]
+    return {
+        switch: [compare(switch, update) for update in COMPARED]
+        + [compare(name, COMPARED[-1]) for name in (order + switch,) if name in found]
+        for switch in switches
+    }
+
+
+def _sentence(update: int, default: measure.Interval, changed: measure.Interval) -> Words:
+    numbers = {name: f"{value:.3g}" for name, value in zip(("low", "high", "from_", "to"), (*changed, *default))}
+    numbers["n"] = update
+    if not measure.apart(default, changed):
+        return say(
+            "After {n} updates: loss {low} to {high}, the default's {from_} to {to}: no reliable difference", **numbers
+        )
+    if changed[1] < default[0]:
+        return say(
+            "After {n} updates: loss {low} to {high}, reliably lower than the default's {from_} to {to}", **numbers
+        )
+    return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}", **numbers)
+
+
+TOY = Beside(say("Train your own"), "toy", "train", options)

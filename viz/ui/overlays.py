@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
+from typing import Literal
 
 import numpy as np
 
@@ -20,20 +20,13 @@ from viz.words import Words, say
 MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two cores for the longest of such sentences
 
 
-class Scope(str, Enum):
-    """What an overlay is computed for: the page asks again only where it changes."""
-
-    HEAD = "head"
-    LAYER = "layer"
-    SENTENCE = "sentence"
-
-
 @dataclass(frozen=True)
 class Overlay:
     """title        in the menu and after the head's name
     about        what a number says, in a sentence: whether it is measured, exact or a proxy
     compute      (scene, the view's kind, layer and head) -> a map of the kind's tokens as viz.maps.reduce.labelled()
                  makes one: not yet hidden, not merged
+    scope        what it is computed for: the page asks again only where that changes
     needs_model  whether compute asks for scene.translator; it then waits for its turn like all work on the model
     asks         whether it is about the pinned token: the page asks again where another one is pinned
     """
@@ -42,7 +35,7 @@ class Overlay:
     about: Words
     compute: Callable[[Scene, View], ScoreMap]
     kinds: tuple[AttentionKind, ...] = tuple(AttentionKind)
-    scope: Scope = Scope.HEAD
+    scope: Literal["head", "layer", "sentence"] = "head"
     needs_model: bool = False
     asks: bool = False
 
@@ -114,7 +107,7 @@ def options(*, model: bool) -> Mapping[str, object]:
                 "id": name,
                 "title": overlay.title,
                 "about": overlay.about,
-                "scope": overlay.scope.value,
+                "scope": overlay.scope,
                 "kinds": [kind.value for kind in overlay.kinds],
                 "model": overlay.needs_model,
                 "asks": overlay.asks,

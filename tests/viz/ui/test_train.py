@@ -25,9 +25,9 @@ from model.translator import Translator
 from model.translators import Translators
 from tests import ROOT
 from viz.questions import registry as questions
+from viz.questions import train
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui import train
 from viz.ui.lab import registry
 from viz.ui.scene import Scene, Selection, most_telling
 from viz.wire.payload import payload
