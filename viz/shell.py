@@ -19,8 +19,7 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz import assets, theme
-from viz.questions import registry
-from viz.questions.header import SEARCHES, doubts, line
+from viz.questions import header, registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.questions.train import TOY
@@ -160,8 +159,8 @@ def _header(context: Context) -> TranslationTrace | None:
         go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
     add_component("languages", elem_id="languages", visible=any(translator.languages for translator in translators.all))
     # With the doubts: nobody waits for those of the first translation.
-    shown = {**line(translators, first), "doubts": doubts(first, model)} if first else inviting(model)
-    options = {"searches": SEARCHES}
+    shown = {**header.line(translators, first), "doubts": header.doubts(first, model)} if first else inviting(model)
+    options = {"searches": header.SEARCHES}
     result = add_component("translation", shown, events=("fill",), options=options, elem_id="translation")
     private = {"show_progress": "hidden", "api_visibility": "private"}
     gr.on([text.submit, go.click], None, text, js=_calls("submit"), **private)
