@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from model.analysis.dissection import Dissection, dissect
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.selected import resolve
+from viz.ui.scene import Scene
 from viz.words import Words, say
 
 

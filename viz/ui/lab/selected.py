@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from model.trace.kinds import AttentionKind
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider, tokens
 from viz.ui.lab.sides import deepest, most_heads
+from viz.ui.scene import Scene
 from viz.words import say
 
 KIND = Choice(

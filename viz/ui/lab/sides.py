@@ -6,8 +6,8 @@ from model.config import ModelConfig
 from model.nets.records import LayerRecord
 from model.trace.kinds import Side
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
+from viz.ui.scene import Scene
 from viz.words import say
 
 ENCODER, DECODER = Side.ENCODER.value, Side.DECODER.value

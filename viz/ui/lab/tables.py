@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.config import ModelConfig, PositionCode
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.words import Words, say
 
 SECTION = say("Paper, section {n}", n="3.5")

@@ -9,7 +9,7 @@ import numpy as np
 from model.analysis.survey.own import surveyed
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
-from viz.ui.selection import most_telling
+from viz.ui.scene import most_telling
 from viz.ui.tours.scene import Head, StopScene
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

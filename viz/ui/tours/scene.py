@@ -12,7 +12,7 @@ from model.analysis.why import pinned
 from model.trace.kinds import AttentionKind, Side
 from model.trace.why.question import Against, Question
 from model.trace.words import SPACE, word_groups
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.ui.tours.tour import Pair
 from viz.wire.address import fields
 

@@ -1,4 +1,4 @@
-// The explorer alone: a page of its own, or a frame in a notebook. What it is made of (viz/export/bundle.py) stands in this
+// The explorer alone: a page of its own, or a frame in a notebook. What it is made of (viz/export/standalone.py) stands in this
 // document, or in that of another frame of the same notebook, which leaves it in the window that both can see.
 (async () => {
   "use strict";

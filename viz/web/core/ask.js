@@ -1,4 +1,4 @@
-// Questions of the page to its server (viz/ui/server/ask.py), one request each.
+// Questions of the page to its server (viz/server/ask.py), one request each.
 import { t } from "./language.js";
 
 const AGAIN = [250, 500, 1000, 2000, 4000, 8000]; // milliseconds before a failed request is sent again

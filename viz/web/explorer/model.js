@@ -1,5 +1,5 @@
 // What the explorer computes: a payload of viz/wire/payload.py in, the map to draw out. No page is needed here.
-// viz/maps/reduce.py and viz/figures/colour.py say the same in Python; tests/page/explorer/test_parity.py holds them equal.
+// viz/maps/reduce.py and viz/figures/attention.py say the same in Python; tests/page/explorer/test_parity.py holds them equal.
 import { t } from "../core/language.js";
 
 // Which (layer, head) pairs a view combines.

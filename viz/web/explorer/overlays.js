@@ -20,7 +20,7 @@ function keyOf(overlay, view) {
   ]);
 }
 
-// A descriptor of viz/wire/overlay.py -> the map to draw, as scoreMap (explorer/model.js) makes them of attention.
+// A descriptor of viz/wire/payload.py -> the map to draw, as scoreMap (explorer/model.js) makes them of attention.
 export async function mapOf(sent, { kinds, tokens }) {
   const axis = ({ labels, positions }) =>
     labels.map((label, i) => ({ label, positions: positions[i] }));

@@ -87,7 +87,7 @@ function kinds(block, about, hooksFor) {
   return { root, grids };
 }
 
-// {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/experiments/heads.py.
+// {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/heads.py.
 // joint: the slot that says what is switched off together; none: to be read alone.
 export function heads(block, keep, api) {
   if (!block.joint) return kinds(block, api.about, () => ({})).root;

@@ -6,11 +6,11 @@ import numpy as np
 
 from model.analysis import stations
 from model.analysis.stations import NormNumbers
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider, tokens
 from viz.ui.lab.needs import RESIDUAL
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

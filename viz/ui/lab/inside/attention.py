@@ -8,12 +8,12 @@ from model.analysis.dissection import dropped
 from model.analysis.formulas.projections import score_matrix
 from viz.maps import labels
 from viz.maps.patterns import entropy_bits
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.dissected import dissected
 from viz.ui.lab.needs import DIVIDED_OR_BIASED, MASKED
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

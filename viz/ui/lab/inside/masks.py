@@ -9,10 +9,10 @@ from model.analysis.padding import BatchMasks
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.needs import MASKED
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

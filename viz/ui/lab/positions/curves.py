@@ -7,11 +7,11 @@ import numpy as np
 from model.analysis.positions import geometry
 from model.config import ModelConfig, PositionCode
 from viz.figures.curves import plot_curves
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.tables import SECTION, code_formula, exponent, last_pair, longest, model_table
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

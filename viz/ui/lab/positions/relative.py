@@ -8,11 +8,11 @@ from model.analysis.positions.relative import curves, spread
 from model.trace.kinds import AttentionKind, Side
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.needs import RELATIVE
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import HEAD
 from viz.ui.lab.sides import ENCODER, LAYER, SIDE
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -6,13 +6,13 @@ import numpy as np
 
 from model.analysis.positions import geometry
 from model.analysis.positions.schemes import SCHEMES, tutorial_encoding
+from viz.figures.curves import plot_rotation
 from viz.figures.matrix import plot_matrix
-from viz.figures.rotation import plot_rotation
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.tables import SECTION, last_pair, model_table
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -11,10 +11,10 @@ from model.trace.alignment.between import words_of
 from model.trace.trust.measured import PROVOKED, Trust
 from model.trace.trust.signals import SIGNALS
 from viz.figures.curves import plot_curves
-from viz.ui.desk.doubts import spelled
-from viz.ui.desk.scene import Scene
+from viz.maps.labels import word_label
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
 from viz.words import join, say
@@ -52,7 +52,7 @@ def _words(scene: Scene) -> dict:
         own, alone = (float(values[group].sum()) for values in (r.log_probability, r.without_source))
         rows.append(
             [
-                blocks.token(spelled(scene.trace.target_tokens, group)),
+                blocks.token(word_label([scene.trace.target_tokens[i] for i in group])),
                 blocks.shade(1 - np.exp(own), f"{np.exp(own):.0%}"),
                 f"{np.exp(alone):.1%}",
                 blocks.bar(float(r.share[group].mean())),
@@ -70,7 +70,10 @@ def _words(scene: Scene) -> dict:
 
 def _coverage(scene: Scene) -> dict:
     tokens = scene.trace.source_tokens
-    given = [(spelled(tokens, group), float(scene.reading.columns[list(group)].sum())) for group in words_of(tokens)]
+    given = [
+        (word_label([tokens[i] for i in group]), float(scene.reading.columns[list(group)].sum()))
+        for group in words_of(tokens)
+    ]
     most = max((value for _, value in given), default=1.0)
     return blocks.table(
         (say("Word"), say("What each source word gave to the translation")),
@@ -88,7 +91,7 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
             [
                 blocks.token(token),
                 f"{np.exp(log_probability[:, at]).mean():.0%} ± {np.exp(log_probability[:, at]).std():.0%}",
-                blocks.token(" · ".join(spelled([name], (0,)) for name in scene.translator.tokenizer.tokens(best))),
+                blocks.token(" · ".join(word_label([piece]) for piece in scene.translator.tokenizer.tokens(best))),
             ]
         )
     return blocks.table(

@@ -16,7 +16,7 @@ from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share, tenths
 from viz.ui.tours.scene import Head, StopScene, shown
-from viz.wire.experiments.heads import signed
+from viz.wire.heads import signed
 from viz.wire.question import chance
 
 

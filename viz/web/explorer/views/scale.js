@@ -14,7 +14,7 @@ function largest(values) {
   return found;
 }
 
-// Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/colour.py.
+// Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/attention.py.
 // signed: 0 in the middle, and what lies below it mirrored.
 export function placer(transform, maximum, signed = false) {
   if (signed) {

@@ -9,11 +9,11 @@ from model.analysis.formulas.projections import score_matrix
 from model.analysis.formulas.scale import Growth, growth, sharpness
 from viz.figures.curves import plot_curves
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import MASKED, SCALED
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

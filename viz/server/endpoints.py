@@ -6,26 +6,111 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import logging
 import math
 import typing
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
 
 from model.analysis.why.means_cache import MeansCache
+from model.serve.cancellation import Cancelled
 from model.serve.limits import Busy
+from model.trace import interventions_file, is_whole
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.server.answers import answering, interventions, refusal, string
-from viz.ui.server.line import Line
+from viz.server.discreet_log import describe
+from viz.server.line import Line
 
+VERSION = 1  # of the answers' schema
 TOOLS = "/gradio_api/mcp"  # where tools of the Model Context Protocol are called
 MAX_FIELD = 100_000  # characters of JSON of a field that is neither a text nor the interventions
 ONE_BY_ONE = {"concurrency_id": "model"}  # work on the model, as many calls at once as `--concurrency` says
+One = typing.TypeVar("One", bound=Enum)
+
+log = logging.getLogger(__name__)
+
+
+def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
+    """Return the endpoint with its answer in the schema's envelope. Errors are answers, too."""
+
+    def fault(error: str) -> str:
+        return f"The server could not answer ({error}). Other requests are unaffected; please report this."
+
+    @functools.wraps(endpoint)
+    def answer(*args: object, **options: object) -> dict:
+        return answer_or_refusal(
+            lambda: {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}, fault, str
+        )
+
+    return answer
+
+
+def answer_or_refusal(
+    compute: Callable[[], object], fault: Callable[[str], object], words: Callable[[Exception], object]
+) -> object:
+    """Return compute(), or a refusal that says why it failed: words(a user's mistake), or fault(the name of a fault of
+    ours). The log gets where it happened, never what was asked."""
+    try:
+        return compute()
+    except Busy as error:
+        return refusal("busy", words(error))
+    except Cancelled:
+        return refusal("busy", "The caller left before the answer was complete.")
+    except ValueError as error:
+        return refusal("invalid", words(error))
+    except Exception as error:  # the outermost edge: nothing of ours is above it
+        log.error("a request failed:\n%s", describe(error))
+        return refusal("internal", fault(type(error).__name__))
+
+
+def refusal(kind: str, message: object) -> dict:
+    """An answer that says why there is none."""
+    return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
+
+
+def string(name: str, value: object) -> str:
+    """The value of a field. ValueError if it is no string."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string, found {type(value).__name__}.")
+    return value
+
+
+def whole(name: str, value: object) -> int:
+    """The value of a field. ValueError if it is no whole number."""
+    if not is_whole(value):
+        raise ValueError(f"{name} must be a whole number, found {value!r:.80}.")
+    return value
+
+
+def token_ids(name: str, value: object) -> list[int]:
+    """The value of a field. ValueError if it is no list of whole numbers."""
+    if not isinstance(value, list):
+        raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
+    return [whole(f"an id of {name}", i) for i in value]
+
+
+def interventions(value: object) -> Interventions:
+    """The value of the last field of every endpoint, in the form of a trace's file or its JSON text; None or empty: the
+    plain model.
+    ValueError, in words, for what is not, or cannot be run from there."""
+    if not value:
+        return NO_INTERVENTIONS
+    return interventions_file.requested(json.loads(value) if isinstance(value, str) else value)
+
+
+def one_of(name: str, value: object, kinds: type[One], *more: str) -> One:
+    """The member that a field names by its value. ValueError, with what there is (and `more`), if there is none."""
+    try:
+        return kinds(value)
+    except ValueError as error:
+        names = ", ".join((*(one.value for one in kinds), *more))
+        raise ValueError(f"Unknown {name} {value!r:.80}: there are {names}.") from error
 
 
 @dataclass(frozen=True)
@@ -58,8 +143,7 @@ CHANGES_ABOUT = f"""
 
 @dataclass(frozen=True)
 class Endpoint:
-    """find: (Served, *fields) -> the fields of an answer. returns: README's words for those; options: of Gradio's
-    listener."""
+    """find: (Served, *fields) -> an answer's fields. returns: them in README's words. options: of Gradio's listener."""
 
     find: Callable[..., dict]
     returns: str

@@ -14,14 +14,12 @@ def describe(error: BaseException) -> str:
 
 
 def keep_text_out_of_tracebacks() -> None:
-    """From now on, traceback.print_exc() leaves messages out. Gradio prints errors of handlers with it, and some quote
-    all that a caller sent."""
+    """Make traceback.print_exc() leave messages out: Gradio prints errors with it, and some quote the call."""
     traceback.print_exc = _print_exc
 
 
 def keep_text_out_of_records() -> None:
-    """From now on, log records of the mcp package say where they come from and nothing else: its warnings about a
-    malformed call quote the call."""
+    """Make log records of the mcp package say only where they come from: its warnings quote malformed calls."""
     make = logging.getLogRecordFactory()
 
     def make_discreet(*args: object, **named: object) -> logging.LogRecord:

@@ -1,15 +1,19 @@
-"""What every answer carries and what no request gets through with, whichever part of the app answers it."""
+"""What all middleware before Gradio shares, and the outermost layer: the headers of every answer."""
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
 
-from viz.ui.server.answers import refusal
-from viz.ui.server.asgi import App, Receive, Scope, Send, answer
-from viz.ui.server.discreet_log import describe
+from viz.server.discreet_log import describe
+from viz.server.endpoints import refusal
 
-log = logging.getLogger(__name__)
+Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+TEXT = b"text/plain; charset=utf-8"
+UNKEPT = ((b"cache-control", b"no-store"),)
 
 # Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
 # must be allowed. What is left still says: load from here alone, and send nothing anywhere else.
@@ -30,23 +34,55 @@ POLICY = "; ".join(
     )
 )  # a Space is shown inside Hugging Face's page
 
-HEADERS = tuple(
-    (name.encode(), value.encode())
-    for name, value in (
-        ("content-security-policy", POLICY),
-        ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
-        ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
-    )
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
 RETRY = ((b"retry-after", b"2"),)
 # Files are small and sent whole: Starlette answers some lists of ranges with an error of its own.
 UNUSED = (b"range", b"if-range")
 
+log = logging.getLogger(__name__)
+
+
+def below(scope: Scope) -> str:
+    """Return the path of a request, without what the page itself lies below."""
+    return "/" + scope.get("path", "").removeprefix(scope.get("root_path", "")).lstrip("/")
+
+
+async def answer(
+    send: Send,
+    status: int,
+    content: bytes | dict,
+    kind: bytes = b"application/json",
+    headers: Iterable[tuple[bytes, bytes]] = UNKEPT,
+) -> None:
+    """Send an answer. content: bytes of this kind, or what is written as JSON."""
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    named = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": named})
+    await send({"type": "http.response.body", "body": body})
+
+
+def collecting(finish: Callable[[dict, bytes], Awaitable[None]]) -> Send:
+    """Return a `send` that holds an answer back until it is complete: finish(its start, its body) then sends one."""
+    start, body = {}, bytearray()
+
+    async def collect(message: dict) -> None:
+        if message["type"] == "http.response.start":
+            start.update(message)
+            return
+        body.extend(message.get("body", b""))
+        if not message.get("more_body", False):
+            await finish(start, bytes(body))
+
+    return collect
+
 
 class Headers:
-    """ASGI middleware, the outermost: adds HEADERS, refuses what other sites send, and turns an error of the program
-    into an answer in words."""
+    """ASGI middleware, the outermost: adds HEADERS, refuses requests of other sites, answers faults of the program."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -87,6 +123,5 @@ def is_from_another_site(scope: Scope) -> bool:
         is_opened = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
         return site in (b"cross-site", b"same-site") and not is_opened
     origin = headers.get(b"origin")
-    return origin is not None and urlsplit(origin.decode("latin-1")).netloc != headers.get(b"host", b"").decode(
-        "latin-1"
-    )
+    host = headers.get(b"host", b"").decode("latin-1")
+    return origin is not None and urlsplit(origin.decode("latin-1")).netloc != host

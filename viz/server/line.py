@@ -52,8 +52,7 @@ class Line:
 
     @asynccontextmanager
     async def turn(self, lane: str, address: str, share: float = SHARE) -> AsyncIterator[None]:
-        """Wait for a turn in a lane and hold it; work that was begun in a turn goes on with that one. Raises Busy if
-        there is no place to wait in."""
+        """Wait for a turn in a lane and hold it; a nested call shares it. Raises Busy if there is no place."""
         outer = _turn.get()
         if outer is not None and outer.is_held:
             yield

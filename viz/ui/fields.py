@@ -1,4 +1,4 @@
-"""The fields of what the page sends: anything at all may come, and what is not as it should be is refused by name."""
+"""Read the fields of what the page sends. Anything may come: a malformed field is a Refusal that names it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from model.trace import is_number, is_whole
+from model.trace import whole as checked
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 
@@ -36,21 +37,16 @@ def each(data: Data, name: str, read: Callable[[object], Value]) -> list[Value]:
         _refuse(name, value)
 
 
-def kind(value: object) -> AttentionKind:
-    """For each(): a kind of attention."""
-    return AttentionKind(value)
-
-
 def kind_and_layer(value: object) -> tuple[AttentionKind, int]:
     """For each(): [kind, layer]."""
     named, layer = value
-    return AttentionKind(named), whole({"layer": layer}, "layer")
+    return AttentionKind(named), checked(layer)
 
 
 def head(value: object) -> tuple[AttentionKind, int, int]:
     """For each(): [kind, layer, head]."""
     named, layer, number = value
-    return AttentionKind(named), whole({"layer": layer}, "layer"), whole({"head": number}, "head")
+    return AttentionKind(named), checked(layer), checked(number)
 
 
 def number(data: Data, name: str, default: object = _NEEDED) -> float:

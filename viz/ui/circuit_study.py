@@ -20,23 +20,22 @@ from model.serve.owned_cache import cached_on_owner
 from model.trace.language import Refusal
 from model.translator import Translator
 from viz.figures.curves import plot_curves
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.question import spoken, with_minus
+from viz.wire.matrix import two
+from viz.wire.question import spoken
 from viz.words import say
 
 LARGE = 20_000  # edges: of more, one gradient has to do
 WORDS = 8  # of a sentence that others are typed for
 LEAST = 6  # pairs: fewer say nothing about others
 SHOWN = 8  # sentences that are named
-BY_SHARE = "{:.3g} %"
 
 
 def circuit_of(
     scene: Scene, pair: Pair, edges: int, study: Study | None = None
 ) -> tuple[Circuit, list[tuple[Edge, float]], Tested]:
-    """All edges' scores; the largest, with what each is worth in nats, positive: it speaks for the token; and these
-    tested in this sentence."""
+    """Return all edges' scores; the largest edges with their nats for the token; and these tested in this sentence."""
     circuit = found(scene, pair, study)
     share = circuit.tried(edges) / int(circuit.defined.sum())
     worth = [(edge, -score) for edge, score in circuit.edges(edges)]  # closed, it costs the token
@@ -45,7 +44,7 @@ def circuit_of(
 
 def found(scene: Scene, pair: Pair, study: Study | None) -> Circuit:
     """The circuit of a whole study, else of this sentence alone."""
-    return result(study)[0] if study and study.whole else scored(scene.translator, pair)
+    return result(scene.translator, study)[0] if study and study.whole else scored(scene.translator, pair)
 
 
 def pair_of(scene: Scene, text: str) -> Pair:
@@ -133,8 +132,7 @@ def _read(path: Path) -> tuple[Pair, ...]:
 
 
 def parting(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
-    """Where the two translations part, to ask about that; a warning where the changed word hardly matters to what is
-    asked."""
+    """Show where the two translations part, to ask about that. Warn if the changed word hardly matters."""
     warning = blocks.text(
         say("The changed word hardly matters to this token: shares of that are shares of next to nothing."), tone="bad"
     )
@@ -159,27 +157,22 @@ def written(translator: Translator, ids: tuple[int, ...], direction: str) -> lis
     return found
 
 
-def result(study: Study) -> tuple[Circuit, Tested]:
-    """What a whole study found, kept while its size is chosen."""
-    return _result(study.translator, study)
-
-
 @cached_on_owner(maxsize=16)
-def _result(translator: Translator, study: Study) -> tuple[Circuit, Tested]:
+def result(translator: Translator, study: Study) -> tuple[Circuit, Tested]:
+    """What a whole study of this model found, kept while its size is chosen."""
     return study.result()
 
 
 def curves(study: Study) -> list[dict]:
-    """Of a whole study: how much circuits of each size keep, beside whole nodes and edges drawn by lot; and on which
-    sentences."""
-    _, tested = result(study)
+    """Show how much circuits of each size keep, beside whole nodes and random edges, and on which sentences."""
+    _, tested = result(study.translator, study)
     kinds = {say("best edges"): tested.best, say("whole nodes"): tested.nodes, say("at random"): tested.random}
     rows = [
-        [BY_SHARE.format(100 * share), blocks.number(edges), *(_kept(curve, i) for curve in kinds.values())]
+        [f"{100 * share:.3g} %", blocks.number(edges), *(_kept(curve, i) for curve in kinds.values())]
         for i, (share, edges) in enumerate(zip(tested.shares, tested.best.edges))
     ]
     areas = [
-        [name, "", *(_plain(getattr(curve, field)) for curve in kinds.values())]
+        [name, "", *(two(getattr(curve, field)) for curve in kinds.values())]
         for name, field in (
             (say("CPR (area, large is good)"), "cpr"),
             (say("CMD (distance from 1, small is good)"), "cmd"),
@@ -216,8 +209,4 @@ def curves(study: Study) -> list[dict]:
 
 def _kept(curve: Curve, at: int) -> str:
     low, high = curve.interval[at]
-    return "{} [{}, {}]".format(*(_plain(value) for value in (curve.faithfulness[at], low, high)))
-
-
-def _plain(value: float) -> str:
-    return with_minus(f"{float(value):.2f}")
+    return "{} [{}, {}]".format(*(two(value) for value in (curve.faithfulness[at], low, high)))

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import gzip
+import inspect
 import json
-import logging
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from types import ModuleType
 
 import gradio as gr
 from anyio import to_thread
@@ -20,20 +21,19 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from model.serve.cancellation import Cancelled, raise_if_cancelled
-from model.serve.limits import BatchLimits, Busy
+from model.serve.cancellation import raise_if_cancelled
+from model.serve.limits import BatchLimits
 from model.trace.language import words_of
 from viz.questions.registry import QUESTIONS, Context, ask
-from viz.ui.server.answers import refusal
-from viz.ui.server.discreet_log import describe
+from viz.server import endpoints
+from viz.server.endpoints import refusal
 from viz.words import for_page, say
 
-PATH = "/ask/"
 JSON, LINES = "application/json", "application/x-ndjson"
 PACKED = 2_000  # bytes of an answer that is worth packing
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter: a proxy is to pass on each line
 
-log = logging.getLogger(__name__)
+GPU_SECONDS = 15  # that one call is lent a GPU for; short, so that visitors' quotas last
 
 
 def route(context: Context) -> Route:
@@ -54,9 +54,9 @@ def route(context: Context) -> Route:
         if isinstance(content, Generator):
             return StreamingResponse(_lines(content, limits), media_type=LINES, headers=HEADERS)
         text = await to_thread.run_sync(_text, content)
-        return _response(200, text, _packs(request))
+        return _response(200, text, "gzip" in request.headers.get("accept-encoding", ""))
 
-    return Route(f"{PATH}{{name}}", answered, methods=["POST"])
+    return Route("/ask/{name}", answered, methods=["POST"])
 
 
 def add_calls(context: Context, lend: Callable[[Callable], Callable]) -> None:
@@ -90,6 +90,32 @@ def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
     return call
 
 
+def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
+    """Return the decorator of functions that use a model on a ZeroGPU Space: they run in a process that is lent a GPU.
+    spaces: Hugging Face's package.
+
+    Arguments and answers cross to another process: they are JSON, never tensors.
+    """
+
+    def lend(function: Callable) -> Callable:
+        lent = spaces.GPU(duration=GPU_SECONDS)(function)
+        if lent is function:
+            return function
+
+        @functools.wraps(function)
+        def call(*values: object, **named: object) -> object:
+            return lent(*values, **named)
+
+        @functools.wraps(function)
+        def stream(*values: object, **named: object) -> Iterator[object]:
+            yield from lent(*values, **named)
+
+        # Gradio takes one value from whatever is no generator function.
+        return stream if inspect.isgeneratorfunction(function) else call
+
+    return lend
+
+
 def _read(body: bytes) -> dict | None:
     """The object that a body holds; None if it holds anything else."""
     try:
@@ -105,24 +131,20 @@ def is_refusal(content: Mapping) -> bool:
 
 
 def answer_or_refusal(limits: BatchLimits, compute: functools.partial) -> object:
-    """Return compute(), or a refusal that says in words why it failed."""
-    try:
+    """Return compute(), or a refusal that the page translates."""
+
+    def share() -> object:
         with limits.share():
             raise_if_cancelled()
             return compute()
-    except Busy as error:
-        return refusal("busy", for_page(words_of(error)))
-    except Cancelled:
-        return refusal("busy", "The caller left before the answer was complete.")
-    except ValueError as error:
-        return refusal("invalid", for_page(words_of(error)))
-    except Exception as error:  # the outermost edge: nothing of ours is above it
-        log.error("a question of the page failed:\n%s", describe(error))
-        fault = say(
-            "This is a fault of the program ({error}), not of what you asked. Its log says where.",
-            error=type(error).__name__,
-        )
-        return refusal("internal", for_page(fault))
+
+    return endpoints.answer_or_refusal(share, _fault, lambda error: for_page(words_of(error)))
+
+
+def _fault(error: str) -> dict:
+    return for_page(
+        say("This is a fault of the program ({error}), not of what you asked. Its log says where.", error=error)
+    )
 
 
 async def _lines(parts: Generator[dict], limits: BatchLimits) -> AsyncIterator[bytes]:
@@ -138,10 +160,6 @@ async def _lines(parts: Generator[dict], limits: BatchLimits) -> AsyncIterator[b
 
 def _text(content: object) -> bytes:
     return json.dumps(for_page(content), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _packs(request: Request) -> bool:
-    return "gzip" in request.headers.get("accept-encoding", "")
 
 
 def _response(status: int, content: bytes | dict, packs: bool = False) -> Response:

@@ -4,37 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import json
-import socket
+import re
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Container
+from dataclasses import dataclass
 from urllib.parse import parse_qsl
+from weakref import WeakKeyDictionary
 
+import uvicorn
 from anyio import to_thread
 
 from model.serve.cancellation import cancelled_by
 from model.serve.limits import BatchLimits, Busy
 from viz.questions.registry import QUESTIONS
-from viz.ui.server.answers import refusal
-from viz.ui.server.asgi import UNKEPT, App, Receive, Scope, Send, answer, below
-from viz.ui.server.bodies import Bodies, ClientGone, Unread
-from viz.ui.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
-from viz.ui.server.named import ENDPOINTS
-from viz.ui.server.routes import (
-    BY_FIELD,
-    CALLS,
-    COUNTS,
-    JOIN,
+from viz.server.api import ENDPOINTS
+from viz.server.endpoints import TOOLS, refusal
+from viz.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
+from viz.server.middleware import UNKEPT, App, Receive, Scope, Send, answer, below, collecting
+
+READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
+
+# Where programs call an endpoint by name: one request (run, api) or two (call).
+CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)/?")
+RESULTS = re.compile(r"/gradio_api/call/(?:v2/)?([^/]+)/([^/]+)")
+ONE_REQUEST = ("run", "api")
+BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" lists their values in order
+QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/server/ask.py)
+JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
+COUNTS = "/monitoring/summary"  # how often endpoints were called, which Gradio's page on the API asks for
+LISTING = "/gradio_api/openapi.json"
+MAX_NAME = 255  # bytes of a file's name: for a longer one the system has an error of its own
+
+_READ = {
+    "/",
+    "/config",
+    "/theme.css",
+    "/favicon.ico",
+    "/manifest.json",
+    "/robots.txt",
+    "/gradio_api/info",
     LISTING,
-    ONE_REQUEST,
-    QUESTION,
-    RESULTS,
+    "/gradio_api/startup-events",
+    "/gradio_api/theme.css",
     STREAM,
-    TOOLS,
-    WRITES,
-    is_offered,
-)
+}
+_READ_BELOW = ("/assets/", "/static/", "/atlas/", "/pwa_icon", "/gradio_api/heartbeat/")
+_WRITTEN = {JOIN, "/gradio_api/cancel", "/gradio_api/reset"}
 
 # Bytes of one request. An endpoint may be sent interventions with many vectors; the page sends texts and numbers.
 MAX_CALL, MAX_PAGE, MAX_OTHER = 8_000_000, 2_000_000, 16_000
@@ -45,6 +63,12 @@ CLOSE = (b"connection", b"close")
 UNKNOWN = "There is no such event: ask first, then fetch its answer once."
 MALFORMED = "The request is not JSON of the form that README.md describes."
 BUSY = "Too many requests are waiting. Please try again in a moment."
+BODY_SECONDS = 20.0  # for a whole body
+TOTAL = 48_000_000  # bytes of all bodies in memory
+DISCARDED = 16_000_000  # bytes of a refused body that are read before the answer
+SMALL = 64_000  # bytes of a body that is read whatever the total is
+SILENT_SECONDS = 10.0  # for the headers of a request
+CHECKED = 2.0  # seconds between two looks
 
 
 def line_of(limits: BatchLimits) -> Line:
@@ -55,21 +79,6 @@ def line_of(limits: BatchLimits) -> Line:
         "model": limits.at_once,
     }
     return Line(lanes, limits.waiting)
-
-
-def check_port(host: str, port: int) -> None:
-    """ValueError in words if the address cannot be served on: before the model is loaded, not after."""
-    try:
-        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
-            pass
-    except OSError as error:
-        why = {
-            errno.EADDRINUSE: "is already in use: stop what runs there, or choose another with --port",
-            errno.EACCES: "may not be used by this user: choose one above 1023 with --port",
-        }
-        if error.errno in why:
-            raise ValueError(f"port {port} of {host} {why[error.errno]}") from error
-        raise ValueError(f"cannot serve on {host}, port {port}: {error}") from error
 
 
 class Guard:
@@ -163,9 +172,29 @@ class Guard:
             await work
 
 
+def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
+    """Whether the app answers this method at this path (decoded, below the page's own root). calls: the page's
+    questions that go through Gradio's queue."""
+    if path == TOOLS or path.startswith(f"{TOOLS}/"):
+        return True
+    if method in WRITES:
+        call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
+        if asked is not None:
+            return asked[1] in QUESTIONS
+        is_page_call = call is not None and call[1] == "call" and call[2] in calls
+        return path in _WRITTEN or is_page_call or (call is not None and call[2] in ENDPOINTS)
+    if method not in READS:
+        return False
+    if any(len(name.encode()) > MAX_NAME for name in path.split("/")):
+        return False
+    result = RESULTS.fullmatch(path)
+    if result is not None:
+        return result[1] in ENDPOINTS or result[1] in calls
+    return (path.rstrip("/") or "/") in _READ or path.startswith(_READ_BELOW)
+
+
 class Once:
-    """Names of events, or of sessions, whose answers can be fetched once: Gradio would keep who asks for any other
-    waiting, or break the connection."""
+    """Names of events or sessions whose answers can be fetched, once: for any other, Gradio would wait for ever."""
 
     def __init__(self, most: int = 10_000) -> None:
         self._most, self._names = most, OrderedDict()
@@ -183,34 +212,28 @@ class Once:
 
     def noting(self, send: Send) -> Send:
         """Note the event that the answer to a call names."""
-        body = bytearray()
 
-        async def send_noted(message: dict) -> None:
-            body.extend(message.get("body", b""))
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                with contextlib.suppress(ValueError, TypeError, KeyError):
-                    self.note(json.loads(body)["event_id"])
-            await send(message)
+        async def finish(start: dict, body: bytes) -> None:
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                self.note(json.loads(body)["event_id"])
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
 
-        return send_noted
+        return collecting(finish)
 
 
 def endpoints_alone(send: Send) -> Send:
     """Leave the routes that the app refuses out of Gradio's listing."""
-    body = bytearray()
 
-    async def send_own(message: dict) -> None:
-        body.extend(message.get("body", b""))
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            listing = json.loads(body)
-            calls = (
-                (path, CALLS.fullmatch(f"/gradio_api{path.removeprefix('/gradio_api')}")) for path in listing["paths"]
-            )
-            named = {path for path, call in calls if call is not None and call[2] in ENDPOINTS}
-            kept = {path: one for path, one in listing["paths"].items() if path in named or path.endswith("{event_id}")}
-            await answer(send, 200, {**listing, "paths": kept})
+    async def finish(_: dict, body: bytes) -> None:
+        listing, kept = json.loads(body), {}
+        for path, methods in listing["paths"].items():
+            call = CALLS.fullmatch(f"/gradio_api{path.removeprefix('/gradio_api')}")
+            if path.endswith("{event_id}") or (call is not None and call[2] in ENDPOINTS):
+                kept[path] = methods
+        await answer(send, 200, {**listing, "paths": kept})
 
-    return send_own
+    return collecting(finish)
 
 
 def without_echo(send: Send) -> Send:
@@ -280,3 +303,87 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed
+
+
+class ClientGone(Exception):
+    """The connection was closed before the body was complete."""
+
+
+@dataclass(frozen=True)
+class Unread(Exception):
+    """The body is refused: an HTTP status, and why in words."""
+
+    status: int
+    message: str
+
+
+class Bodies:
+    """Reads bodies. held: bytes of those that were read and whose requests are not answered yet."""
+
+    def __init__(self, total: int = TOTAL, seconds: float = BODY_SECONDS) -> None:
+        self.total, self.seconds, self.held = total, seconds, 0
+
+    @contextlib.asynccontextmanager
+    async def read(self, receive: Receive, limit: int, announced: int = 0) -> AsyncIterator[bytes]:
+        """The whole body, for the `async with` block that answers it. announced: its Content-Length.
+
+        Raises Unread for a body of more than `limit` bytes, one that takes too long, or one for which there is no room
+        beside the others; ClientGone if the client closes the connection first.
+        """
+        body = bytearray()  # one block: the allocator returns it to the system at once
+        try:
+            try:
+                await asyncio.wait_for(self._read(receive, limit, announced, body), self.seconds)
+            except TimeoutError:
+                raise Unread(408, f"The request did not arrive within {self.seconds:g} seconds.") from None
+            yield bytes(body)
+        finally:
+            self.held -= len(body)
+            body.clear()  # a traceback may keep it until garbage is collected
+
+    async def _read(self, receive: Receive, limit: int, announced: int, body: bytearray) -> None:
+        size, more, refusal = 0, True, None
+        while more and size <= DISCARDED:  # most clients read no answer before they have sent everything
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            part, more = message.get("body", b""), message.get("more_body", False)
+            size += len(part)
+            if refusal is not None:
+                continue
+            if max(size, announced) > limit:
+                refusal = Unread(413, f"The request is larger than {limit:,} bytes.")
+            elif size > SMALL and self.held + len(part) > self.total:
+                refusal = Unread(503, "Too many large requests arrive at once. Please try again in a moment.")
+            else:
+                self.held += len(part)
+                body += part
+                continue
+            self.held -= len(body)
+            body.clear()
+        if refusal is not None:
+            raise refusal
+
+
+def close_silent_connections(server: uvicorn.Server) -> None:
+    """Start a thread that closes connections without a request for SILENT_SECONDS, as long as the server runs: uvicorn
+    waits for the first headers of a connection for ever."""
+
+    def watch() -> None:
+        # By connection: the request that was last answered there (None: there was none), and since when.
+        silent: WeakKeyDictionary[object, tuple[object, float]] = WeakKeyDictionary()
+        while not server.should_exit:
+            time.sleep(CHECKED)
+            now = time.monotonic()
+            for connection in list(server.server_state.connections):
+                request = getattr(connection, "cycle", None)
+                if request is not None and not request.response_complete:
+                    silent.pop(connection, None)
+                    continue
+                last, since = silent.get(connection, (None, now))
+                if connection not in silent or last is not request:
+                    silent[connection] = request, now
+                elif now - since >= SILENT_SECONDS:
+                    connection.loop.call_soon_threadsafe(connection.transport.close)
+
+    threading.Thread(target=watch, name="silent connections", daemon=True).start()

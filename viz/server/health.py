@@ -1,16 +1,18 @@
-"""Whether the app is alive (/healthz), whether it can take another visitor (/readyz), and what it has counted since it
-started (/metrics, for Prometheus): numbers alone, never a text."""
+"""Health for proxies (/healthz, /readyz), numbers for Prometheus (/metrics), and an orderly end: no new question is
+taken, and answers under way are finished."""
 
 from __future__ import annotations
 
 import time
 
+from starlette.applications import Starlette
+
 from viz.questions.registry import QUESTIONS
-from viz.ui.server.asgi import TEXT, App, Receive, Scope, Send, answer, below
-from viz.ui.server.leaving import complete, leaving
-from viz.ui.server.line import Line
-from viz.ui.server.named import ENDPOINTS
-from viz.ui.server.routes import CALLS, QUESTION
+from viz.server.api import ENDPOINTS
+from viz.server.endpoints import refusal
+from viz.server.guard import CALLS, QUESTION
+from viz.server.line import Line
+from viz.server.middleware import TEXT, App, Receive, Scope, Send, answer, below
 
 try:
     import prometheus_client
@@ -20,6 +22,9 @@ except ImportError:  # an extra
 ALIVE, READY, METRICS = "/healthz", "/readyz", "/metrics"
 WITHOUT = "There are no metrics: install the extra, pip install 'attention-atlas[metrics]'.\n"
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)  # bounds of what is counted as so slow
+ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/", "/ask/")  # and answers
+QUIET = 0.3  # seconds without an answer under way: a program asks first, and fetches the answer with its next request
+SAID = "The server is about to end, and takes no more questions. Please try again in a moment."
 
 
 class Health:
@@ -37,7 +42,9 @@ class Health:
             await answer(send, 200, b"alive\n", TEXT)
         elif path == READY:
             now, most = len(self.line), self.line.waiting
-            ready = now < most and complete(scope["app"]) and not leaving(scope["app"])
+            # Gradio serves a moment before all is in place.
+            complete = getattr(scope["app"].state, "complete", False)
+            ready = now < most and complete and not leaving(scope["app"])
             state = {"ready": ready, "waiting": now, "most": most}
             await answer(send, 200 if ready else 503, state)
         elif path == METRICS and self.counts is None:
@@ -94,3 +101,42 @@ class Counts:
         self.waiting.set(now)
         self.most.set(most)
         return prometheus_client.generate_latest(self.registry)
+
+
+class Leaving:
+    """ASGI middleware: counts answers in app.state.under_way, and refuses questions once the server is leaving."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not below(scope).startswith(ASKS):
+            await self.app(scope, receive, send)
+            return
+        state = scope["app"].state
+        if scope["method"] == "POST" and leaving(scope["app"]):
+            await answer(send, 503, refusal("busy", SAID))
+            return
+        state.under_way = getattr(state, "under_way", 0) + 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            state.under_way -= 1
+
+
+def leaving(app: Starlette) -> bool:
+    return getattr(app.state, "leaving", False)
+
+
+def leave(app: Starlette, seconds: float) -> bool:
+    """From another thread than the server's: take no more questions, and wait until all answers that are under way have
+    been fetched, or as long as this. Whether they were."""
+    app.state.leaving = True
+    end, quiet = time.monotonic() + seconds, time.monotonic()
+    while (now := time.monotonic()) < end:
+        if getattr(app.state, "under_way", 0):
+            quiet = now
+        elif now - quiet >= QUIET:
+            return True
+        time.sleep(0.02)
+    return False
