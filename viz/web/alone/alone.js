@@ -88,16 +88,11 @@
   );
   add("script", JSON.stringify({ imports }), { type: "importmap" });
   const { speak } = await import("core/language.js");
-  speak(languages);
+  await speak(languages);
 
   const traces = [...document.querySelectorAll("script.payload")].map((node) =>
     JSON.parse(node.textContent),
   );
-  let more = () => {}; // as when a person translates one sentence after another
-  root.addEventListener("atlas-drawn", () => traces.length && more(traces.shift()));
   const { default: explorer } = await import("explorer/explorer.js");
-  explorer(root, {
-    value: () => traces.shift(),
-    onValue: (receive) => (more = receive),
-  });
+  explorer(root, { value: () => traces[0], later: traces.slice(1) }); // as when a person translates one sentence after another
 })();

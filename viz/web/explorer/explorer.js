@@ -2,7 +2,7 @@
 import { ask as askServer } from "../core/ask.js";
 import { debounce, invite, onTheme } from "../core/dom.js";
 import { said } from "../core/language.js";
-import { drawn, pageLink, tabLinks } from "../core/links.js";
+import { drawn, openers, pageLink, tabLinks } from "../core/links.js";
 import { store } from "../store/store.js";
 import { openAddress, stay, translateLink } from "../store/translation.js";
 import { createOverlays } from "./overlays.js";
@@ -189,7 +189,6 @@ export default function explorer(root, api) {
   }
 
   async function receiveTrace(payload) {
-    root.dispatchEvent(new CustomEvent("atlas-received"));
     scene.trace = known(payload) ?? (await Trace.from(payload));
     lay();
     invite(root, null);
@@ -200,9 +199,10 @@ export default function explorer(root, api) {
     awaited = null;
     open(wanted ?? { ...scene.state, ...chosen });
     bringBeside(wanted?.beside);
-    root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
+    store.set({ drawn: store.state.drawn + 1 });
   }
 
+  openers.explorer = (head) => update({ ...head, heads: [], overlay: "" });
   tabLinks.explorer = () => scene.trace && states.toFragment(scene.state, scene.trace);
 
   // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
@@ -229,13 +229,8 @@ export default function explorer(root, api) {
     ({ translation }) => translation.map && receiveNext(translation.map),
   );
   window.addEventListener("hashchange", openLink);
-  // A panel shows a head here.
-  document.addEventListener("atlas-look", ({ detail }) =>
-    update({ ...detail, heads: [], overlay: "" }),
-  );
   const first = api.value();
   if (first.address) store.set({ address: first.address });
-  api.onValue?.(receiveNext); // of a file or a notebook
-  receiveNext(first);
+  for (const value of [first, ...(api.later ?? [])]) receiveNext(value); // several of a file or a notebook
   taken.then(openLink);
 }

@@ -111,7 +111,6 @@ export function createLarge(hooks) {
       Plotly.react(plot, data, layout(shown), CONFIG);
     } else Plotly.relayout(plot, ranges());
     around();
-    root.dispatchEvent(new CustomEvent("atlas-moved"));
   }
 
   const schedule = () => (drawn ||= requestAnimationFrame(render));
