@@ -11,13 +11,14 @@ function filled(node, attributes, children) {
   node.append(
     ...children
       .flat(Infinity)
-      .filter((child) => child !== null && child !== undefined)
+      .filter((child) => child !== null && child !== undefined && child !== false)
       .map(said),
   );
   return node;
 }
 
-// An element with attributes and children; strings become text, never markup.
+// An element with attributes and children, or lists of them; strings become text, never markup. What is null, undefined or false is
+// left out.
 export const el = (tag, attributes = {}, ...children) =>
   filled(document.createElement(tag), attributes, children);
 
