@@ -131,8 +131,7 @@ export function createControls(overlays, update, open) {
     options: el("div", { class: "options" }, roots),
     history(traces, shown) {
       const unfinished = `(${t("unfinished")}) `,
-        name = (trace) =>
-          `${trace.finished ? "" : unfinished}${naming.name(trace, traces, 60)}`;
+        name = (trace) => `${trace.finished ? "" : unfinished}${naming.name(trace, traces, 60)}`;
       sentence.offer(traces.toReversed().map((trace) => [trace.key, name(trace)]));
       sentence.show(shown.key);
       glosses.root.hidden = !shown.glosses;

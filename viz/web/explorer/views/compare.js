@@ -10,11 +10,11 @@ import { translateLink } from "../../store/translation.js";
 import { segmented, select } from "../controls.js";
 import * as states from "../state.js";
 import * as naming from "../words.js";
+import { SIDE } from "./atlas.js";
 import { createDetail } from "./detail.js";
 import { namesBoth } from "./frame.js";
 import { palette, scale } from "./scale.js";
 
-const SIDE = 64; // cells of a thumbnail's side at most
 const ANSWERS = 12; // pairs of which it is remembered how alike their words are
 
 // A row is a word; the darker, the more alike. answer: {words, cosine, others} or {error}, of viz/ui/experiments/beside.py; word:
