@@ -27,7 +27,7 @@ export function visit(link, frames = 600) {
 
 // Show a head in the explorer, {kind, layer, head}, with a cell {query, key} if there is one.
 export function look(detail) {
-  openers.explorer(detail);
+  openers.explorer?.(detail);
   document.querySelector("#tabs [role=tab]")?.click();
 }
 
@@ -88,12 +88,10 @@ export const pageLink = () =>
   new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
 
 // The page's address with these fields in the place of those that it has.
-export const readdress = (fields) =>
-  history.replaceState(
-    history.state,
-    "",
-    `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
-  );
+export function readdress(fields) {
+  const hash = fields.size ? `#${fields}` : "";
+  history.replaceState(history.state, "", `${location.pathname}${location.search}${hash}`);
+}
 
 // Whether it takes room on the page now.
 export const seen = (node) => Boolean(node?.getClientRects().length);

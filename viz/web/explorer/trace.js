@@ -216,9 +216,5 @@ function pool(values, rows, columns, size) {
   return { values: pooled, rows: height, columns: width };
 }
 
-function blockOf(i, length, blocks) {
-  if (length <= blocks) return i;
-  let block = Math.floor((i * blocks) / length);
-  while (block + 1 < blocks && Math.floor(((block + 1) * length) / blocks) <= i) block++;
-  return block;
-}
+// The last block that begins at or before i, where block b begins at floor(b * length / blocks).
+const blockOf = (i, length, blocks) => Math.ceil(((i + 1) * blocks) / length) - 1;

@@ -192,7 +192,7 @@ export function pointing(map, row, column, trace, kind) {
 }
 
 // Where the values furthest from 0 stand.
-const strongest = (values, count) =>
+export const strongest = (values, count) =>
   [...values.keys()]
     .filter((i) => Math.abs(values[i]) > 0)
     .sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]))

@@ -4,7 +4,7 @@ import { el, escape, painted, themed } from "../../core/dom.js";
 import { arrow, clamp, modified } from "../../core/keys.js";
 import { said } from "../../core/language.js";
 import { inTurn, plotly } from "../../core/plotly.js";
-import { CONFIG, cellsLayout, createStage, placed, wholeLayout } from "./frame.js";
+import { CONFIG, cellsLayout, createStage, placed, wholeLayout, wholeOf } from "./frame.js";
 
 function heatmap({ map, colouring }) {
   const width = map.columns.length,
@@ -122,8 +122,8 @@ export function createDetail(hooks) {
         },
         size = stage.surround(map, colouring, titles, given);
       const isSame = size === stage.current?.size; // else what stands around the cells is drawn anew, too
-      const seen = { x: 0, y: 0, width: map.columns.length, height: map.rows.length };
-      const mine = (stage.current = { map, colouring, size, titles, pinned, seen });
+      const seen = wholeOf(map),
+        mine = (stage.current = { map, colouring, size, titles, pinned, seen });
       stage.cursor = null;
       if (window.Plotly && isSame) {
         root.querySelector(".sketch")?.remove();

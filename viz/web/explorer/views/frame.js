@@ -123,6 +123,14 @@ function label(text, kind, place) {
   return placed(el("span", { class: `axis-label ${kind}` }, whole), place);
 }
 
+// What is seen of a map that is drawn whole, in cells.
+export const wholeOf = ({ rows, columns }) => ({
+  x: 0,
+  y: 0,
+  width: columns.length,
+  height: rows.length,
+});
+
 // Labels of the cells that are seen.
 function labels({ size, titles, seen }, { rows, columns, angle, rowTitle = titles.rows }) {
   const { left, top, width, height, plotWidth, plotHeight } = size;
@@ -264,11 +272,10 @@ export function createStage(hooks, name = "") {
     const key = JSON.stringify([names, given, divider, texts, colours]);
     if (key === framed) return framedSize;
     framed = key;
-    const size = (framedSize = measure(map, given, { ticks, titles })),
-      seen = { x: 0, y: 0, width: map.columns.length, height: map.rows.length };
+    const size = (framedSize = measure(map, given, { ticks, titles }));
     frame.replaceChildren(
       grid(map, size),
-      ...labels({ size, titles, seen }, size),
+      ...labels({ size, titles, seen: wholeOf(map) }, size),
       ...(compact ? [] : [colourBar(colouring, size)]),
     );
     return size;

@@ -4,7 +4,15 @@
 import { themed } from "../../core/dom.js";
 import { arrow, modified } from "../../core/keys.js";
 import { plotly } from "../../core/plotly.js";
-import { CONFIG, cellsLayout, createStage, largeTicks, ranges, wholeLayout } from "./frame.js";
+import {
+  CONFIG,
+  cellsLayout,
+  createStage,
+  largeTicks,
+  ranges,
+  wholeLayout,
+  wholeOf,
+} from "./frame.js";
 
 const LEFT = 104, // pixels around the cells
   TOP = 92,
@@ -192,8 +200,7 @@ export function createLarge(hooks) {
       const before = stage.current,
         isSame = before?.map.trace === map.trace && before.map.kind === map.kind;
       const size = measure(map, { width: root.parentElement.clientWidth || 640, ...given }),
-        whole = { x: 0, y: 0, width: map.columns.length, height: map.rows.length };
-      const seen = isSame ? before.seen : whole;
+        seen = isSame ? before.seen : wholeOf(map);
       stage.current = { map, colouring, size, titles, pinned, seen };
       stage.cursor = null;
       stage.surroundPart(stage.current);

@@ -5,6 +5,7 @@ import { percent } from "../../core/format.js";
 import { walk } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 import { scrolling } from "../../lab/scroll.js";
+import { strongest } from "../words.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // weights that would only be fog
@@ -42,10 +43,8 @@ export function createSentence(hooks) {
   function reading({ row, column }) {
     const values = row !== null ? ofRow(row) : ofColumn(column),
       items = row !== null ? map.columns : map.rows;
-    const others = [...values.keys()]
+    const others = strongest(values, 3)
       .filter((i) => values[i] >= 0.05)
-      .sort((a, b) => values[b] - values[a])
-      .slice(0, 3)
       .map((i) => `${items[i].label} ${percent(values[i])}`)
       .join(", ");
     if (!others) return t("This head read no word here: its weight is on special tokens.");
