@@ -176,7 +176,7 @@ export function createDrawing(explorer) {
       thumbnails.select(scene.state);
       read(words.reading(scene.state, scene.trace, scene.map));
     },
-    say: (text) => status.replaceChildren(text),
+    tell: (text) => status.replaceChildren(text),
     title,
     caption: () => `${scene.trace.text} → ${scene.trace.translation}`,
   };

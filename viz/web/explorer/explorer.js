@@ -78,7 +78,7 @@ export default function explorer(root, api) {
     diverging,
   });
   const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
-  const files = createExports({ scene, formats, ask, views, ...about, say: drawing.say });
+  const files = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
   const heads = pictured(el("div", {}, thumbnails.root, legend), {
     ...about,
     name: t("All heads"),
@@ -210,7 +210,7 @@ export default function explorer(root, api) {
     if (name === "cut") cut.receive({ error });
     else if (name === "alike") receiveAlike({ key, other: otherKey(), error });
     else if (maps.refuse({ key, as, error })) drawing.draw();
-    else drawing.say(said(error));
+    else drawing.tell(said(error));
   }
 
   async function receive(value) {

@@ -47,8 +47,8 @@ export function viewPicture(views) {
 }
 
 // scene: what is looked at; formats: of viz/export/formats.py, none where no server can be asked; ask(event, data); views; title()
-// and caption() of what is shown; say(text)
-export function createExports({ scene, formats, ask, views, title, caption, say }) {
+// and caption() of what is shown; tell(text)
+export function createExports({ scene, formats, ask, views, title, caption, tell }) {
   const name = (ending) => {
     const { kind, layer, head, overlay } = scene.state;
     return `${overlay || "attention"}-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
@@ -62,7 +62,7 @@ export function createExports({ scene, formats, ask, views, title, caption, say 
       const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await png(svg);
       download(name(format), blob);
     } catch (error) {
-      say(t("No picture could be made: {why}.", { why: error.message }));
+      tell(t("No picture could be made: {why}.", { why: error.message }));
     }
   }
 
@@ -83,7 +83,7 @@ export function createExports({ scene, formats, ask, views, title, caption, say 
 
   function link() {
     const lacks = t("Link copied, without the change to the model: it has too many parts.");
-    copyLink(fragment(), say, undefined, scene.trace.interventions === null ? lacks : undefined);
+    copyLink(fragment(), tell, undefined, scene.trace.interventions === null ? lacks : undefined);
   }
 
   const formatButton = ({ name: format, about }) =>
