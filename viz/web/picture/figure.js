@@ -9,12 +9,6 @@ import { pictured } from "./copy.js";
 const REST = 250; // milliseconds
 const NARROW = 560; // pixels: below, what can stand upright does
 const UNDER = -0.31; // of what is left of the height by a legend of many rows: below the axis's title
-const OPTIONS = {
-  displaylogo: false,
-  showSendToCloud: false,
-  displayModeBar: false,
-  responsive: false,
-};
 
 // A figure as the page shows it, in place: words in its language, and each label stands, even one that does not fit. To find
 // those, Plotly measures them all, twice, which takes longer than all else. The margins make room for them.
@@ -145,12 +139,15 @@ export function figure(block, keep, { about, follow }) {
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
     const font = { ...layout.font, color: themed("--atlas-muted") };
-    const drawn = Plotly.react(
-      box,
-      data,
-      { ...layout, font, legend, height, autosize: true, separators: `.${thousands()}` },
-      OPTIONS,
-    );
+    const shown = {
+      ...layout,
+      font,
+      legend,
+      height,
+      autosize: true,
+      separators: `.${thousands()}`,
+    };
+    const drawn = Plotly.react(box, data, shown, { displayModeBar: false });
     box.querySelector(":scope > .before")?.remove();
     return drawn;
   }

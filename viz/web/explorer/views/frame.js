@@ -185,12 +185,7 @@ function colourBar({ colours, ticks, unit }, size) {
 }
 
 // Of every figure of a map: Plotly draws cells alone, and answers to nothing.
-export const CONFIG = {
-  staticPlot: true,
-  displayModeBar: false,
-  showSendToCloud: false,
-  responsive: false,
-};
+export const CONFIG = { staticPlot: true };
 
 const CLEAR = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" };
 export const ranges = ({ x, y, width, height }) => ({
