@@ -161,7 +161,6 @@ function joined(first, second) {
   const offset = first.labels.length;
   return {
     labels: [...first.labels, ...second.labels],
-    raw: [...first.raw, ...second.raw],
     special: [...first.special, ...second.special],
     ends: [...(first.ends ?? []), ...(second.ends ?? []).map((i) => i + offset)],
     word_labels: [...first.word_labels, ...second.word_labels],

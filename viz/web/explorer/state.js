@@ -99,13 +99,11 @@ function withKind(state, kind) {
   };
 }
 
-// The same state after what a person changed; which of a row's tokens it carries may be said of the state's kind alone.
+// The same state after what a person changed. predicted: of the kind of this state.
 export function changed(state, { predicted, ...changes }) {
   const isOther = changes.kind && changes.kind !== state.kind;
   const next = { ...(isOther ? withKind(state, changes.kind) : state), ...changes };
-  if (predicted === null || typeof predicted === "boolean")
-    next.predicted = { ...next.predicted, [next.kind]: predicted };
-  else if (predicted) next.predicted = predicted;
+  if (predicted !== undefined) next.predicted = { ...next.predicted, [next.kind]: predicted };
   // Several heads as one map: of attention alone.
   if (changes.heads?.length || (changes.combine || "single") !== "single") next.overlay = "";
   // Lines show several heads one by one, all other views their mean.
@@ -131,8 +129,7 @@ export function paged(state, { layers, heads }, by) {
 // These heads added to the choice; if all of them are in it, taken out. Another head joins the selected one. A single
 // head is shown as it is, not as the mean of one.
 export function toggled(state, pairs) {
-  const within = (list, [layer, head]) =>
-    list.some((pair) => pair[0] === layer && pair[1] === head);
+  const within = (list, pair) => list.some((other) => other.join() === pair.join());
   const selected = [[state.layer, state.head]],
     joins = pairs.length === 1 && !within(pairs, selected[0]);
   const start = state.heads.length || !joins ? state.heads : selected;
