@@ -1,6 +1,6 @@
 // The explorer's controls: segmented buttons and labelled selects over the state; nothing here computes.
 import { significant } from "../core/format.js";
-import { el } from "../core/dom.js";
+import { button as plainButton, el } from "../core/dom.js";
 import { KINDS } from "../core/kinds.js";
 import { said, t } from "../core/language.js";
 import * as naming from "./words.js";
@@ -10,11 +10,7 @@ export function segmented(label, options, onPick, keys = {}) {
   const buttons = Object.entries(options).map(([value, text]) => {
     const key = keys[value],
       title = key ? t("{label} (key {key})", { label: text, key }) : null;
-    return el(
-      "button",
-      { type: "button", "data-value": value, title, onclick: () => onPick(value) },
-      text,
-    );
+    return plainButton(text, () => onPick(value), { "data-value": value, title, class: null });
   });
   return {
     root: el("div", { class: "segmented", role: "group", "aria-label": label }, buttons),

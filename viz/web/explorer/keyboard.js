@@ -48,11 +48,7 @@ export function createHelp(scene, app) {
       say("a presentation: the picture that is pointed at, or the map, fills the screen"),
     ]);
   const list = (rows) =>
-    el(
-      "dl",
-      {},
-      rows.map(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]),
-    );
+    el("dl", {}, [rows.map(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])]);
   const habits = el("div", {});
   const root = el("dialog", { class: "help", "aria-label": t("Keys and marks") }, [
     el("h2", { tabindex: "-1", autofocus: true }, t("Keys")), // it opens at its top

@@ -244,16 +244,8 @@ export function createStage(hooks, name = "") {
   const plot = el("div", { class: "plot" }),
     frame = el("div", { class: "frame", "aria-hidden": "true" }),
     marks = el("div", { class: "marks" });
-  const root = el(
-    "div",
-    {
-      class: `detail ${name}`.trim(),
-      tabindex: "0",
-      role: "application",
-      "aria-roledescription": t("heatmap"),
-    },
-    [plot, frame, marks],
-  );
+  const about = { tabindex: "0", role: "application", "aria-roledescription": t("heatmap") },
+    root = el("div", { class: `detail ${name}`.trim(), ...about }, plot, frame, marks);
   let framed = "", // what the frame was drawn for
     framedSize = null;
 
