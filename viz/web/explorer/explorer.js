@@ -66,17 +66,8 @@ export default function explorer(root, api) {
   };
   const sentence = createSentence({ pin }), // whose words may be hidden or cut into pieces in the large map
     lines = pictured(sentence.root, { ...about, name: t("What each word read") });
-  const drawing = createDrawing({
-    scene,
-    maps,
-    controls,
-    thumbnails,
-    views,
-    sentence,
-    lines,
-    cut,
-    diverging,
-  });
+  const looks = { controls, thumbnails, views, sentence, lines, cut };
+  const drawing = createDrawing({ scene, maps, diverging, ...looks });
   const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
   const files = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
   const heads = pictured(el("div", {}, thumbnails.root, legend), {

@@ -139,15 +139,8 @@ export function figure(block, keep, { about, follow }) {
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
     const font = { ...layout.font, color: themed("--atlas-muted") };
-    const shown = {
-      ...layout,
-      font,
-      legend,
-      height,
-      autosize: true,
-      separators: `.${thousands()}`,
-    };
-    const drawn = Plotly.react(box, data, shown, { displayModeBar: false });
+    const look = { font, legend, height, autosize: true, separators: `.${thousands()}` };
+    const drawn = Plotly.react(box, data, { ...layout, ...look }, { displayModeBar: false });
     box.querySelector(":scope > .before")?.remove();
     return drawn;
   }

@@ -124,12 +124,9 @@ function label(text, kind, place) {
 }
 
 // What is seen of a map that is drawn whole, in cells.
-export const wholeOf = ({ rows, columns }) => ({
-  x: 0,
-  y: 0,
-  width: columns.length,
-  height: rows.length,
-});
+export function wholeOf({ rows, columns }) {
+  return { x: 0, y: 0, width: columns.length, height: rows.length };
+}
 
 // Labels of the cells that are seen.
 function labels({ size, titles, seen }, { rows, columns, angle, rowTitle = titles.rows }) {
