@@ -159,7 +159,7 @@ export function createDrawing(explorer) {
     views.pin({ row, column });
     if (row !== null || column !== null)
       status.replaceChildren(...parts(say("Pinned: {what}", { what: pointing(row, column) })));
-    else status.replaceChildren(views.hint(state));
+    else status.replaceChildren(views.hint());
   }
 
   const title = () => `${said(scene.trace.kinds[scene.state.kind].title)}, ${heading.textContent}`;

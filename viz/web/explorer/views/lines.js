@@ -35,7 +35,7 @@ function strands(edges, { colour, limit }, { x1, x2, y }) {
   });
 }
 
-// hooks: hover(row, column), pin(row, column), update(changes)
+// hooks: scene: what is looked at; hover(row, column), pin(row, column), update(changes)
 export function createLines(hooks) {
   const slider = el("input", {
     type: "range",
@@ -111,14 +111,15 @@ export function createLines(hooks) {
   return {
     root,
     // layers: [{name, colour, map, limit, sign}], their maps of one shape; sign: of the edges to draw, 0 for all. highest:
-    // what the first screen has for it, or 0
-    draw(layers, { coverage }, titles, highest) {
+    // what the first screen has for it, or Infinity where it may be as low as it is
+    draw(layers, titles, highest) {
       const { rows, columns } = layers[0].map,
+        { coverage } = hooks.scene.state,
         width = Math.max(300, root.clientWidth || 600),
         label = width < 460 ? LABEL_SMALL : width < 640 ? LABEL : LABEL_LARGE;
       const whole = Math.min(width, 720),
         most = Math.max(rows.length, columns.length),
-        free = highest - bar.offsetHeight - 16 - HEAD,
+        free = highest === Infinity ? 0 : highest - bar.offsetHeight - 16 - HEAD,
         line = Math.max(ROW, Math.min(HIGHEST, Math.floor(free / most))),
         height = HEAD + line * most + 6;
       const geometry = {

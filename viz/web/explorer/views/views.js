@@ -107,12 +107,7 @@ export function createViews(hooks) {
       if (shown === "map")
         pane.draw(map, colouring, none, titles, { width, height: room?.height, highest });
       else if (shown === "lines")
-        lines.draw(
-          strands(map, colouring),
-          state,
-          titles,
-          room || highest === Infinity ? 0 : highest,
-        );
+        lines.draw(strands(map, colouring), titles, room ? Infinity : highest);
       else parts[shown].draw(map, colouring, titles);
       // What had the focus may have been drawn anew, or another view may have taken its place.
       if (at >= 0 && !root.contains(document.activeElement))
@@ -126,8 +121,7 @@ export function createViews(hooks) {
     clear: () => root.replaceChildren(),
     pin: (pinned) => parts[shown].pin?.(pinned),
     focus: () => first()?.focus(),
-    hint: (state) =>
-      said(pane === large ? LARGE : (isTouch && TOUCH_HINTS[state.view]) || HINTS[state.view]),
+    hint: () => said(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shown]) || HINTS[shown]),
     shown: () => shown,
     pane: () => pane,
     large,
