@@ -11,6 +11,7 @@ const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // weights that would only be fog
   SMALLEST = 0.75, // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
   TIGHT = { gap: 1, padding: 2 }; // pixels between words, and on either side of one, where a line does not fit otherwise
+const loose = () => ({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
 const NONE = { row: null, column: null };
 
 // hooks: pin(map, row, column)
@@ -32,6 +33,7 @@ export function createSentence(hooks) {
     pinned = NONE,
     spelled = "", // the words that stand there
     room = "", // that they were laid out in, and what they took of it
+    spacing = null, // as they are laid out: {gap, padding, size}
     dimmed = false, // whether some lines stand back
     middles = { keys: [], queries: [] };
 
@@ -96,27 +98,40 @@ export function createSentence(hooks) {
     );
   }
 
-  function space({ gap, padding, size }) {
-    sheet.style.setProperty("--gap", `${gap}px`);
-    sheet.style.setProperty("--padding", `${padding}px`);
-    sheet.style.setProperty("--fit", size.toFixed(3));
+  function space(wanted) {
+    spacing = wanted;
+    sheet.style.setProperty("--gap", `${wanted.gap}px`);
+    sheet.style.setProperty("--padding", `${wanted.padding}px`);
+    sheet.style.setProperty("--fit", wanted.size.toFixed(3));
   }
 
   const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth}`;
+  const around = ({ gap, padding }, count) => (count - 1) * gap + 2 * count * padding;
 
-  // As large as lets the longer line of words stand whole. Another head has the same words: they are laid out where they or
-  // their room change, since that holds up a frame.
+  // As large as lets the longer line of words stand whole. How wide the words are at another size is told from how wide
+  // they stand there: to lay them out for it would hold up the first picture of a sentence.
+  function fitted(width) {
+    const boxes = [keys, queries].filter((box) => box.firstChild);
+    const texts = boxes.map(({ firstChild, lastChild, children: { length } }) => {
+      const taken = lastChild.offsetLeft + lastChild.offsetWidth - firstChild.offsetLeft;
+      return [(taken - around(spacing, length)) / spacing.size, length];
+    });
+    const wide = loose();
+    if (texts.every(([text, count]) => text + around(wide, count) <= width)) return wide;
+    const most = texts.map(([text, count]) => (width - around(TIGHT, count)) / text - 0.01);
+    return { ...TIGHT, size: Math.min(1, Math.max(SMALLEST, Math.min(...most))) };
+  }
+
+  // Another head has the same words: they are laid out where they or their room change, since that holds up a frame.
   function arrange() {
     const width = scroller.clientWidth; // 0: nobody sees it
     sheet.classList.remove("wide");
-    space({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
-    if (width && sheet.offsetWidth > width) {
-      let size = 1;
-      space({ ...TIGHT, size });
-      while (sheet.offsetWidth > width && size > SMALLEST) {
-        size = Math.max(SMALLEST, size * (width / sheet.offsetWidth) - 0.01); // letters do not shrink evenly
-        space({ ...TIGHT, size });
-      }
+    if (!spacing) space(loose());
+    if (width) {
+      space(fitted(width));
+      const size = spacing.size * (width / sheet.offsetWidth) - 0.01; // letters do not shrink evenly
+      if (sheet.offsetWidth > width && spacing.size > SMALLEST)
+        space({ ...TIGHT, size: Math.max(SMALLEST, size) });
       sheet.classList.toggle("wide", sheet.offsetWidth > width);
     }
     const middle = (node) => node.offsetLeft + node.offsetWidth / 2;
