@@ -175,7 +175,7 @@ export function createLarge(hooks) {
   };
   listen("pointerup", release);
   listen("pointercancel", release);
-  listen("pointerleave", () => !grip && point(null));
+  listen("pointerleave", () => point(null)); // of a drag, which holds the pointer, once it ends
   listen("click", (event) => {
     const cell = grip?.moved ? null : stage.cellAt(event);
     if (cell) hooks.pin(cell.row, cell.column);
