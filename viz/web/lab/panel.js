@@ -194,11 +194,7 @@ export function createPanel(described, { parent, follows, link }) {
     shown = whenSeen(root, ask);
     store.follow(follows, () => shown() && ask());
     // The explorer may draw a new translation after this panel has asked about it.
-    if (checksPage)
-      document.addEventListener(
-        "atlas-drawn",
-        () => shown() && checked?.key !== drawn.key() && ask(),
-      );
+    if (checksPage) store.follow(["drawn"], () => shown() && checked?.key !== drawn.key() && ask());
   });
 
   return { set: (link) => controls.set(link) && shown() && ask() };

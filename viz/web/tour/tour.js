@@ -186,7 +186,7 @@ function createTour(root) {
     makeRoom();
   };
   const away = new IntersectionObserver(stray);
-  document.addEventListener("atlas-drawn", stray);
+  store.follow(["drawn"], stray);
 
   function point(element) {
     away.disconnect();
