@@ -14,12 +14,12 @@ const PATIENCE = 15000; // milliseconds for what a stop points at to appear
 const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // of a visitor who looks around
 
 // A promise of the tours, once their style sheet is there.
-export const ready = async (root) => {
+export const ready = async (root, openSheet) => {
   await styleOf(import.meta.url);
-  return createTour(root);
+  return createTour(root, openSheet);
 };
 
-function createTour(root) {
+function createTour(root, openSheet) {
   let shown = null,
     wanted = null,
     asked = 0,
@@ -53,7 +53,7 @@ function createTour(root) {
     next = button(t("Next"), () => move(1), "strong");
   const sheetOf = button(t("Worksheet"), () => {
     const { tour, direction } = shown;
-    document.dispatchEvent(new CustomEvent("atlas-sheet", { detail: { sheet: tour, direction } }));
+    openSheet({ sheet: tour, direction });
   });
   const again = button(t("Back to this stop's view"), () => open(shown));
   const link = button(t("Copy link"), copy),
