@@ -4,6 +4,7 @@ import { el, shorten } from "../core/dom.js";
 import { significant } from "../core/format.js";
 import { arrow, clamp, pointed } from "../core/keys.js";
 import { said, t } from "../core/language.js";
+import { bytes } from "../explorer/trace.js";
 import { pictured } from "../picture/copy.js";
 
 const NONE = [128, 128, 128, 89];
@@ -35,8 +36,7 @@ const room = (count, most) =>
         ? 7
         : most / count;
 
-const numbers = (map) =>
-  new Float32Array(Uint8Array.from(atob(map.data), (c) => c.charCodeAt(0)).buffer);
+const numbers = (map) => new Float32Array(bytes(map.data).buffer);
 
 // A heatmap() as a picture in something else.
 export const thumbnail = (map) => shaded(numbers(map), map.shape[1], map.limit, map.signed);
@@ -58,12 +58,7 @@ function heatmap(map) {
   const down = square ? across : Math.min(14, room(height, 180));
   const title = said(map.title);
   const canvas = shaded(values, width, map.limit, map.signed);
-  for (const [name, value] of Object.entries({
-    tabindex: 0,
-    role: "img",
-    "aria-label": `${title}, ${height} × ${width}`,
-  }))
-    canvas.setAttribute(name, value);
+  Object.assign(canvas, { tabIndex: 0, role: "img", ariaLabel: `${title}, ${height} × ${width}` });
   const place = (node, row, column, tall, wide) => {
     const share = (n, all) => `${(100 * n) / all}%`;
     node.style.cssText = `top: ${share(row, height)}; left: ${share(column, width)}; height: ${share(tall, height)}; width: ${share(wide, width)}`;

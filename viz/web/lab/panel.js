@@ -13,12 +13,11 @@ import { taken } from "../picture/figure.js";
 import { words } from "../why/words.js";
 import { simple } from "./blocks.js";
 import { createControls } from "./controls.js";
-import { exports } from "./exports.js";
 import { glossed } from "./glossary.js";
 import { grid, heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 
-const BLOCKS = { ...simple, ...surveying, survey, exports, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
+const BLOCKS = { ...simple, ...surveying, survey, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
 
 // Create a panel. described: what viz/ui/lab/lab.py says of it. parent: the element that it is put into; follows: fields of
 // the store that make it ask again; link: fields that set its controls. Returns {set(link)}.

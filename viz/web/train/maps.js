@@ -6,16 +6,12 @@ import { createGrid } from "../core/grid.js";
 import { pointed } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { say, t } from "../core/language.js";
+import { bytes } from "../explorer/trace.js";
 
 export const TITLES = {
   ...Object.fromEntries(Object.entries(KINDS).map(([name, { title }]) => [name, title])),
   decoder_self_decoded: say("Decoder self-attention while decoding"),
 };
-
-function bytes(text) {
-  const raw = atob(text);
-  return Uint8Array.from(raw, (character) => character.charCodeAt(0));
-}
 
 // Which tokens stand at the rows and columns of a kind's maps.
 function sides(kind, pair, output) {
