@@ -11,6 +11,7 @@ import { bars, maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
 import { pictured, png } from "../picture/copy.js";
 import * as picture from "../picture/drawing.js";
+import { askQuestion } from "../why/question.js";
 
 // One row of numbers as cells of a canvas, with the number under the pointer in its title.
 function strip(cell) {
@@ -76,7 +77,7 @@ const draw = (cell, api) =>
 function follow(to, api) {
   if (to.look) look(to.look);
   else if (to.open) api.open(to.open);
-  else if (to.ask) document.dispatchEvent(new CustomEvent("atlas-question", { detail: to.ask }));
+  else if (to.ask) askQuestion(to.ask);
   else api.act(to.act, to.slot, to.data);
 }
 

@@ -24,7 +24,7 @@ export function fields(about) {
   };
 }
 
-// What a link's fields say: anything at all may stand there. The panels that stand on the page hear of it.
+// What a link's fields say: anything at all may stand there.
 export function restore(about, link) {
   const found = keptOf(about),
     off = link.get("off"),
@@ -37,5 +37,4 @@ export function restore(about, link) {
       found.off.set(same(heads), heads);
   }
   if (second) found.wanted = second.slice(0, 10000);
-  document.dispatchEvent(new CustomEvent("atlas-kept", { detail: { about } }));
 }

@@ -6,11 +6,18 @@ import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
 import { createAsker } from "../core/ask.js";
 import { glossed } from "../lab/glossary.js";
+import { headsRestored } from "../lab/heads.js";
 import { pictured } from "../picture/copy.js";
 import { askAbout } from "../store/asked.js";
 import { store } from "../store/store.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
+import { takeOver } from "./words.js";
+
+let onPage = null; // how the question that stands on the page asks another one
+
+// Ask about a token: {step, and what to compare it with} as store/asked.js has it.
+export const askQuestion = (data) => onPage?.(data);
 
 export default function question(root) {
   const emphasised = (sentence) =>
@@ -251,6 +258,8 @@ export default function question(root) {
       wanted.has("alone"),
     ];
     kept.restore(shown.about, wanted);
+    headsRestored(shown.about);
+    takeOver();
     wanted = null;
     ask({
       step,
@@ -288,6 +297,6 @@ export default function question(root) {
   const visible = whenSeen(root, needed);
   store.follow(["address", "asked"], () => visible() && needed());
   window.addEventListener("hashchange", openLink);
-  document.addEventListener("atlas-question", ({ detail }) => shown && ask(detail));
+  onPage = (data) => shown && ask(data);
   openLink();
 }

@@ -6,14 +6,13 @@ let drawn = null; // {about, ask} of the block that stands on the page now
 let sentence = null; // the translated one, of the last block
 
 // A second sentence that a link names goes into the panel's line of text, whenever both are there.
-function takeOver() {
+export function takeOver() {
   const kept = drawn && keptOf(drawn.about);
   if (!kept || kept.wanted === null) return;
   const text = kept.wanted;
   kept.wanted = null;
   drawn.ask("find", { text });
 }
-document.addEventListener("atlas-kept", takeOver);
 
 export function words(block, keep, api) {
   // The line of text still holds what was set for the sentence before.
