@@ -3,7 +3,7 @@ import { arrow } from "../core/keys.js";
 import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
-import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
+import { copyLink, isAbout, linkTo, pageLink, seen, tabLinks } from "../core/links.js";
 import { createAsker } from "../core/ask.js";
 import { glossed } from "../lab/glossary.js";
 import { headsRestored } from "../lab/heads.js";
@@ -29,18 +29,10 @@ export default function question(root) {
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
-  const written = el("div", {
-    class: "chips",
-    role: "group",
-    "aria-label": t("Tokens written: choose the one to ask about"),
-    onkeydown: walk,
-  });
-  const others = el("div", {
-    class: "chips",
-    role: "group",
-    "aria-label": t("Compared with"),
-    onkeydown: walk,
-  });
+  const group = (label) =>
+    el("div", { class: "chips", role: "group", "aria-label": label, onkeydown: walk });
+  const written = group(t("Tokens written: choose the one to ask about")),
+    others = group(t("Compared with"));
   const typed = el("input", {
     type: "text",
     size: "12",
@@ -49,25 +41,21 @@ export default function question(root) {
     "aria-label": t("Another word to compare with"),
     autocomplete: "off",
   });
+  function submit(event) {
+    event.preventDefault();
+    if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
+  }
   const form = el(
     "form",
-    {
-      class: "typed",
-      onsubmit: (event) => {
-        event.preventDefault();
-        if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
-      },
-    },
+    { class: "typed", onsubmit: submit },
     typed,
-    el("button", { type: "submit", class: "plain" }, t("compare")),
+    button(t("compare"), null, { type: "submit" }),
   );
   const picture = el("div", {});
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
   const copied = el("p", { class: "metric", role: "status" });
-  const link = button(t("Copy link"), copy, {
-    title: t("A link that restores this question"),
-  });
+  const link = button(t("Copy link"), copy, { title: t("A link that restores this question") });
   const lines = [
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
     el(
@@ -94,23 +82,23 @@ export default function question(root) {
 
   function chips(box, items) {
     const focused = [...box.children].indexOf(document.activeElement);
-    const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p, far }) =>
-      el(
-        "button",
-        {
-          type: "button",
-          class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`,
-          "aria-pressed": String(pressed),
-          disabled: far,
-          title: about,
-          "aria-label": p === undefined ? null : about,
-          tabindex: pressed ? "0" : "-1",
-          style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
-          onclick: (event) => pick(event.currentTarget),
-        },
-        text,
-      ),
-    );
+    const nodes = items.map(({ text, pressed, about, symbol, starts, asks, p, far }) => {
+      // It is marked at once; where the question is refused, the one before is drawn again.
+      const choose = () => {
+        for (const chip of nodes) chip.setAttribute("aria-pressed", String(chip === node));
+        ask(asks);
+      };
+      const node = button(text, asks && choose, {
+        class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`,
+        "aria-pressed": String(pressed),
+        disabled: far,
+        title: about,
+        "aria-label": p === undefined ? null : about,
+        tabindex: pressed ? "0" : "-1",
+        style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
+      });
+      return node;
+    });
     if (nodes.length && !items.some((item) => item.pressed)) nodes[0].tabIndex = 0;
     box.replaceChildren(...nodes);
     nodes[Math.min(focused, nodes.length - 1)]?.focus(); // of none, -1: not there
@@ -130,7 +118,7 @@ export default function question(root) {
         starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
         pressed: i === step,
         p: token.probability,
-        pick: (chip) => choose(chip, { step: i }),
+        asks: { step: i },
         far: i >= most,
         about:
           i < most
@@ -141,43 +129,37 @@ export default function question(root) {
               }),
       })),
     );
-    const listed = answer.contrasts.some((one) => one.id === answer.contrast_id);
+    const isTyped =
+      answer.contrast !== null && !answer.contrasts.some((one) => one.id === answer.contrast_id);
     chips(others, [
       ...answer.contrasts.map((one) => ({
         text: one.text,
         pressed: one.id === answer.contrast_id,
         p: one.probability,
-        pick: (chip) => choose(chip, { step, token: one.id }),
+        asks: { step, token: one.id },
         about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }),
       })),
-      ...(listed || answer.contrast === null
-        ? []
-        : [
+      ...(isTyped
+        ? [
             {
               text: answer.contrast,
               pressed: true,
               about: t("typed: {word}", { word: answer.contrast }),
-              pick: () => {},
             },
-          ]),
+          ]
+        : []),
       {
         text: t("nothing"),
         pressed: answer.contrast === null,
         about: t("Its own probability, compared with no other token"),
-        pick: (chip) => choose(chip, { step, alone: true }),
+        asks: { step, alone: true },
       },
     ]);
     link.hidden = answer.beam === 0; // what somebody chose is in no link
-    const told = el(
-      "span",
-      {},
-      ...(answer.refused
-        ? [said(answer.refused)]
-        : answer.headline.flatMap((sentence) => [...emphasised(sentence), " "])),
-    );
+    const sentences = answer.headline?.flatMap((sentence) => [...emphasised(sentence), " "]);
     headline.replaceChildren(
-      told,
-      ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]),
+      el("span", {}, answer.refused ?? sentences),
+      answer.refused ? "" : el("span", { class: "kind" }, t("measured")),
     );
     headline.title = said(answer.exact) || "";
     // Without italics, a token in a title is set apart by quotation marks.
@@ -191,11 +173,11 @@ export default function question(root) {
       caption: () => answer.text,
     };
     picture.replaceChildren(
-      ...(answer.picture ? [pictured(whyPicture(answer.picture, answer.token), about)] : []),
+      answer.picture ? pictured(whyPicture(answer.picture, answer.token), about) : "",
     );
     metric.replaceChildren(
       ...emphasised(answer.metric).flatMap((part) =>
-        typeof part === "string" ? glossed(part) : [part],
+        typeof part === "string" ? glossed(part) : part,
       ),
     );
     note.hidden = !answer.note;
@@ -208,19 +190,12 @@ export default function question(root) {
     failed.hidden = !answer.error;
     failed.textContent = said(answer.error) || "";
     if (answer.error && shown) draw(shown);
-    if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
+    else if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
     if (!answer.tokens) return;
     typed.value = "";
     draw(answer);
     store.set({ pinned: answer.step });
     follow();
-  }
-
-  // It is marked at once; where the question is refused, the one before is drawn again.
-  function choose(chip, data) {
-    for (const other of chip.parentElement.children)
-      other.setAttribute("aria-pressed", String(other === chip));
-    ask(data);
   }
 
   // If the question is valid, the store changes, and a follower of the store requests the answer. A question that stays the same
@@ -252,19 +227,15 @@ export default function question(root) {
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
     if (!wanted || !shown || !isAbout(wanted, shown)) return;
-    const [step, against, alone] = [
-      Number(wanted.get("step")) - 1,
-      wanted.get("against"),
-      wanted.has("alone"),
-    ];
-    kept.restore(shown.about, wanted);
+    const link = wanted,
+      data = { step: Number(link.get("step")) - 1 };
+    wanted = null;
+    if (link.has("alone")) data.alone = true;
+    else if (/^\d{1,7}$/.test(link.get("against") || "")) data.token = Number(link.get("against"));
+    kept.restore(shown.about, link);
     headsRestored(shown.about);
     takeOver();
-    wanted = null;
-    ask({
-      step,
-      ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { token: Number(against) } : {}),
-    });
+    ask(data);
   }
 
   function linked() {
@@ -272,9 +243,7 @@ export default function question(root) {
       fields = linkTo(shown, { tab: "why", step: step + 1 });
     if (against === null) fields.set("alone", "1");
     else fields.set("against", against);
-    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(
-      (one) => one.offsetParent,
-    );
+    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(seen);
     if (panel) fields.set("panel", panel.id.replace("panel-", ""));
     for (const [name, value] of Object.entries(kept.fields(shown.about))) fields.set(name, value);
     return fields;

@@ -1,5 +1,5 @@
 // The sentence's words, to click: each click asks for the sentence with another word in its place (viz/ui/lab/why/patch.py).
-import { el } from "../core/dom.js";
+import { button, el } from "../core/dom.js";
 import { keptOf } from "./kept.js";
 
 let drawn = null; // {about, ask} of the block that stands on the page now
@@ -30,16 +30,10 @@ export function words(block, keep, api) {
     { class: "words" },
     el("p", { class: "caption" }, block.hint),
     block.words.map((word) =>
-      el(
-        "button",
-        {
-          type: "button",
-          class: "chip",
-          dir: "auto",
-          onclick: () => api.ask("find", { position: word.position }),
-        },
-        word.text,
-      ),
+      button(word.text, () => api.ask("find", { position: word.position }), {
+        class: "chip",
+        dir: "auto",
+      }),
     ),
   );
 }
