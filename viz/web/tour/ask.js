@@ -1,7 +1,7 @@
 // A question of a stop: it is answered by a click before the page shows what is so. The answers are kept while the page is
 // open: who comes back sees what was chosen.
-import { el } from "../core/dom.js";
-import { said, t } from "../core/language.js";
+import { button, el } from "../core/dom.js";
+import { t } from "../core/language.js";
 
 const ANSWERS = ".atlas-title, #atlas-input, .atlas-translation, #tabs > *, footer"; // what lies behind a question
 
@@ -24,29 +24,17 @@ export function createAsk(chosen) {
       done = mine !== undefined,
       right = done && answer.ask.right.includes(i);
     const sign = right ? "✓ " : done && mine === i ? "✗ " : "";
-    return el(
-      "button",
-      {
-        type: "button",
-        class: right ? "right" : sign ? "wrong" : "",
-        "aria-pressed": done ? String(mine === i) : null,
-        "aria-disabled": done ? "true" : null,
-        onclick: () => done || take(answer, i),
-      },
-      sign ? el("span", { "aria-hidden": "true" }, sign) : "",
-      said(words),
-    );
+    const text = [sign ? el("span", { "aria-hidden": "true" }, sign) : "", words];
+    return button(text, () => done || take(answer, i), {
+      class: right ? "right" : sign ? "wrong" : "",
+      "aria-pressed": done ? String(mine === i) : null,
+      "aria-disabled": done ? "true" : null,
+    });
   }
 
   function verdict({ right, told }, mine) {
     const words = mine < 0 ? "" : right.includes(mine) ? t("Right.") : t("Not so.");
-    return el(
-      "p",
-      { class: "told" },
-      words ? el("b", {}, words) : "",
-      words ? " " : "",
-      said(told),
-    );
+    return el("p", { class: "told" }, words ? [el("b", {}, words), " "] : "", told);
   }
 
   // While a question is open, what the page shows is veiled: the picture before it may hold the answer.
@@ -60,7 +48,7 @@ export function createAsk(chosen) {
     veil(open(answer));
     root.hidden = !ask;
     if (!ask) return;
-    if (ask.missing) return root.replaceChildren(el("p", { class: "missing" }, said(ask.missing)));
+    if (ask.missing) return root.replaceChildren(el("p", { class: "missing" }, ask.missing));
     root.replaceChildren(
       el(
         "p",
@@ -68,18 +56,14 @@ export function createAsk(chosen) {
         el("bdi", { class: "source" }, answer.read),
         ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, answer.wrote)]),
       ),
-      el("p", { class: "prompt", id: "atlas-tour-ask" }, said(ask.prompt)),
+      el("p", { class: "prompt", id: "atlas-tour-ask" }, ask.prompt),
       el(
         "div",
         { class: "choices", role: "group", "aria-labelledby": "atlas-tour-ask" },
         ask.choices.map((words, i) => choice(answer, words, i)),
         mine === undefined
-          ? el(
-              "button",
-              { type: "button", class: "give-up", onclick: () => take(answer, -1) },
-              t("Show me"),
-            )
-          : "",
+          ? button(t("Show me"), () => take(answer, -1), { class: "give-up" })
+          : null,
       ),
       mine === undefined
         ? el("p", { class: "read" }, t("The picture comes with your answer."))

@@ -2,12 +2,12 @@
 // it as they follow any other (viz/ui/tours/).
 import { ask as askServer } from "../core/ask.js";
 import { arrow } from "../core/keys.js";
-import { debounce, el, styleOf } from "../core/dom.js";
+import { button, debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, readdress, seen } from "../core/links.js";
 import { store } from "../store/store.js";
+import { giveBack } from "../present/layer.js";
 import { createAsk } from "./ask.js";
-import { drawClaim } from "./claim.js";
 
 const AGAIN = 300; // milliseconds until it is asked whether that still stands
 const PATIENCE = 15000; // milliseconds for what a stop points at to appear
@@ -34,27 +34,16 @@ function createTour(root, openSheet) {
     reveal(answer);
     sheet.scrollTop = sheet.scrollHeight; // what was said before may take all of a small sheet
   });
-  const story = el(
-    "div",
-    { class: "story", "aria-live": "polite" },
-    heading,
-    text,
-    ask.root,
-    claim,
-  );
   const list = el("select", {
     "aria-label": t("Choose a tour"),
     onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }),
   });
   const count = el("span", { class: "count" });
-  const button = (words, onclick, kind = "plain") =>
-    el("button", { type: "button", class: kind, onclick }, words);
   const back = button(t("Back"), () => move(-1)),
-    next = button(t("Next"), () => move(1), "strong");
-  const sheetOf = button(t("Worksheet"), () => {
-    const { tour, direction } = shown;
-    openSheet({ sheet: tour, direction });
-  });
+    next = button(t("Next"), () => move(1), { class: "strong" });
+  const sheetOf = button(t("Worksheet"), () =>
+    openSheet({ sheet: shown.tour, direction: shown.direction }),
+  );
   const again = button(t("Back to this stop's view"), () => open(shown));
   const link = button(t("Copy link"), copy),
     leaving = button(t("Leave the tour"), leave);
@@ -62,7 +51,7 @@ function createTour(root, openSheet) {
     "section",
     { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
     el("div", { class: "bar" }, list, count, again, sheetOf, link, leaving),
-    story,
+    el("div", { class: "story", "aria-live": "polite" }, heading, text, ask.root, claim),
     el("div", { class: "moves" }, back, next),
   );
   root.replaceChildren(sheet);
@@ -129,9 +118,30 @@ function createTour(root, openSheet) {
 
   function reveal(answer, first = false) {
     claim.hidden = !answer.claim;
-    if (answer.claim) drawClaim(claim, answer.claim);
+    if (answer.claim) drawClaim(answer.claim);
     settle(first); // what is pointed at is brought to where nothing covers it then
     open(answer);
+  }
+
+  // What a stop claims, with its number, and whether that was measured to hold.
+  function drawClaim({ text: words, holds, learned }) {
+    claim.className = `claim ${holds ? "holds" : "fails"}`;
+    const mark = { class: "mark", role: "img" };
+    const origin = learned
+      ? t("Training brought this about: a model with random weights fails here.")
+      : t("This holds for any network of this construction, trained or not.");
+    claim.replaceChildren(
+      holds
+        ? el("span", { ...mark, "aria-label": t("The claim holds") }, "✓")
+        : el("span", { ...mark, "aria-label": t("The claim does not hold") }, "✗"),
+      el(
+        "span",
+        {},
+        words,
+        " ",
+        el("small", { title: origin }, learned ? t("learned") : t("by construction")),
+      ),
+    );
   }
 
   // Pixels of the window's height that it covers: none where it stands beside the page.
@@ -142,12 +152,8 @@ function createTour(root, openSheet) {
   function settle(first) {
     makeRoom();
     document.body.classList.add("atlas-touring");
-    if (
-      first ||
-      !sheet.contains(document.activeElement) ||
-      document.activeElement.disabled ||
-      document.activeElement.hidden
-    )
+    const { activeElement: focused } = document;
+    if (first || !sheet.contains(focused) || focused.disabled || focused.hidden)
       (next.hidden ? leaving : next).focus({ preventScroll: true });
   }
 
@@ -242,10 +248,7 @@ function createTour(root, openSheet) {
     fields.delete("tour");
     fields.delete("stop");
     readdress(fields);
-    (opener?.isConnected && opener !== document.body
-      ? opener
-      : document.querySelector(".atlas-title .tour")
-    )?.focus({ preventScroll: true });
+    giveBack(opener, ".atlas-title .tour");
   }
 
   function copy() {
@@ -265,25 +268,16 @@ function createTour(root, openSheet) {
     event.preventDefault();
     move(by);
   }
-  document.addEventListener(
-    "keydown",
-    (event) => {
-      if (
-        event.key !== "Escape" ||
-        sheet.hidden ||
-        (event.target !== document.body && !sheet.contains(event.target))
-      )
-        return;
-      event.preventDefault();
-      event.stopPropagation();
-      leave();
-    },
-    true,
-  );
-  addEventListener(
-    "resize",
-    debounce(() => !sheet.hidden && makeRoom(), 100),
-  );
+  function escape(event) {
+    const isOurs = event.target === document.body || sheet.contains(event.target);
+    if (event.key !== "Escape" || sheet.hidden || !isOurs) return;
+    event.preventDefault();
+    event.stopPropagation();
+    leave();
+  }
+  document.addEventListener("keydown", escape, true);
+  const resized = debounce(() => !sheet.hidden && makeRoom(), 100);
+  addEventListener("resize", resized);
 
   return { go, leave };
 }
