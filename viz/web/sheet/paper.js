@@ -11,116 +11,91 @@ const MANY = 12; // characters of a choice, beyond which each has a line of its 
 export function paper({ title, questions }, { key, link }) {
   const numbered = questions.filter((one) => one === null || one.ask || one.error);
   const number = (one) => numbered.indexOf(one) + 1;
-  const head = el(
-    "header",
-    {},
-    el("h1", {}, title),
-    el("p", { class: "who" }, blank(t("Name")), blank(t("Date"))),
-  );
-  const asked = el(
-    "div",
-    { class: "questions" },
-    questions.map((one) => question(one, one && number(one))),
-  );
-  const answers = !key
-    ? null
-    : el(
-        "section",
-        { class: "key" },
-        el("h2", {}, t("Teacher’s key: {title}", { title })),
-        numbered.map((one) => one?.ask?.choices && answer(one, number(one), link)),
-        el(
-          "p",
-          { class: "how" },
-          t(
-            "Every answer was computed from the model’s own pass over the sentence, by the program that made this sheet.",
-          ),
+  const answers = () =>
+    el(
+      "section",
+      { class: "key" },
+      el("h2", {}, t("Teacher’s key: {title}", { title })),
+      numbered.map((one) => one?.ask?.choices && answer(one, number(one), link)),
+      el(
+        "p",
+        { class: "how" },
+        t(
+          "Every answer was computed from the model’s own pass over the sentence, by the program that made this sheet.",
         ),
-      );
+      ),
+    );
   return el(
     "article",
     { class: "paper", lang: document.documentElement.lang },
-    head,
-    asked,
-    answers,
+    el(
+      "header",
+      {},
+      el("h1", {}, title),
+      el("p", { class: "who" }, blank(t("Name")), blank(t("Date"))),
+    ),
+    el(
+      "div",
+      { class: "questions" },
+      questions.map((one) => question(one, number(one))),
+    ),
+    key ? answers() : null,
   );
 }
 
 const blank = (words) => el("span", {}, `${words} `, el("span", { class: "blank" }));
 
-const sentence = ({ read, wrote, ask }) =>
-  el(
-    "p",
-    { class: "sentence" },
-    el("bdi", { class: "source" }, read),
-    ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, wrote)]),
-  );
+const source = (text) => el("bdi", { class: "source" }, text);
 
 function question(one, number) {
   if (one === null) return el("div", { class: "question waits" }, "…");
+  const { title, text, read, wrote, error, ask } = one,
+    missing = error || ask?.missing;
   const told = [
-    one.title ? el("h2", {}, one.ask ? `${number}. ` : "", said(one.title)) : "",
-    one.text ? el("p", {}, said(one.text)) : "",
+    title ? el("h2", {}, ask ? `${number}. ` : "", title) : "",
+    text ? el("p", {}, text) : "",
   ];
-  if (one.error || one.ask?.missing)
+  if (!missing && !ask) return el("div", { class: "note" }, told, lines("", "", ""));
+  const itsNumber = title ? "" : `${number}. `;
+  if (missing)
     return el(
       "div",
       { class: "question" },
-      ...told,
-      one.read ? el("p", { class: "sentence" }, el("bdi", { class: "source" }, one.read)) : "",
-      el(
-        "p",
-        { class: "missing" },
-        one.title ? "" : `${number}. `,
-        said(one.error ?? one.ask.missing),
-      ),
+      told,
+      read ? el("p", { class: "sentence" }, source(read)) : "",
+      el("p", { class: "missing" }, itsNumber, missing),
     );
-  if (!one.ask) return el("div", { class: "note" }, ...told, lines("", "", ""));
-  const { prompt, choices } = one.ask,
-    texts = choices.map(said),
-    tall = texts.some((text) => [...text].length > MANY);
+  const choices = ask.choices.map(said),
+    isTall = choices.some((choice) => [...choice].length > MANY);
   return el(
     "div",
     { class: "question" },
-    ...told,
-    sentence(one),
-    el("p", { class: "prompt" }, one.title ? "" : `${number}. `, said(prompt)),
+    told,
+    el("p", { class: "sentence" }, source(read), ask.hides ? "" : [" → ", source(wrote)]),
+    el("p", { class: "prompt" }, itsNumber, ask.prompt),
     el(
       "ul",
-      { class: tall ? "choices tall" : "choices" },
-      texts.map((text) => el("li", {}, "☐ ", text)),
+      { class: isTall ? "choices tall" : "choices" },
+      choices.map((choice) => el("li", {}, "☐ ", choice)),
     ),
-    drawn(one, false),
+    drawn(ask, false),
     lines(t("Because")),
   );
 }
 
 const lines = (...words) => words.map((one) => el("p", { class: "line" }, one));
 
-function drawn({ ask }, filled) {
-  const found = picture(ask.picture, filled);
-  return (
-    found &&
-    el(
-      "figure",
-      {},
-      found,
-      filled
-        ? null
-        : el(
-            "figcaption",
-            {},
-            ask.picture.unit === "nats"
-              ? t("Draw how much you expect each to cost.")
-              : t("Shade what you expect, then compare with the page."),
-          ),
-    )
-  );
+function drawn({ picture: given }, filled) {
+  if (!given) return null;
+  const about =
+    given.unit === "nats"
+      ? t("Draw how much you expect each to cost.")
+      : t("Shade what you expect, then compare with the page.");
+  return el("figure", {}, picture(given, filled), filled ? null : el("figcaption", {}, about));
 }
 
-function answer(one, number, link) {
-  const { ask } = one;
-  return el(
+const answer = ({ ask }, number, link) =>
+  el(
     "div",
     { class: "answer" },
     el(
@@ -128,33 +103,22 @@ function answer(one, number, link) {
       {},
       el("b", {}, `${number}. ${ask.right.map((i) => said(ask.choices[i])).join(t(" or "))}`),
       " · ",
-      said(ask.told),
+      ask.told,
       " ",
       el("a", { href: link(ask.view) }, t("See it on the page")),
     ),
-    drawn(one, true),
+    drawn(ask, true),
   );
-}
 
 // The whole as a page of its own, as text. style: what its style sheet holds.
 export function page(article, title, style) {
   const made = document.implementation.createHTMLDocument(title);
   made.documentElement.lang = document.documentElement.lang;
-  const add = (tag, attributes, text = "") => {
-    const node = made.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.textContent = text;
-    made.head.append(node);
-  };
-  made.head.querySelector("title").before(
-    Object.assign(made.createElement("meta"), {
-      name: "viewport",
-      content: "width=device-width",
-    }),
+  made.head.prepend(
+    el("meta", { charset: "utf-8" }),
+    el("meta", { name: "viewport", content: "width=device-width" }),
   );
-  made.head.prepend(made.createElement("meta"));
-  made.head.firstChild.setAttribute("charset", "utf-8");
-  add("style", {}, style);
+  made.head.append(el("style", {}, style));
   made.body.append(made.importNode(article, true));
   // oxlint-disable-next-line no-restricted-properties -- read, not set: the browser writes out the nodes made above
   return `<!doctype html>\n${made.documentElement.outerHTML}\n`;

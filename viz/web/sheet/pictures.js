@@ -10,78 +10,55 @@ const ROW = 22,
 const CELL = 22,
   LARGEST = 360; // and of a grid
 
+const drawing = (width, height, ...parts) =>
+  svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height }, ...parts);
+const rect = (kind, x, y, width, height, more = {}) =>
+  svg("rect", { class: kind, x, y, width, height, ...more });
+const text = (x, y, words, attributes = {}) => svg("text", { x, y, ...attributes }, words);
+
 function bars({ labels, values, unit }, filled) {
   const shares = unit === "share",
-    most = shares ? 1 : Math.max(...values, 1e-9);
-  const height = labels.length * ROW + 6;
-  const root = svg("svg", {
-    viewBox: `0 0 ${NAMES + LENGTH + NUMBERS} ${height}`,
-    width: NAMES + LENGTH + NUMBERS,
-    height,
-  });
-  labels.forEach((label, i) => {
+    most = shares ? 1 : Math.max(...values, 1e-9),
+    tall = ROW - 6;
+  const parts = labels.flatMap((label, i) => {
     const y = i * ROW + 3,
-      share = Math.max(0, values[i]) / most;
-    root.append(
-      svg("text", { x: NAMES - 8, y: y + 13, "text-anchor": "end" }, shorten(said(label))),
-      svg("rect", { class: "frame", x: NAMES, y, width: LENGTH, height: ROW - 6 }),
-    );
-    if (shares)
-      for (const part of [0.25, 0.5, 0.75])
-        root.append(
-          svg("line", {
-            x1: NAMES + LENGTH * part,
-            x2: NAMES + LENGTH * part,
-            y1: y,
-            y2: y + ROW - 6,
-          }),
-        );
-    if (!filled) return;
-    root.append(
-      svg("rect", { class: "bar", x: NAMES, y, width: LENGTH * share, height: ROW - 6 }),
-      svg(
-        "text",
-        { x: NAMES + LENGTH + 6, y: y + 13 },
-        shares ? percent(values[i]) : values[i].toFixed(1),
-      ),
-    );
+      value = shares ? percent(values[i]) : values[i].toFixed(1);
+    const marks = shares ? [0.25, 0.5, 0.75].map((part) => NAMES + LENGTH * part) : [];
+    return [
+      text(NAMES - 8, y + 13, shorten(said(label)), { "text-anchor": "end" }),
+      rect("frame", NAMES, y, LENGTH, tall),
+      ...marks.map((x) => svg("line", { x1: x, x2: x, y1: y, y2: y + tall })),
+      filled ? rect("bar", NAMES, y, (LENGTH * Math.max(0, values[i])) / most, tall) : null,
+      filled ? text(NAMES + LENGTH + 6, y + 13, value) : null,
+    ];
   });
-  return root;
+  return drawing(NAMES + LENGTH + NUMBERS, labels.length * ROW + 6, parts);
 }
 
 function grid({ rows, columns, values }, filled) {
   const size = Math.min(CELL, LARGEST / rows.length),
     top = 74,
     left = 96;
-  const root = svg("svg", {
-    viewBox: `0 0 ${left + size * columns.length + 50} ${top + size * rows.length + 4}`,
-    width: left + size * columns.length + 50,
-    height: top + size * rows.length + 4,
-  });
-  columns.forEach((label, j) => {
+  const names = columns.map((label, j) => {
     const x = left + (j + 0.65) * size,
       y = top - 6;
-    root.append(svg("text", { x, y, transform: `rotate(-55 ${x} ${y})` }, shorten(label, 10)));
+    return text(x, y, shorten(label, 10), { transform: `rotate(-55 ${x} ${y})` });
   });
-  rows.forEach((label, i) => {
-    root.append(
-      svg(
-        "text",
-        { x: left - 6, y: top + (i + 0.7) * size, "text-anchor": "end" },
-        shorten(label, 12),
-      ),
-    );
-    columns.forEach((_, j) => {
-      const at = { x: left + j * size, y: top + i * size, width: size, height: size };
-      if (filled && values[i][j] > 0)
-        root.append(svg("rect", { ...at, class: "bar", "fill-opacity": values[i][j] }));
-      root.append(svg("rect", { ...at, class: "frame" }));
-    });
-  });
-  return root;
+  const lines = rows.flatMap((label, i) => [
+    text(left - 6, top + (i + 0.7) * size, shorten(label, 12), { "text-anchor": "end" }),
+    ...columns.flatMap((_, j) => {
+      const at = [left + j * size, top + i * size, size, size],
+        value = values[i][j];
+      return [
+        filled && value > 0 ? rect("bar", ...at, { "fill-opacity": value }) : null,
+        rect("frame", ...at),
+      ];
+    }),
+  ]);
+  return drawing(left + size * columns.length + 50, top + size * rows.length + 4, names, lines);
 }
 
 const DRAWN = { bars, grid };
 
-// given: what viz/ui/tours/asks/task.py makes; null where there is none.
-export const picture = (given, filled) => (given ? DRAWN[given.type](given, filled) : null);
+// given: what viz/ui/tours/asks/task.py makes.
+export const picture = (given, filled) => DRAWN[given.type](given, filled);
