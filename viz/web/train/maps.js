@@ -31,17 +31,15 @@ export function drawMaps(box, options) {
   // What a Transformer asks of the source, a recurrent network asks by its alignment, and the other way round.
   const twin = { cross: "alignment", alignment: "cross" }[options.kind];
   const kind = !maps[options.kind] && maps[twin] ? twin : options.kind;
-  box.replaceChildren(
-    ...(kind === twin ? [el("h3", {}, TITLES[kind])] : []),
-    grid({ ...options, kind }),
+  const heading = (words) => el("h3", {}, words);
+  box.replaceChildren(grid({ ...options, kind }));
+  if (kind === twin) box.prepend(heading(TITLES[kind]));
+  if (kind !== "decoder_self" || !maps[decoded]) return;
+  box.prepend(heading(t("teacher-forced, with the whole target given")));
+  box.append(
+    heading(t("while decoding, its own words so far")),
+    grid({ ...options, kind: decoded }),
   );
-  if (kind === "decoder_self" && frame?.maps[at]?.[decoded])
-    box.replaceChildren(
-      el("h3", {}, t("teacher-forced, with the whole target given")),
-      ...box.childNodes,
-      el("h3", {}, t("while decoding, its own words so far")),
-      grid({ ...options, kind: decoded }),
-    );
 }
 
 function grid({ frame, at, kind, pair, colour, tell }) {
