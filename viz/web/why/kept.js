@@ -24,12 +24,12 @@ export function fields(about) {
   };
 }
 
-// What a link's fields say: anything at all may stand there.
+// What a link's fields say: anything at all may stand there. Returns whether they say something.
 export function restore(about, link) {
   const found = keptOf(about),
     off = link.get("off"),
     second = link.get("second");
-  if (off === null && !second) return;
+  if (off === null && !second) return false;
   for (const text of (off || "").split(",").slice(0, 2000)) {
     const [kind, layer, head] = text.split(".");
     const heads = [kind, Number(layer), Number(head)];
@@ -37,4 +37,5 @@ export function restore(about, link) {
       found.off.set(same(heads), heads);
   }
   if (second) found.wanted = second.slice(0, 10000);
+  return true;
 }

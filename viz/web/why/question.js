@@ -232,9 +232,10 @@ export default function question(root) {
     wanted = null;
     if (link.has("alone")) data.alone = true;
     else if (/^\d{1,7}$/.test(link.get("against") || "")) data.token = Number(link.get("against"));
-    kept.restore(shown.about, link);
-    headsRestored(shown.about);
-    takeOver();
+    if (kept.restore(shown.about, link)) {
+      headsRestored(shown.about);
+      takeOver();
+    }
     ask(data);
   }
 
