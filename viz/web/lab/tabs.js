@@ -3,18 +3,35 @@
 import { button, el } from "../core/dom.js";
 import { arrow, modified } from "../core/keys.js";
 
+// Arrow keys, Home and End move the focus along nodes, of which one is a stop of the tabulator.
+export function rove(event, nodes) {
+  const at = nodes.indexOf(event.target),
+    [, step] = arrow(event) ?? [0, 0];
+  const ends = modified(event) ? {} : { Home: 0, End: nodes.length - 1 },
+    next = step ? (at + step + nodes.length) % nodes.length : ends[event.key];
+  if (at < 0 || next === undefined) return;
+  event.preventDefault();
+  for (const [i, node] of nodes.entries()) node.tabIndex = i === next ? 0 : -1;
+  nodes[next].focus();
+}
+
 // Create a strip. tabs: [{name, id, title, fill}]; fill(panel) is called when the tab is opened for the first time.
 // Returns {element, open, mark, opened}.
 export function createTabs(id, tabs, attributes = {}) {
   let current = null; // the name of the open tab
   const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...drawn(tab) }])),
     all = [...parts.values()];
+  const walk = (event) =>
+    rove(
+      event,
+      all.map(({ tab }) => tab),
+    );
   const element = el(
     "div",
     { id, ...attributes },
     el(
       "div",
-      { class: "strip", role: "tablist", onkeydown: move },
+      { class: "strip", role: "tablist", onkeydown: walk },
       all.map(({ tab }) => tab),
     ),
     all.map(({ panel }) => panel),
@@ -55,17 +72,6 @@ export function createTabs(id, tabs, attributes = {}) {
       part.isFilled = true;
       part.fill(part.panel);
     }
-  }
-
-  function move(event) {
-    const at = all.findIndex(({ tab }) => tab === event.target),
-      [, step] = arrow(event) ?? [0, 0];
-    const ends = modified(event) ? {} : { Home: 0, End: all.length - 1 },
-      next = step ? (at + step + all.length) % all.length : ends[event.key];
-    if (at < 0 || next === undefined) return;
-    event.preventDefault();
-    for (const [i, { tab }] of all.entries()) tab.tabIndex = i === next ? 0 : -1;
-    all[next].tab.focus();
   }
 
   // reasons(name): in words, why nothing can be shown behind a tab; "" where something can. Without a choice, the first

@@ -81,19 +81,18 @@ export class Path {
   }
 
   taken(step, temperature) {
-    const normaliser = temperature === 1 ? 0 : this.detail("log_normalisers", step, temperature);
+    const normaliser = this.detail("log_normalisers", step, temperature);
     return normaliser === null
       ? null
       : Math.exp(this.steps[step].log_probability / temperature - normaliser);
   }
 
   entropy(step, temperature) {
-    return temperature === 1
-      ? this.steps[step].entropy
-      : this.detail("entropies", step, temperature);
+    return this.detail("entropies", step, temperature);
   }
 
   detail(name, step, temperature) {
+    if (temperature === 1) return name === "entropies" ? this.steps[step].entropy : 0;
     if (!this.details) return null;
     const at = this.details.temperatures.findIndex((t) => Math.abs(t - temperature) < 1e-6);
     return at < 0 ? null : this.details[name][at][step];

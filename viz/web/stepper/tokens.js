@@ -5,7 +5,7 @@ import { pictured } from "../picture/copy.js";
 import { percent } from "../core/format.js";
 
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
-const chipClass = (token, i) =>
+export const chipClass = (token, i) =>
   `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
 
 // hooks: jump(step), say(words), redraw()

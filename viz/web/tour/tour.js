@@ -5,6 +5,7 @@ import { arrow } from "../core/keys.js";
 import { button, debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, readdress, seen } from "../core/links.js";
+import { field } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { giveBack } from "../present/layer.js";
 import { createAsk } from "./ask.js";
@@ -182,8 +183,7 @@ function createTour(root, openSheet) {
   }
 
   // Whether the explorer already draws the sentence of the stop.
-  const ready = ({ open }) =>
-    document.querySelector("#source-text :is(textarea, input)")?.value === open.text;
+  const ready = ({ open }) => field()?.value === open.text;
 
   // A visitor may have gone on to another tab, or to another sentence, than the stop's.
   const stray = () => {

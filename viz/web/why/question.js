@@ -1,5 +1,4 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
-import { arrow } from "../core/keys.js";
 import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
@@ -7,7 +6,9 @@ import { copyLink, isAbout, linkTo, pageLink, seen, tabLinks } from "../core/lin
 import { createAsker } from "../core/ask.js";
 import { glossed } from "../lab/glossary.js";
 import { headsRestored } from "../lab/heads.js";
+import { rove } from "../lab/tabs.js";
 import { pictured } from "../picture/copy.js";
+import { chipClass, chipText } from "../stepper/tokens.js";
 import { askAbout } from "../store/asked.js";
 import { store } from "../store/store.js";
 import * as kept from "./kept.js";
@@ -29,6 +30,7 @@ export default function question(root) {
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
+  const walk = (event) => rove(event, [...event.currentTarget.querySelectorAll("button:enabled")]);
   const group = (label) =>
     el("div", { class: "chips", role: "group", "aria-label": label, onkeydown: walk });
   const written = group(t("Tokens written: choose the one to ask about")),
@@ -68,28 +70,16 @@ export default function question(root) {
   ];
   const drawn = [headline, failed, picture, ...lines, note, copied];
 
-  // Arrow keys go from chip to chip: one stop for the tabulator each.
-  function walk(event) {
-    const [, move] = arrow(event) ?? [],
-      chips = [...event.currentTarget.querySelectorAll("button:enabled")];
-    const at = chips.indexOf(document.activeElement);
-    if (!move || at < 0) return;
-    event.preventDefault();
-    const next = chips[(at + move + chips.length) % chips.length];
-    chips.forEach((chip) => (chip.tabIndex = chip === next ? 0 : -1));
-    next.focus();
-  }
-
   function chips(box, items) {
     const focused = [...box.children].indexOf(document.activeElement);
-    const nodes = items.map(({ text, pressed, about, symbol, starts, asks, p, far }) => {
+    const nodes = items.map(({ text, look = "chip", pressed, about, asks, p, far }) => {
       // It is marked at once; where the question is refused, the one before is drawn again.
       const choose = () => {
         for (const chip of nodes) chip.setAttribute("aria-pressed", String(chip === node));
         ask(asks);
       };
       const node = button(text, asks && choose, {
-        class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`,
+        class: look,
         "aria-pressed": String(pressed),
         disabled: far,
         title: about,
@@ -107,24 +97,25 @@ export default function question(root) {
   function draw(answer) {
     shown = answer;
     if (!headline.isConnected) root.replaceChildren(...drawn);
-    const { tokens, step, most, limit } = answer,
-      text = (token) => token.text.replaceAll("\u2581", "") || "␣";
+    const { tokens, step, most, limit } = answer;
     for (const line of lines) line.hidden = !most; // of another network no token can be asked about
     chips(
       written,
       tokens.map((token, i) => ({
-        text: text(token),
-        symbol: token.symbol,
-        starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
+        text: chipText(token),
+        look: chipClass(token, i),
         pressed: i === step,
         p: token.probability,
         asks: { step: i },
         far: i >= most,
         about:
           i < most
-            ? t("{token}, probability {p}", { token: text(token), p: percent(token.probability) })
+            ? t("{token}, probability {p}", {
+                token: chipText(token),
+                p: percent(token.probability),
+              })
             : t("{token}: the sentence and what was written before it exceed {limit} tokens", {
-                token: text(token),
+                token: chipText(token),
                 limit,
               }),
       })),
