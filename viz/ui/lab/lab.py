@@ -12,7 +12,7 @@ from inspect import isgeneratorfunction
 from model.config import ModelConfig
 from model.trace.translation import TranslationTrace
 from viz.questions.registry import Context
-from viz.ui.component import Component
+from viz.ui.component import add_component
 from viz.ui.lab import registry
 from viz.ui.lab.panel import Panel
 from viz.words import Words
@@ -36,7 +36,7 @@ def build(tab: registry.Tab, context: Context, first: TranslationTrace | None, *
         component = {"component": before.component, "options": before.options()}
         place = {"name": before.name, "title": before.title, "panels": [], **component}
         options["places"] = [place, *options["places"]]
-    Component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
+    add_component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
 
 
 def described(tab: registry.Tab, context: Context) -> dict:
