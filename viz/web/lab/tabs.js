@@ -21,19 +21,12 @@ export function createTabs(id, tabs, attributes = {}) {
   let current = null; // the name of the open tab
   const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...drawn(tab) }])),
     all = [...parts.values()];
-  const walk = (event) =>
-    rove(
-      event,
-      all.map(({ tab }) => tab),
-    );
+  const buttons = all.map(({ tab }) => tab),
+    walk = (event) => rove(event, buttons);
   const element = el(
     "div",
     { id, ...attributes },
-    el(
-      "div",
-      { class: "strip", role: "tablist", onkeydown: walk },
-      all.map(({ tab }) => tab),
-    ),
+    el("div", { class: "strip", role: "tablist", onkeydown: walk }, buttons),
     all.map(({ panel }) => panel),
   );
   all[0].tab.tabIndex = 0;
