@@ -13,7 +13,7 @@ const MOST = 100, // views
   BYTES = 2000000; // of a file
 
 // What a file or the browser kept, as views of known fields alone: [{title, link}]. An Error, in words, for anything else.
-export function read(given) {
+function read(given) {
   if (!isPlain(given) || given.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
     refuse(t("This is not a file of views from this page."));
   if (given.views.length > MOST)

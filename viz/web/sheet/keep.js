@@ -32,7 +32,7 @@ export const isPlain = (value) =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 // What was kept, as a worksheet of known fields alone: {title, direction, checkpoint, items: [{text, ask, word}]}.
-export function read(given, asks, most = MANY) {
+function read(given, asks, most = MANY) {
   if (!isPlain(given) || given.kind !== KIND || given.version !== 1)
     refuse(t("This is not a worksheet from this page."));
   if (!Array.isArray(given.items)) refuse(t("This worksheet has no list of questions."));

@@ -5,7 +5,7 @@ import { said, say, t } from "../../core/language.js";
 import { written } from "../path.js";
 
 const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
-export const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);
+const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);
 // Named by what is its own: the rest it shares with its parent.
 export const title = (branch) =>
   `${branch.number} · ${origin(branch)}: ${branch.fork ? "… " : ""}${shorten(written(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
