@@ -3,7 +3,7 @@
 import { button, download, el, fileField, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
-import { contents, isPlain, refuse } from "../sheet/keep.js";
+import { contents, refuse } from "../sheet/keep.js";
 
 const KEPT = "atlas-views",
   KIND = "attention-atlas-views";
@@ -14,12 +14,12 @@ const MOST = 100, // views
 
 // What a file or the browser kept, as views of known fields alone: [{title, link}]. An Error, in words, for anything else.
 function read(given) {
-  if (!isPlain(given) || given.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
+  if (given?.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
     refuse(t("This is not a file of views from this page."));
   if (given.views.length > MOST)
     refuse(t("There are {n} views; the limit is {limit}.", { n: given.views.length, limit: MOST }));
   return given.views.map((one, i) => {
-    if (!isPlain(one) || typeof one.title !== "string" || typeof one.link !== "string")
+    if (typeof one?.title !== "string" || typeof one.link !== "string")
       refuse(t("View {n} of this file is not a view.", { n: i + 1 }));
     if (one.title.length > TITLE || one.link.length > LONGEST)
       refuse(t("View {n} of this file is too long.", { n: i + 1 }));

@@ -28,12 +28,9 @@ function text(given, name, needed) {
   return found;
 }
 
-export const isPlain = (value) =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 // What was kept, as a worksheet of known fields alone: {title, direction, checkpoint, items: [{text, ask, word}]}.
 function read(given, asks, most = MANY) {
-  if (!isPlain(given) || given.kind !== KIND || given.version !== 1)
+  if (given?.kind !== KIND || given.version !== 1)
     refuse(t("This is not a worksheet from this page."));
   if (!Array.isArray(given.items)) refuse(t("This worksheet has no list of questions."));
   if (given.items.length > most)
@@ -44,7 +41,8 @@ function read(given, asks, most = MANY) {
       }),
     );
   const items = given.items.map((one, i) => {
-    if (!isPlain(one)) refuse(t("Question {n} of this worksheet is not a question.", { n: i + 1 }));
+    if (Object(one) !== one || Array.isArray(one))
+      refuse(t("Question {n} of this worksheet is not a question.", { n: i + 1 }));
     const ask = text(one, "ask", true);
     if (!asks.includes(ask))
       refuse(
