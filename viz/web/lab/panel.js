@@ -10,7 +10,7 @@ import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import * as surveying from "../heads/take.js";
 import { taken } from "../picture/figure.js";
-import { words } from "../why/words.js";
+import { words } from "../why/kept.js";
 import { simple } from "./blocks.js";
 import { createControls } from "./controls.js";
 import { glossed } from "./glossary.js";

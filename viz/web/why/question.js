@@ -13,7 +13,6 @@ import { askAbout } from "../store/asked.js";
 import { store } from "../store/store.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
-import { takeOver } from "./words.js";
 
 let onPage = null; // how the question that stands on the page asks another one
 
@@ -223,10 +222,7 @@ export default function question(root) {
     wanted = null;
     if (link.has("alone")) data.alone = true;
     else if (/^\d{1,7}$/.test(link.get("against") || "")) data.token = Number(link.get("against"));
-    if (kept.restore(shown.about, link)) {
-      headsRestored(shown.about);
-      takeOver();
-    }
+    if (kept.restore(shown.about, link)) headsRestored(shown.about);
     ask(data);
   }
 
