@@ -139,6 +139,7 @@ def options() -> dict:
             for name, corpus in corpora.CORPORA.items()
         ],
         "choices": {name: list(values) for name, values in settings.CHOICES.items()},
+        "settings": settings.ToySettings().to_plain(),
         "mapped": MAPPED,
         "decoded": DECODED,
         "updates": settings.MAX_UPDATES,

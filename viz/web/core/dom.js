@@ -30,6 +30,14 @@ export const svg = (tag, attributes = {}, ...children) =>
 export const button = (words, onclick, attributes = {}) =>
   el("button", { type: "button", class: "plain", onclick, ...attributes }, words);
 
+// A menu of options [value, words], of which one is chosen.
+export const menu = (options, chosen, attributes = {}) =>
+  el(
+    "select",
+    attributes,
+    options.map(([value, words]) => el("option", { value, selected: value === chosen }, words)),
+  );
+
 // A table of headings, texts or cells, over rows.
 export const table = (headings, rows, attributes = {}) =>
   el("table", attributes, [
