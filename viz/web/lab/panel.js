@@ -151,6 +151,7 @@ export function createPanel(described, { parent, follows, link }) {
   function act(name, slot, data = {}) {
     const box = root.querySelector(`[data-slot="${slot}"]`),
       mine = String(++acts);
+    if (!box) return; // the panel was drawn anew meanwhile
     box.dataset.act = mine;
     box.setAttribute("aria-busy", "true");
     request(name, data, (value) => {

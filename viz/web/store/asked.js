@@ -7,22 +7,19 @@ const SETTLED = 150; // milliseconds without another selection
 const asker = createAsker();
 const hasSteps = (selection) => selection && selection.kind !== "encoder_self"; // whether its rows are the decoder's steps
 
-// Ask about a token: {step, and what to compare it with: token (an id), text, or alone: true}. Returns a promise of
-// {asked}, of {error} where it cannot be asked, or of null if something else was asked meanwhile.
+// Ask about a token: {step, and what to compare it with: token (an id), text, or alone: true}. It is marked at once. Returns a
+// promise of {asked}, of {error} where it cannot be asked, or of null if something else was asked meanwhile.
 export async function askAbout(data) {
   const { address, asked } = store.state;
   if (!address) return null;
+  if (Number.isInteger(data.step)) store.set(pinned(data.step));
   const answer = await asker.ask("page_ask", { address, fields: { ...data, asked } });
   if (!answer?.asked || store.state.address !== address) return answer;
   store.set({ asked: answer.asked, ...pinned(answer.asked.step) });
   return answer;
 }
 
-// Pin a written token: it is marked at once, and asked about.
-export function pin(step) {
-  store.set(pinned(step));
-  return askAbout({ step });
-}
+export const pin = (step) => askAbout({ step });
 
 function pinned(step) {
   const { selection } = store.state;
