@@ -16,7 +16,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 
-from viz.words import for_page
+from viz.words import Words, for_page
 
 THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in viz/web/core/language.js
 
@@ -24,6 +24,16 @@ THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in 
 def text(words: str, *, tone: str = "plain") -> dict:
     """A paragraph. tone: "plain", "note" (quieter), "good" or "bad" (a finding, coloured)."""
     return {"type": "text", "text": words, "tone": tone}
+
+
+def paragraph(english: str, /, **values: object) -> dict:
+    """A paragraph of the page's own words, as say() takes them."""
+    return text(Words(english, values))
+
+
+def note(english: str, /, **values: object) -> dict:
+    """The same, quieter."""
+    return text(Words(english, values), tone="note")
 
 
 def links(source: Sequence[str], target: Sequence[str], scores: np.ndarray, chosen: Sequence[tuple[int, int]]) -> dict:

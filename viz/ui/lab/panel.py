@@ -109,9 +109,4 @@ class Panel:
 def preparing_means(scene: Scene) -> Iterator[Blocks]:
     """The model's means are made, where there are none and can be some, and how far that is."""
     for step in scene.prepare_means():
-        yield [
-            blocks.text(
-                say("Averaging each head's output: {n} of {all} sentences.", n=step.done, all=step.total),
-                tone="note",
-            )
-        ]
+        yield [blocks.note("Averaging each head's output: {n} of {all} sentences.", n=step.done, all=step.total)]

@@ -32,10 +32,10 @@ SHOWN = 10
 
 def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     if not all(word_texts(scene.trace)):
-        return [blocks.text(say("There are no words to link."))]
+        return [blocks.paragraph("There are no words to link.")]
     chosen = chosen_heads(scene)
     if source == CHOSEN and not chosen:
-        return [blocks.text(say("No heads of this model have been chosen to link words yet."))]
+        return [blocks.paragraph("No heads of this model have been chosen to link words yet.")]
     stands_for = RowToken(row) if row else measured_row(scene, source)
     what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, stands_for, chosen)
     stands = (
@@ -59,7 +59,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
         blocks.links(*word_texts(scene.trace), scores, sorted(best(scores))),
         blocks.slot(
             "score",
-            blocks.text(say("Correct the links; every head is then scored against them."), tone="note"),
+            blocks.note("Correct the links; every head is then scored against them."),
         ),
     ]
 
@@ -146,13 +146,10 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
         ]
     rows.sort(key=lambda row: row[0].error_rate)
     return [
-        blocks.text(
-            say(
-                "Alignment error rate against your {n} links on this sentence: 0 means none is wrong. Choosing the "
-                "best of many heads on one sentence flatters it.",
-                n=len(gold.possible),
-            ),
-            tone="note",
+        blocks.note(
+            "Alignment error rate against your {n} links on this sentence: 0 means none is wrong. Choosing the "
+            "best of many heads on one sentence flatters it.",
+            n=len(gold.possible),
         ),
         blocks.row(
             blocks.maps(

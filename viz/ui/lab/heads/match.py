@@ -64,22 +64,18 @@ def others(scene: Scene) -> list[Other]:
 def side_by_side(scene: Scene, kind: str) -> list[dict]:
     if surveys.surveyed(scene.translator, scene.trace.direction) is None:
         return [
-            blocks.text(
-                say(
-                    "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
-                    n=surveys.SENTENCES,
-                )
+            blocks.paragraph(
+                "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
+                n=surveys.SENTENCES,
             )
         ]
     found = others(scene)
     if not found:
         return [
-            blocks.text(
-                say(
-                    "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
-                    "All heads.",
-                    n=surveys.SENTENCES,
-                )
+            blocks.paragraph(
+                "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
+                "All heads.",
+                n=surveys.SENTENCES,
             )
         ]
     return [
@@ -95,11 +91,11 @@ def chosen(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
 def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
     survey = surveys.surveyed(scene.translator, scene.trace.direction)
     if kind not in survey.kinds or kind not in other.survey.kinds:
-        return [blocks.text(say("One of the two has no such attention."))]
+        return [blocks.paragraph("One of the two has no such attention.")]
     one, two = survey.kinds[kind], other.survey.kinds[kind]
     names = compared(one, two)
     if not names:
-        return [blocks.text(say("The two surveys have no statistic in common."))]
+        return [blocks.paragraph("The two surveys have no statistic in common.")]
     rows, apart = rows_of(scene, other, kind), distances(one, two)
     found = [
         [

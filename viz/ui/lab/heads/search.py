@@ -36,7 +36,7 @@ def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
     chosen = scene.selection
     maps = scene.trace.maps(chosen.kind)
     if chosen.query is None or chosen.key is None:
-        return [blocks.text(say("Pin a cell in the explorer (a row and a column) to search by it."), tone="note")]
+        return [blocks.note("Pin a cell in the explorer (a row and a column) to search by it.")]
     places = cells.places(chosen.kind, maps.query_tokens, maps.key_tokens)
     named = [name for name, place in places.items() if place.cells[chosen.query, chosen.key]]
     pinned = say(
@@ -124,13 +124,11 @@ def _does(scene: Scene, kind: AttentionKind, found: KindSurvey | None) -> list[d
     name = max(tested, key=tested.get)
     values = found.statistics[name].value if found and name in found.statistics else None
     parts = [
-        blocks.text(
-            say(
-                "Most of all it {does} here: {value}, random rows {chance}.",
-                does=STATISTICS[name].plain,
-                value=f"{float(now[name].values):.2f}",
-                chance=f"{now[name].chance:.2f}",
-            )
+        blocks.paragraph(
+            "Most of all it {does} here: {value}, random rows {chance}.",
+            does=STATISTICS[name].plain,
+            value=f"{float(now[name].values):.2f}",
+            chance=f"{now[name].chance:.2f}",
         )
     ]
     return (

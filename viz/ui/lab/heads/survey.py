@@ -35,11 +35,9 @@ def overview(scene: Scene) -> list[dict]:
         return _found(scene, found)
     if not surveys.can(direction):
         return [
-            blocks.text(
-                say(
-                    "These heads have not been surveyed, and this project has no sentences of its own in their "
-                    "source language."
-                )
+            blocks.paragraph(
+                "These heads have not been surveyed, and this project has no sentences of its own in their "
+                "source language."
             )
         ]
     return [_take(0, surveys.PARTS)]
@@ -58,7 +56,7 @@ def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
     return [
         survey(found, scene.trace),
         blocks.text(join((count, rule), " "), tone="note"),
-        blocks.slot(CARD, blocks.text(say("Choose a head to see its card."), tone="note")),
+        blocks.slot(CARD, blocks.note("Choose a head to see its card.")),
     ]
 
 
@@ -163,7 +161,7 @@ def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tupl
     name = _strongest(found, *at, names)
     language = parse_direction(scene.trace.direction)[0]
     if name is None or not surveys.can(scene.trace.direction):
-        return blocks.text(say("There are no example sentences in this language."), tone="note")
+        return blocks.note("There are no example sentences in this language.")
     lines = sentences(language)
     rows = [
         [words, lines[line]]

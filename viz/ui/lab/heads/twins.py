@@ -35,7 +35,7 @@ def others(scene: Scene) -> list[Translator]:
 def two_models(scene: Scene) -> list[dict]:
     found = others(scene)
     if not found:
-        return [blocks.text(say("No other model on this page translates this direction."))]
+        return [blocks.paragraph("No other model on this page translates this direction.")]
     menu = [pick(say("beside"), [one.name for one in found], act=OTHER, slot=OTHER)] if len(found) > 1 else []
     return [*menu, blocks.slot(OTHER, *beside(scene, found[0]))]
 

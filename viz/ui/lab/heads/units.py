@@ -146,10 +146,7 @@ def _marked(read: Units, line: int, place: int) -> str:
 def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]:
     if not strength:
         return [
-            blocks.text(
-                say("Choose a unit by its number, then move the strength: its direction is added to every token."),
-                tone="note",
-            )
+            blocks.note("Choose a unit by its number, then move the strength: its direction is added to every token.")
         ]
     found = _turned(scene, read, unit, strength)
     recipe = {

@@ -124,12 +124,9 @@ def overview(scene: Scene) -> list[dict]:
             ),
             (say("Positions"), *CODES[config.position_code]),
         ),
-        blocks.text(
-            say(
-                "Half of this figure is a model, too. The encoder alone reads: BERT. The decoder alone, without "
-                "cross-attention, goes on writing: GPT."
-            ),
-            tone="note",
+        blocks.note(
+            "Half of this figure is a model, too. The encoder alone reads: BERT. The decoder alone, without "
+            "cross-attention, goes on writing: GPT."
         ),
     ]
 

@@ -135,12 +135,10 @@ def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
     formula = f"Q Kᵀ{f' / √{width}' * divided}{' + B' * (found.bias is not None)}"
     limit, closed = float(np.abs(found.scaled).max()), int(np.isinf(found.masked).sum())
     return [
-        blocks.text(
-            say(
-                "All queries of this head at once, [query, key]; the row above is framed. Largest error of its "
-                "weights: {error}.",
-                error=blocks.compact(found.error),
-            )
+        blocks.paragraph(
+            "All queries of this head at once, [query, key]; the row above is framed. Largest error of its "
+            "weights: {error}.",
+            error=blocks.compact(found.error),
         ),
         blocks.maps(
             blocks.heatmap(found.scaled, formula, limit=limit, **names),

@@ -33,13 +33,10 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
             []
             if config.activation is Activation.RELU
             else [
-                blocks.text(
-                    say(
-                        "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above "
-                        "0 are counted.",
-                        name=formulas.ACTIVATIONS[config.activation],
-                    ),
-                    tone="note",
+                blocks.note(
+                    "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above "
+                    "0 are counted.",
+                    name=formulas.ACTIVATIONS[config.activation],
                 )
             ]
         ),

@@ -19,15 +19,13 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
     maps, biased = scene.trace.maps(chosen), scene.translator.config.biases
     found = join_heads(scene.translator, scene.output, chosen, at_layer, query=at)
     return [
-        blocks.text(
-            say(
-                "{kind}, layer {layer}: what its {heads} heads contribute to query {n}: {row}",
-                kind=labels.KIND_TITLES[chosen],
-                layer=at_layer + 1,
-                heads=maps.num_heads,
-                n=at + 1,
-                row=labels.row_name(scene.trace, chosen, at),
-            )
+        blocks.paragraph(
+            "{kind}, layer {layer}: what its {heads} heads contribute to query {n}: {row}",
+            kind=labels.KIND_TITLES[chosen],
+            layer=at_layer + 1,
+            heads=maps.num_heads,
+            n=at + 1,
+            row=labels.row_name(scene.trace, chosen, at),
         ),
         blocks.formula(
             "head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O" + " + b" * biased

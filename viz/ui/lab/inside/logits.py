@@ -32,17 +32,14 @@ def logits(scene: Scene, step: int) -> list[dict]:
     config = scene.translator.config
     banned = ", ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(config.banned_ids[:6]))
     return [
-        blocks.text(say("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix)),
+        blocks.paragraph("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix),
         blocks.formula(formulas.logits(config)),
         *(
             [
-                blocks.text(
-                    say(
-                        "Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
-                        n=len(config.banned_ids),
-                        tokens=banned + " …" * (len(config.banned_ids) > 6),
-                    ),
-                    tone="note",
+                blocks.note(
+                    "Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
+                    n=len(config.banned_ids),
+                    tokens=banned + " …" * (len(config.banned_ids) > 6),
                 )
             ]
             if banned

@@ -46,12 +46,10 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
         )
     )
     return [
-        blocks.text(
-            say(
-                "A batch of two, padded to {n} tokens of the source and {m} of the target.",
-                n=found.padding.shape[1],
-                m=len(found.causal),
-            )
+        blocks.paragraph(
+            "A batch of two, padded to {n} tokens of the source and {m} of the target.",
+            n=found.padding.shape[1],
+            m=len(found.causal),
         ),
         blocks.text(explained, tone="note"),
         *(
@@ -81,12 +79,9 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
                 say("the most that it would change at a real token"),
             ),
         ),
-        blocks.text(
-            say(
-                "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
-                "look anyway. The output of the padding rows is never read."
-            ),
-            tone="note",
+        blocks.note(
+            "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
+            "look anyway. The output of the padding rows is never read."
         ),
         *_closed_row(output, found),
     ]
@@ -108,15 +103,13 @@ def _sentence(
     """Its masks as squares, or with `output` its weights."""
     source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (found.tokens, found.inputs))
     steps = labels.pair_names(found.inputs[sentence], found.written[sentence])
-    title = blocks.text(
-        say(
-            "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
-            n=sentence + 1,
-            length=int(found.lengths[sentence]),
-            all=len(source),
-            target=int(found.target_lengths[sentence]),
-            all_target=len(read),
-        )
+    title = blocks.paragraph(
+        "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
+        n=sentence + 1,
+        length=int(found.lengths[sentence]),
+        all=len(source),
+        target=int(found.target_lengths[sentence]),
+        all_target=len(read),
     )
     names = {"encoder": (source, source), "cross": (steps, source)}
     if output is None:

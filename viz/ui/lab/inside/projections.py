@@ -40,14 +40,12 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     queries = labels.row_names(scene.trace, chosen)[:TOKENS]
     keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]
     found = [
-        blocks.text(
-            say(
-                "{kind}, layer {layer}, head {head}. {streams}",
-                kind=labels.KIND_TITLES[chosen],
-                layer=at_layer + 1,
-                head=at_head + 1,
-                streams=STREAMS[chosen],
-            )
+        blocks.paragraph(
+            "{kind}, layer {layer}, head {head}. {streams}",
+            kind=labels.KIND_TITLES[chosen],
+            layer=at_layer + 1,
+            head=at_head + 1,
+            streams=STREAMS[chosen],
         ),
         blocks.formula(",   ".join(f"{x} = x W_{x}{f' + b_{x}' * biased}" for x in "QKV")),
         blocks.formula(

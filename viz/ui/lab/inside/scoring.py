@@ -52,14 +52,11 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
                 marked=(0,),
             ),
         ),
-        blocks.text(
-            say(
-                "General and additive attention have weights of their own (W, U, v); here they are drawn at random "
-                "from a fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays "
-                "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then "
-                "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."
-            ),
-            tone="note",
+        blocks.note(
+            "General and additive attention have weights of their own (W, U, v); here they are drawn at random "
+            "from a fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays "
+            "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then "
+            "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."
         ),
     ]
 

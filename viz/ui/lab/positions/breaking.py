@@ -69,18 +69,14 @@ def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> 
             ),
             legend=(say("as it is"), say("with {change}", change=CHOICES[choice])),
         ),
-        blocks.text(
-            say(
-                "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
-                "same map, 1: nothing in common). One scale for all three."
-            )
+        blocks.paragraph(
+            "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
+            "same map, 1: nothing in common). One scale for all three."
         ),
         blocks.row(*(_changes(kind, changes, largest) for kind, changes in found.changes.items())),
-        blocks.text(
-            say(
-                "Is it blind to order? With positions off, permute the inputs, and compare the outputs with "
-                "the permuted outputs:"
-            )
+        blocks.paragraph(
+            "Is it blind to order? With positions off, permute the inputs, and compare the outputs with "
+            "the permuted outputs:"
         ),
         blocks.facts(
             (

@@ -74,14 +74,11 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
                 say("[cos, sin; −sin, cos] of that angle"),
             ),
         ),
-        blocks.text(
-            say(
-                "Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
-                "nothing between pairs.",
-                n=corner,
-                k=shift,
-            ),
-            tone="note",
+        blocks.note(
+            "Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
+            "nothing between pairs.",
+            n=corner,
+            k=shift,
         ),
     ]
 

@@ -53,15 +53,12 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
             say("What decides each, and what the criteria mean"),
             blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(SCHEMES) - 1,)),
             blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
-            blocks.text(
-                say(
-                    "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
-                    "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
-                    "divides by the source's length. In the paper's exponent 2i/d, i counts "
-                    "pairs of dimensions; where it counts dimensions, the exponent is twice as large, and a sine and "
-                    "its cosine have different ones: a tutorial's exponents, above."
-                ),
-                tone="note",
+            blocks.note(
+                "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
+                "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
+                "divides by the source's length. In the paper's exponent 2i/d, i counts "
+                "pairs of dimensions; where it counts dimensions, the exponent is twice as large, and a sine and "
+                "its cosine have different ones: a tutorial's exponents, above."
             ),
         ),
         blocks.table(

@@ -43,11 +43,7 @@ def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
     shape = say("{table}; base {base}", table=name, base=f"{config.position_base:g}")
     lengths = blocks.compact(float(np.linalg.norm(values, axis=1).mean()))
     return [
-        *(
-            [blocks.text(say("The table is the encoder's; the decoder has one of its own."), tone="note")]
-            if learned
-            else []
-        ),
+        *([blocks.note("The table is the encoder's; the decoder has one of its own.")] if learned else []),
         blocks.figure(
             picture,
             height=max(260, min(560, 90 + 15 * length)),

@@ -22,8 +22,8 @@ def additive(scene: Scene, query: int) -> list[dict]:
     translator = scene.translator if own else counterpart(scene)
     if translator is None or translator.model.attention is None:
         return [
-            blocks.text(
-                say("No recurrent network with attention is served for {direction}.", direction=scene.trace.direction)
+            blocks.paragraph(
+                "No recurrent network with attention is served for {direction}.", direction=scene.trace.direction
             )
         ]
     trace = scene.trace if own else read_alike(scene, translator)[Recurrent]
@@ -47,13 +47,11 @@ def additive(scene: Scene, query: int) -> list[dict]:
         for i, key in enumerate(keys)
     ]
     return [
-        blocks.text(
-            say(
-                "{kind}, row {n}: {row}",
-                kind=labels.KIND_TITLES[AttentionKind.ALIGNMENT],
-                n=row + 1,
-                row=labels.row_name(trace, AttentionKind.ALIGNMENT, row),
-            )
+        blocks.paragraph(
+            "{kind}, row {n}: {row}",
+            kind=labels.KIND_TITLES[AttentionKind.ALIGNMENT],
+            n=row + 1,
+            row=labels.row_name(trace, AttentionKind.ALIGNMENT, row),
         ),
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))"),
         blocks.table(

@@ -22,7 +22,7 @@ from viz.words import join, say
 
 MOST = 48  # records that the slider can reach: a run's history has some twenty, and one that goes on adds its own
 
-NOBODY = blocks.text(say("How this model learned was not recorded."))
+NOBODY = blocks.paragraph("How this model learned was not recorded.")
 
 
 def recorded(scene: Scene) -> Learned | None:

@@ -45,12 +45,10 @@ def beside(scene: Scene, which: str) -> list[dict]:
             _sentence(scene, other, which)
             if other
             else [
-                blocks.text(
-                    say(
-                        "For {direction} there are not both a Transformer and a recurrent network here to read the "
-                        "same sentence.",
-                        direction=scene.trace.direction,
-                    )
+                blocks.paragraph(
+                    "For {direction} there are not both a Transformer and a recurrent network here to read the "
+                    "same sentence.",
+                    direction=scene.trace.direction,
                 )
             ]
         )
@@ -136,12 +134,9 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
             )
         ),
         *_scores({type(one.model): one for one in (scene.translator, other)}, scene.trace.direction),
-        blocks.text(
-            say(
-                "Below both read the translation above, word by word. A row is the word that is written next, "
-                "a column a word of the source; begin, end and language symbols are left out."
-            ),
-            tone="note",
+        blocks.note(
+            "Below both read the translation above, word by word. A row is the word that is written next, "
+            "a column a word of the source; begin, end and language symbols are left out."
         ),
         blocks.maps(
             *(
@@ -255,19 +250,16 @@ def _pace(found: measure.Pace) -> list[dict]:
             )
         ),
         blocks.figure(picture, height=300, label=say("Time of an update by the length of its sentences")),
-        blocks.text(
-            say(
-                "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
-                "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
-                "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
-                tokens=found.tokens,
-                rounds=found.rounds,
-                threads=found.threads,
-                cpu=found.processor,
-                transformer=found.parameters["transformer"],
-                recurrent=found.parameters["recurrent"],
-            ),
-            tone="note",
+        blocks.note(
+            "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
+            "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
+            "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
+            tokens=found.tokens,
+            rounds=found.rounds,
+            threads=found.threads,
+            cpu=found.processor,
+            transformer=found.parameters["transformer"],
+            recurrent=found.parameters["recurrent"],
         ),
     ]
 

@@ -65,7 +65,7 @@ def surprise(scene: Scene) -> list[dict]:
         *(
             _training(*learned.curve(folder), means[1:], lowest)
             if logged
-            else [blocks.text(say("The log of this model's training is missing."))]
+            else [blocks.paragraph("The log of this model's training is missing.")]
         ),
     ]
 
@@ -91,9 +91,7 @@ def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest
             )
         ),
         blocks.figure(picture, height=280, label=say("The training loss by update, and the mean of this translation")),
-        blocks.text(
-            say("Of one run. If it went on from another, or another from it, the model’s card says so."), tone="note"
-        ),
+        blocks.note("Of one run. If it went on from another, or another from it, the model’s card says so."),
     ]
 
 

@@ -24,8 +24,8 @@ def known_reference(trace: TranslationTrace, translator: Translator) -> str:
 def score(scene: Scene, reference: str, largest: int) -> list[dict]:
     if not reference:
         return [
-            blocks.text(
-                say("There is nothing to compare with: type a good translation of the sentence into the field above.")
+            blocks.paragraph(
+                "There is nothing to compare with: type a good translation of the sentence into the field above."
             ),
             blocks.cards(
                 (
@@ -105,10 +105,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             ),
         ),
         _brevity(found),
-        blocks.text(
-            say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first."),
-            tone="note",
-        ),
+        blocks.note("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first."),
     ]
 
 

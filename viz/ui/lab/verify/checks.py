@@ -140,7 +140,7 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
             tone="bad",
         )
     elif waiting:
-        verdict = blocks.text(say("Checking … {done} of {n} done.", done=len(done), n=len(names)), tone="note")
+        verdict = blocks.note("Checking … {done} of {n} done.", done=len(done), n=len(names))
     else:
         seconds = sum(result.seconds for result in done)
         verdict = blocks.text(

@@ -35,7 +35,7 @@ def _own(scene: Scene, second: str) -> list[dict]:
     """The translation at hand beside the one that was typed, else beside what the model's runner-up leads to."""
     other = second or _runner_up(scene)
     if not other or not scene.trace.translation:
-        return [blocks.text(say("Type another translation of the sentence above, or choose an example."), tone="note")]
+        return [blocks.note("Type another translation of the sentence above, or choose an example.")]
     found = beside(scene, scene.trace.source_text, (scene.trace.translation, other))
     if not second:
         said = say("The second begins otherwise at the least certain word: with the model’s runner-up.")

@@ -106,12 +106,7 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
 def _signals(scene: Scene) -> list[dict]:
     told = scene.trust
     if not told.found:
-        return [
-            blocks.text(
-                say("This model has not been measured on labelled data yet."),
-                tone="note",
-            )
-        ]
+        return [blocks.note("This model has not been measured on labelled data yet.")]
     rows = [
         [
             NAMES[one.signal],

@@ -83,16 +83,13 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
             label=say("The circuit"),
             clicks=_clicks(scene, pair, worth),
         ),
-        blocks.slot(MEASURED, blocks.text(say("Measuring …"), tone="note")),
-        blocks.text(
-            say(
-                "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "
-                "puts into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: "
-                "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Choose a head to "
-                "open its map.",
-                token=token,
-            ),
-            tone="note",
+        blocks.slot(MEASURED, blocks.note("Measuring …")),
+        blocks.note(
+            "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "
+            "puts into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: "
+            "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Choose a head to "
+            "open its map.",
+            token=token,
         ),
         blocks.slot(
             ALONE,
@@ -209,12 +206,10 @@ def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, ty
     ways.append((say("{node}, all of its edges: its total effect", node=spoken(sender)), ""))
     losses = circuit.losses(sender, [reader for _, reader in ways])
     return [
-        blocks.text(
-            say(
-                "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
-                "puts there.",
-                edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
-            )
+        blocks.paragraph(
+            "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
+            "puts there.",
+            edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
         ),
         blocks.facts(*((name, signed(lost), say("measured")) for (name, _), lost in zip(ways, losses))),
     ]

@@ -82,35 +82,22 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
     sentences in this language, it is silence."""
     if instead == Replacement.MEAN.value and case.means is not None:
         return heads.mean_voices(case), [
-            blocks.text(
-                say(
-                    "A head that is switched off outputs its average over {n} sentences.",
-                    n=case.means.sentences,
-                ),
-                tone="note",
-            )
+            blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
         ]
     if instead == Replacement.RESAMPLE.value and scene.means_cache.can_make(scene.trace.direction):
         voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
         return voices, [
-            blocks.text(
-                say(
-                    "A head that is switched off outputs what it does at the same place in another "
-                    "sentence; mean over {n} of them.",
-                    n=len(voices.draws),
-                ),
-                tone="note",
+            blocks.note(
+                "A head that is switched off outputs what it does at the same place in another "
+                "sentence; mean over {n} of them.",
+                n=len(voices.draws),
             )
         ]
     if instead == Replacement.ZERO.value:
         return heads.silence(), []
     return heads.silence(), [
-        blocks.text(
-            say(
-                "There are no sentences in this source language to average over: a head that is"
-                " switched off outputs zero."
-            ),
-            tone="note",
+        blocks.note(
+            "There are no sentences in this source language to average over: a head that is switched off outputs zero."
         )
     ]
 
@@ -166,12 +153,9 @@ def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
     parts = [blocks.text(found)]
     if agreement is not None:
         parts.append(
-            blocks.text(
-                say(
-                    "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
-                    n=with_minus(f"{agreement:.2f}"),
-                ),
-                tone="note",
+            blocks.note(
+                "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
+                n=with_minus(f"{agreement:.2f}"),
             )
         )
     return parts

@@ -32,7 +32,7 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
 
     def reached() -> Blocks:
         more = len(METHODS) - len(done)  # random order has the place of the occlusion that would judge itself
-        note = [blocks.text(say("{n} more orders are still being tried.", n=more), tone="note")] if more else []
+        note = [blocks.note("{n} more orders are still being tried.", n=more)] if more else []
         return [*_curves(done), *note, *offline]
 
     if (~scene.case.columns.special).sum() >= LEAST_WORDS:
@@ -42,10 +42,7 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
         yield reached()
     if not done:
         yield [
-            blocks.text(
-                say("One or two words cannot be put into an informative order: there is nothing to test here."),
-                tone="note",
-            ),
+            blocks.note("One or two words cannot be put into an informative order: there is nothing to test here."),
             *offline,
         ]
 
@@ -115,12 +112,9 @@ def _offline(scene: Scene) -> Blocks:
     return [
         blocks.text(ranking.reason),
         blocks.row(rankings.agreements(found), rankings.cascade(found)),
-        blocks.text(
-            say(
-                "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does "
-                "not look at the token that was written: it cannot pass."
-            ),
-            tone="note",
+        blocks.note(
+            "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does "
+            "not look at the token that was written: it cannot pass."
         ),
         rankings.measured(found, ranking.order[0]),
     ]

@@ -55,12 +55,9 @@ def parts(scene: Scene) -> list[dict]:
         ),
         blocks.slot(
             KEYS,
-            blocks.text(
-                say(
-                    "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
-                    "directly, with the norms' scales held fixed: not what would be missing without it."
-                ),
-                tone="note",
+            blocks.note(
+                "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
+                "directly, with the norms' scales held fixed: not what would be missing without it."
             ),
         ),
     ]
@@ -91,12 +88,7 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
             margins=[(say("sum"), say("The head's own part."))],
         ),
         *(
-            [
-                blocks.text(
-                    say("The encoder's output at a word has read the whole sentence: it is not the word alone."),
-                    tone="note",
-                )
-            ]
+            [blocks.note("The encoder's output at a word has read the whole sentence: it is not the word alone.")]
             if kind is AttentionKind.CROSS
             else []
         ),

@@ -92,12 +92,9 @@ def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
     ]
     if found.recovered is None:
         shown.append(
-            blocks.text(
-                say(
-                    "The two are less than 1 nat apart: shares of that would be shares of next to "
-                    "nothing, so each place shows nats."
-                ),
-                tone="note",
+            blocks.note(
+                "The two are less than 1 nat apart: shares of that would be shares of next to "
+                "nothing, so each place shows nats."
             )
         )
     return [

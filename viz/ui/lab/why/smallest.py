@@ -33,15 +33,13 @@ def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
         for step in shrinking(found, voices.draws[0], seed=seed):
             yield [
                 *notes,
-                blocks.text(
-                    say(
-                        "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.",
-                        n=number,
-                        all=len(ORDERS),
-                        left=len(step.kept),
-                        heads=step.total,
-                        tried=step.passes,
-                    )
+                blocks.paragraph(
+                    "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.",
+                    n=number,
+                    all=len(ORDERS),
+                    left=len(step.kept),
+                    heads=step.total,
+                    tried=step.passes,
                 ),
                 *_shown(scene, sets),
             ]

@@ -54,12 +54,8 @@ def tokens(scene: Scene) -> list[dict]:
         exports(),
         blocks.slot(
             TEST,
-            blocks.text(
-                say(
-                    "Choose a cell to run its test: the word is taken away, and the model says what it would "
-                    "write then."
-                ),
-                tone="note",
+            blocks.note(
+                "Choose a cell to run its test: the word is taken away, and the model says what it would write then."
             ),
         ),
     ]

@@ -46,14 +46,11 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
                 )
             ),
         ),
-        blocks.text(
-            say(
-                "The truth is {here}, with noise of standard deviation 0.5, as in the first edition of Dive into Deep "
-                "Learning, section 10.2. The second edition, section 11.2, has {there}.",
-                here="2 sin(x) + x^0.8",
-                there="2 sin(x) + x",
-            ),
-            tone="note",
+        blocks.note(
+            "The truth is {here}, with noise of standard deviation 0.5, as in the first edition of Dive into Deep "
+            "Learning, section 10.2. The second edition, section 11.2, has {there}.",
+            here="2 sin(x) + x^0.8",
+            there="2 sin(x) + x",
         ),
         _facts(found),
         _methods(bandwidth, points, name),

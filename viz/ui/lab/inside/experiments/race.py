@@ -38,14 +38,11 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
         ()
         if sizes.d_model == d_model
         else (
-            blocks.text(
-                say(
-                    "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
-                    heads=heads,
-                    asked=d_model,
-                    d_model=sizes.d_model,
-                ),
-                tone="note",
+            blocks.note(
+                "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
+                heads=heads,
+                asked=d_model,
+                d_model=sizes.d_model,
             ),
         )
     )

@@ -70,7 +70,7 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
             ),
         ]
     else:
-        tried = [blocks.text(say("None of our sums is in this model’s languages: type one of your own."))]
+        tried = [blocks.paragraph("None of our sums is in this model’s languages: type one of your own.")]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
         blocks.row(*parts, blocks.stack(*tried)),
@@ -97,14 +97,11 @@ def _neighbours(translator: Translator, text: str) -> dict:
             caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=len(translator.tokenizer)),
         ),
         *(
-            blocks.text(
-                say(
-                    "{word} is {n} pieces here, {pieces}: the mean of their vectors.",
-                    word=word,
-                    n=len(pieces),
-                    pieces=" ".join(map(labels.display, translator.tokenizer.tokens(pieces))),
-                ),
-                tone="note",
+            blocks.note(
+                "{word} is {n} pieces here, {pieces}: the mean of their vectors.",
+                word=word,
+                n=len(pieces),
+                pieces=" ".join(map(labels.display, translator.tokenizer.tokens(pieces))),
             )
             for word, pieces in spelled
             if len(pieces) > 1

@@ -34,7 +34,7 @@ STRENGTH = Slider(say("Strength in %"), -500, 500, 300, step=25, name="strength"
 def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -> list[dict]:
     """The translation as it is beside the steered one, how large what is added is, and a link to all of it."""
     if not towards or not away:
-        return [blocks.text(say("Type two sentences: the direction is the difference between them."), tone="note")]
+        return [blocks.note("Type two sentences: the direction is the difference between them.")]
     found = _steered(scene, towards, away, layer, strength)
     vector = found.interventions.edits[-1][1].value.array
     stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
