@@ -6,7 +6,7 @@ import { picture } from "./pictures.js";
 
 const MANY = 12; // characters of a choice, beyond which each has a line of its own
 
-// questions: [{title, text, read, wrote, ask}], ask as viz/ui/tours/asks/ makes it; one without ask is a note, one with
+// questions: [{title, text, read, wrote, ask}], ask as viz/ui/tours/asks.py makes it; one without ask is a note, one with
 // missing says why it cannot be asked, one that is null is still on its way.
 export function paper({ title, questions }, { key, link }) {
   const numbered = questions.filter((one) => one === null || one.ask || one.error);

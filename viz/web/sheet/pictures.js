@@ -83,5 +83,5 @@ function grid({ rows, columns, values }, filled) {
 
 const DRAWN = { bars, grid };
 
-// given: what viz/ui/tours/asks/task.py makes; null where there is none.
+// given: what viz/ui/tours/asks.py makes; null where there is none.
 export const picture = (given, filled) => (given ? DRAWN[given.type](given, filled) : null);
