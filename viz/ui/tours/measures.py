@@ -26,7 +26,7 @@ from model.trace.kinds import AttentionKind, Side
 from model.trace.survey import cells
 from model.training import learned
 from model.training.history import NAME
-from viz.ui.lab.tables import model_table
+from viz.ui.lab.formulas import model_table
 from viz.ui.tours.scene import Head, StopScene, shown
 from viz.wire.blocks import compact
 from viz.wire.experiments.heads import signed

@@ -8,9 +8,8 @@ from model.analysis import stations
 from model.analysis.stations import NormNumbers
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider, tokens
-from viz.ui.lab.needs import RESIDUAL
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
+from viz.ui.lab.menus import ENCODER, LAYER_OF_SIDE, SIDE, record_of, tokens_of
+from viz.ui.lab.panel import RESIDUAL, Panel
 from viz.wire import blocks
 from viz.words import Words, say
 
@@ -136,7 +135,7 @@ PANEL = Panel(
     add_and_norm,
     controls=(
         SIDE,
-        LAYER,
+        LAYER_OF_SIDE,
         Slider(say("Sub-layer"), 1, 3, 1, name="sublayer"),
         Slider(say("Token"), 1, 64, 2, of=tokens),
     ),

@@ -10,10 +10,8 @@ from viz.maps import labels
 from viz.maps.patterns import entropy_bits
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.dissected import dissected
-from viz.ui.lab.needs import DIVIDED_OR_BIASED, MASKED
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
+from viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected, resolve
+from viz.ui.lab.panel import DIVIDED_OR_BIASED, MASKED, Panel
 from viz.wire import blocks
 from viz.words import say
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from model.analysis import stations
 from viz.ui.desk.scene import Scene
+from viz.ui.lab.menus import ENCODER, SIDE, tokens_of
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import ENCODER, SIDE, tokens_of
 from viz.wire import blocks
 from viz.words import say
 

@@ -8,8 +8,8 @@ from model.analysis import stations
 from model.config import Activation
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import formulas
+from viz.ui.lab.menus import LAYER_OF_SIDE, SIDE, record_of, tokens_of
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import LAYER, SIDE, record_of, tokens_of
 from viz.wire import blocks
 from viz.words import say
 
@@ -81,5 +81,5 @@ PANEL = Panel(
     say("Wider inside, and mostly silent: only some units are above zero. Do similar words activate the same units?"),
     say("Paper, section {n}", n="3.3"),
     feed_forward,
-    controls=(SIDE, LAYER),
+    controls=(SIDE, LAYER_OF_SIDE),
 )

@@ -11,8 +11,7 @@ from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Text
-from viz.ui.lab.needs import MASKED
-from viz.ui.lab.panel import Panel
+from viz.ui.lab.panel import MASKED, Panel
 from viz.wire import blocks
 from viz.words import Words, say
 

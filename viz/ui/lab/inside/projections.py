@@ -8,8 +8,8 @@ from model.analysis.formulas.projections import Projection, projections
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
+from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.wire import blocks
 from viz.words import Words, say
 

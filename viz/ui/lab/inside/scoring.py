@@ -5,10 +5,8 @@ from __future__ import annotations
 from model.analysis.formulas.scorings import compare_scorings
 from viz.maps.patterns import entropy_bits
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.dissected import dissected
-from viz.ui.lab.needs import MASKED, SCALED
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
+from viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected
+from viz.ui.lab.panel import MASKED, SCALED, Panel
 from viz.wire import blocks
 from viz.words import say
 

@@ -9,10 +9,8 @@ from model.trace.kinds import AttentionKind, Side
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.needs import RELATIVE
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD
-from viz.ui.lab.sides import ENCODER, LAYER, SIDE
+from viz.ui.lab.menus import ENCODER, HEAD, LAYER_OF_SIDE, SIDE
+from viz.ui.lab.panel import RELATIVE, Panel
 from viz.wire import blocks
 from viz.words import say
 
@@ -76,7 +74,7 @@ PANEL = Panel(
     ),
     say("Section {n}", n="2.1"),
     by_distance,
-    controls=(SIDE, LAYER, HEAD),
+    controls=(SIDE, LAYER_OF_SIDE, HEAD),
     needs=(RELATIVE,),
     paper="https://arxiv.org/abs/1910.10683",
 )

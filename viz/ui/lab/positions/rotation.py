@@ -10,9 +10,8 @@ from viz.figures.matrix import plot_matrix
 from viz.figures.rotation import plot_rotation
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION, last_pair, model_table
+from viz.ui.lab.formulas import SECTION, last_pair, model_table
+from viz.ui.lab.panel import TOLD_POSITIONS, WAVES, Panel
 from viz.wire import blocks
 from viz.words import say
 

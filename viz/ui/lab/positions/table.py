@@ -11,9 +11,8 @@ from viz.figures.matrix import plot_matrix
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import TOLD_POSITIONS
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION, code_formula, longest, model_table
+from viz.ui.lab.formulas import SECTION, code_formula, longest, model_table
+from viz.ui.lab.panel import TOLD_POSITIONS, Panel
 from viz.wire import blocks
 from viz.words import say
 

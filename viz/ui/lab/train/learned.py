@@ -15,8 +15,8 @@ from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
+from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.wire import blocks
 from viz.words import join, say
 

@@ -25,8 +25,8 @@ from viz.ui.desk.scene import Scene
 from viz.ui.desk.studied import circuit_of, pair_of, scored
 from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
+from viz.ui.lab.menus import most_heads
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import most_heads
 from viz.ui.lab.why.patch import replaced, with_words
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed

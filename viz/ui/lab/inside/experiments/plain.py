@@ -12,8 +12,8 @@ from viz.maps import labels
 from viz.maps.patterns import entropy_bits
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
+from viz.ui.lab.menus import HEAD, LAYER, resolve
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, LAYER, resolve
 from viz.wire import blocks
 from viz.words import say
 

@@ -11,9 +11,8 @@ from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import MASKED, SCALED
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
+from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
+from viz.ui.lab.panel import MASKED, SCALED, Panel
 from viz.wire import blocks
 from viz.words import Words, say
 
