@@ -84,6 +84,11 @@ def action(words: str, to: dict) -> dict:
     return {"type": "action", "text": words, "to": to}
 
 
+def translate(words: str, **data: object) -> dict:
+    """A button that shows in every tab what the panel translates (Panel.translates) when it is told this data."""
+    return {"type": "action", "text": words, "event": "translate", "data": data}
+
+
 def slot(name: str, *blocks: dict) -> dict:
     """Where the answer to an act of the panel (viz.ui.lab.panel) is put; until then, these blocks."""
     return {"type": "slot", "slot": name, "blocks": list(blocks)}

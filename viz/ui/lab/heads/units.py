@@ -165,7 +165,7 @@ def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]
                 say("The translation changes.") if changes else say("The translation stays the same."),
             ),
         ),
-        {"type": "action", "text": say("Show it on every tab"), "event": "translate", "data": recipe},
+        blocks.translate(say("Show it on every tab"), **recipe),
     ]
 
 

@@ -68,12 +68,7 @@ def beside(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
     data = {"source": source, "target": targets[0]}
     if found.parts is not None:
         data |= {"step": found.parts, "token": found.second.target_ids[found.parts]}
-    why = {
-        "type": "action",
-        "text": say("Show the first one in every tab, and ask there why"),
-        "event": "translate",
-        "data": data,
-    }
+    why = blocks.translate(say("Show the first one in every tab, and ask there why"), **data)
     return [blocks.cards(*_cards(found, source)), blocks.text(_verdict(found)), _tokens(found), why]
 
 

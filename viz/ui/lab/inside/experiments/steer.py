@@ -64,7 +64,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
                 say("to judge it by"),
             ),
         ),
-        {"type": "action", "text": say("Show it on every tab"), "event": "translate", "data": recipe},
+        blocks.translate(say("Show it on every tab"), **recipe),
         {"type": "link", "text": say("Link to this recipe"), "about": named(trace, trace.decoding), "fields": link},
     ]
 
