@@ -12,7 +12,7 @@ from model.analysis.circuits.contrast import Method
 from model.analysis.circuits.found import Circuit
 from model.analysis.circuits.graph import Edge
 from model.analysis.circuits.pairs import Pair
-from model.analysis.circuits.tested import Curve, Tested
+from model.analysis.circuits.tested import Tested
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.why.plain import plain
@@ -64,24 +64,34 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     token, contrast = names(scene.trace, scene.question)
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
-    encoder, ends = config.num_encoder_layers, (changed_words(scene, pair), token)
-    if not pair.aligned:  # then nothing of it is drawn
-        encoder, ends = 0, ("", token)
+    # Of sentences that are not aligned nothing of the encoder is drawn.
+    encoder, begin = (config.num_encoder_layers, changed_words(scene, pair)) if pair.aligned else (0, "")
+    shape = Shape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
     drawn = [Drawn(edge.sender, edge.reader, edge.letter, nats) for edge, nats in worth]
+    clicks = _clicks(scene, pair, worth)
+    best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
         blocks.facts(
             (say("This sentence"), signed(own.metric), about),
             (say("The second sentence, after the same prefix"), signed(own.changed), about),
-            _kept(tested, len(worth), int(circuit.defined.sum())),
+            (
+                say("Kept by {n} of {total} edges", n=len(worth), total=int(circuit.defined.sum())),
+                with_minus(f"{best} %"),
+                say(
+                    "of the difference in this sentence, measured by running them alone; as many random edges keep "
+                    "{share}",
+                    share=with_minus(f"{random} %"),
+                ),
+            ),
         ),
         *([] if pair.aligned else [blocks.text(UNEQUAL, tone="note")]),
         *studied.parting(scene, pair, own),
         blocks.figure(
-            plot_circuit(drawn, Shape(encoder, config.num_decoder_layers, most_heads(config), ends)),
+            plot_circuit(drawn, shape),
             height=400,
             upright=660,
             label=say("The circuit"),
-            clicks=_clicks(scene, pair, worth),
+            clicks=clicks,
         ),
         blocks.slot(MEASURED, blocks.note("Measuring …")),
         blocks.note(
@@ -91,13 +101,10 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
             "open its map.",
             token=token,
         ),
-        blocks.slot(
-            ALONE,
-            blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE)),
-        ),
+        blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
         exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
-        blocks.folded(say("The largest edges"), _table(scene, pair, circuit, worth)),
-        *(studied.curves(study) if study and study.whole else [_invitation(study.parts.done if study else 0, study)]),
+        blocks.folded(say("The largest edges"), _table(circuit, worth, clicks)),
+        *(studied.curves(study) if study and study.whole else [_invitation(study)]),
     ]
 
 
@@ -108,10 +115,8 @@ def changed_words(scene: Scene, pair: Pair) -> str:
     return " ".join(labels.word_label([tokens[i] for i in group]) for group in groups)
 
 
-def _table(scene: Scene, pair: Pair, circuit: Circuit, worth: list[tuple[Edge, float]]) -> dict:
-    clicks = _clicks(scene, pair, worth)
-
-    def node(name: str) -> dict:
+def _table(circuit: Circuit, worth: list[tuple[Edge, float]], clicks: dict[str, dict]) -> dict:
+    def node(name: str) -> dict | str:
         return blocks.button(spoken(name), clicks[name]) if name in clicks else spoken(name)
 
     return blocks.table(
@@ -156,24 +161,9 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
     return blocks.to_head(kind.value, int(layer), int(head), cell)
 
 
-def _kept(tested: Tested, count: int, total: int) -> tuple:
-    return (
-        say("Kept by {n} of {total} edges", n=count, total=total),
-        _percent(tested.best),
-        say(
-            "of the difference in this sentence, measured by running them alone; as many random edges keep {share}",
-            share=_percent(tested.random),
-        ),
-    )
-
-
-def _percent(curve: Curve) -> str:
-    return with_minus(f"{round(100 * float(curve.faithfulness[0]))} %")
-
-
-def _invitation(done: int, study: circuits.Study | None) -> dict:
+def _invitation(study: circuits.Study | None) -> dict:
     return take(
-        done,
+        study.parts.done if study else 0,
         study.parts.count if study else 12,
         say("Test on other sentences"),
         say(
@@ -187,7 +177,7 @@ def step(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed:
     """One more part of the test on many sentences; at its end the panel is drawn anew."""
     study = studied.begun(scene, pair_of(scene, text), text, typed)
     done, of = study.step()
-    return [_invitation(done, study)] if done < of else []
+    return [_invitation(study)] if done < of else []
 
 
 def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:

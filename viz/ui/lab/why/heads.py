@@ -158,20 +158,13 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
             (say("The difference"), signed(effects[0] - total), _self_repair(effects[0] - total)),
         ]
     changed = beside(case, heads.without(case, [chosen], voices.draws[0]))
+    tokens = scene.translator.tokenizer.tokens(changed.ids)
     return [
         blocks.facts(*facts),
-        blocks.text(
-            say("Without them another token is written.")
-            if flips[0]
-            else say("Without them the same token is written.")
-        ),
-        candidates(
-            changed,
-            scene.translator.tokenizer.tokens(changed.ids),
-            scene.question,
-            say("with all heads"),
-            say("without these"),
-        ),
+        blocks.paragraph("Without them another token is written.")
+        if flips[0]
+        else blocks.paragraph("Without them the same token is written."),
+        candidates(changed, tokens, scene.question, say("with all heads"), say("without these")),
     ]
 
 
