@@ -29,18 +29,16 @@ SHOWN = 3
 
 
 def overview(scene: Scene) -> list[dict]:
-    direction = scene.trace.direction
-    found = surveys.surveyed(scene.translator, direction)
+    found = surveys.surveyed(scene.translator, scene.trace.direction)
     if found is not None:
         return _found(scene, found)
-    if not surveys.can(direction):
-        return [
-            blocks.paragraph(
-                "These heads have not been surveyed, and this project has no sentences of its own in their "
-                "source language."
-            )
-        ]
-    return [_take(0, surveys.PARTS)]
+    if surveys.can(scene.trace.direction):
+        return [_take(0, surveys.PARTS)]
+    return [
+        blocks.paragraph(
+            "These heads have not been surveyed, and this project has no sentences of its own in their source language."
+        )
+    ]
 
 
 def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
@@ -92,12 +90,15 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
         head=head + 1,
         does=graded(k, layer, head, names),
     )
-    table, counted = _statistics(scene, k, (kind, layer, head), names)
+    counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in k.statistics]
     return [
         blocks.text(title),
         open_head(kind.value, layer, head),
-        blocks.row(table, blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head))),
-        blocks.folded(say("What is counted"), counted),
+        blocks.row(
+            _statistics(scene, k, (kind, layer, head), names),
+            blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head)),
+        ),
+        blocks.folded(say("What is counted"), blocks.table([say("statistic"), say("what is counted")], counted)),
     ]
 
 
@@ -118,10 +119,7 @@ def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, 
     return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
 
 
-def _statistics(
-    scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]
-) -> tuple[dict, dict]:
-    """A table of the numbers, and one of what they count."""
+def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
     kind, layer, head = at
     now, rows = here(scene, kind, layer, head), []
     for name, e in found.statistics.items():
@@ -138,31 +136,20 @@ def _statistics(
                 f"{float(now[name].values):.3f}" if name in now else "–",
             ]
         )
-    marked = [index for index, name in enumerate(found.statistics) if name in names]
-    counted = blocks.table(
-        [say("statistic"), say("what is counted")],
-        [[STATISTICS[name].title, STATISTICS[name].exact] for name in found.statistics],
-    )
     return blocks.table(
         [say("statistic"), say("mean"), say("95% interval"), say("random rows"), say("threshold"), say("here, now")],
         rows,
-        marked=marked,
-    ), counted
-
-
-def _strongest(found: KindSurvey, layer: int, head: int, names: tuple[str, ...]) -> str | None:
-    if names:
-        return names[0]
-    above = {name: found.statistics[name].value[layer, head] - found.statistics[name].chance for name in found.examples}
-    return max(above, key=above.get) if above else None
+        marked=[index for index, name in enumerate(found.statistics) if name in names],
+    )
 
 
 def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tuple[str, ...]) -> dict:
-    name = _strongest(found, *at, names)
-    language = parse_direction(scene.trace.direction)[0]
+    """Sentences for what the head is named for, else for what it does most beyond chance."""
+    above = {name: found.statistics[name].value[at] - found.statistics[name].chance for name in found.examples}
+    name = names[0] if names else max(above, key=above.get, default=None)
     if name is None or not surveys.can(scene.trace.direction):
         return blocks.note("There are no example sentences in this language.")
-    lines = sentences(language)
+    lines = sentences(parse_direction(scene.trace.direction)[0])
     rows = [
         [words, lines[line]]
         for which, words in WHICH.items()
@@ -194,6 +181,12 @@ def _alike(found: KindSurvey, layer: int, head: int) -> dict:
 def named_head(layer: int, head: int) -> Words:
     """A head's place in words."""
     return say("layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+
+
+def map_of_heads(values: np.ndarray, title: Words, *, limit: float, signed: bool, note: Words | str = "") -> dict:
+    """A number of each head [layers, heads] as a small map."""
+    names = {letter: [f"{letter}{i + 1}" for i in range(size)] for letter, size in zip("LH", values.shape)}
+    return blocks.heatmap(values, title, limit=limit, signed=signed, note=note, rows=names["L"], columns=names["H"])
 
 
 PANEL = Panel(

@@ -34,11 +34,7 @@ READ = 200  # sentences
 SHOWN, SENTENCES = 12, 3
 MOST = 8192  # units that the slider reaches
 KINDS = {NEURONS: say("neurons of the feed-forward"), DICTIONARY: say("a sparse dictionary of the stream")}
-QUALITY = {
-    DICTIONARY: say("this dictionary"),
-    "random": say("as many random directions"),
-    NEURONS: say("neurons"),
-}
+QUALITY = {DICTIONARY: say("this dictionary"), "random": say("as many random directions"), NEURONS: say("neurons")}
 LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
 KIND = Choice(say("Units"), KINDS, NEURONS, name="units")
 
@@ -64,7 +60,7 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
     except Refusal as error:
         return [blocks.text(error.words, tone="note")]
     if read.parts.missing:
-        return [_invitation(read.parts.done, read.parts.count)]
+        return [_invitation(read)]
     return [
         *_steering(scene, read, unit, strength),
         _table(scene, read),
@@ -79,20 +75,16 @@ def _units(scene: Scene, layer: int, kind: str) -> Units:
     texts = tuple(text for text in texts if translator.fits(text, direction))
     if kind == NEURONS:
         return Units(translator, direction, layer - 1, texts)
-    found = _fitted(scene)
+    found = _stored(scene.translator)
     if found is None:
         raise Refusal("No dictionary was trained for this model.")
     return Units(translator, direction, found.layer, texts, found.dictionary)
 
 
-def _fitted(scene: Scene) -> Fitted | None:
-    return _stored(scene.translator)
-
-
-def _invitation(done: int, of: int) -> dict:
+def _invitation(read: Units) -> dict:
     return take(
-        done,
-        of,
+        read.parts.done,
+        read.parts.count,
         say("Read {n} sentences", n=READ),
         say("What activates a unit is found on this project's own sentences. They are read once for each layer."),
     )
@@ -100,8 +92,9 @@ def _invitation(done: int, of: int) -> dict:
 
 def step(scene: Scene, data: Mapping[str, object], layer: int, kind: str, *_: int) -> list[dict]:
     """Some more sentences; at the end the panel is drawn anew."""
-    done, of = _units(scene, layer, kind).step()
-    return [_invitation(done, of)] if done < of else []
+    read = _units(scene, layer, kind)
+    done, of = read.step()
+    return [_invitation(read)] if done < of else []
 
 
 def _table(scene: Scene, read: Units) -> dict:
@@ -149,12 +142,8 @@ def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]
             blocks.note("Choose a unit by its number, then move the strength: its direction is added to every token.")
         ]
     found = _turned(scene, read, unit, strength)
-    recipe = {
-        "layer": read.layer + 1,
-        "units": DICTIONARY if read.dictionary else NEURONS,
-        "unit": unit,
-        "strength": strength,
-    }
+    kind = DICTIONARY if read.dictionary else NEURONS
+    recipe = {"layer": read.layer + 1, "units": kind, "unit": unit, "strength": strength}
     changes = found.target_ids != scene.trace.target_ids
     return [
         blocks.cards(
@@ -192,12 +181,14 @@ def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
 
 
 def _qualities(scene: Scene) -> list[dict]:
-    found = _fitted(scene)
+    found = _stored(scene.translator)
     rows = [
         [
             QUALITY[name],
-            blocks.bar(min(1.0, max(0.0, one.recovered)), with_minus(f"{100 * one.recovered:.0f} %")),
-            blocks.bar(min(1.0, max(0.0, one.explained)), with_minus(f"{100 * one.explained:.0f} %")),
+            *(
+                blocks.bar(min(1.0, max(0.0, share)), with_minus(f"{100 * share:.0f} %"))
+                for share in (one.recovered, one.explained)
+            ),
             blocks.number(one.active),
             f"{100 * one.dead:.1f} %",
         ]
@@ -228,10 +219,7 @@ PANEL = Panel(
     units,
     controls=(LAYER, KIND, UNIT, STRENGTH),
     needs=(
-        Need(
-            lambda scene: surveys.can(scene.trace.direction),
-            say("There are no example sentences in this language."),
-        ),
+        Need(lambda scene: surveys.can(scene.trace.direction), say("There are no example sentences in this language.")),
     ),
     acts={"step": step},
     translates=shown,
