@@ -187,6 +187,7 @@ def cascade(found: Faithfulness) -> dict:
             line=drawn(method.slug),
         )
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
+    picture.update_xaxes(dtick=1)
     titles = say("parts redrawn"), say("rank correlation with itself")
     return of_all_rows(picture, titles, say("What stays of each row when weights are redrawn"))
 

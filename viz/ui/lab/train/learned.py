@@ -73,24 +73,23 @@ def how(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[d
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     probe = _probe(found, sentence, scene.trace.direction)
     asked = found.probes[probe]
-    losses = blocks.figure(
-        plot_curves(
-            {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
-            x=found.updates,
-            x_title=say("update"),
-            y_title=say("loss, nats a token"),
-            logarithmic=True,
-        ),
-        height=260,
-        label=say("Loss of the recorded sentences at each recorded update"),
-    )
     return [
         blocks.cards(
             (say("It read"), asked["source"], say("sentence {n} of {all}", n=probe + 1, all=len(found.probes))),
             (say("Reference"), asked["reference"], say("a translation by a person")),
         ),
-        *_head(found, probe, chosen, (at_layer, at_head)),
-        losses,
+        *_head(found, probe, chosen, at_layer, at_head),
+        blocks.figure(
+            plot_curves(
+                {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
+                x=found.updates,
+                x_title=say("update"),
+                y_title=say("loss, nats a token"),
+                logarithmic=True,
+            ),
+            height=260,
+            label=say("Loss of the recorded sentences at each recorded update"),
+        ),
     ]
 
 
@@ -101,17 +100,13 @@ def _probe(found: Learned, sentence: int, direction: str) -> int:
     return next((i for i, one in enumerate(found.probes) if one["direction"] == direction), 0)
 
 
-def _head(found: Learned, probe: int, kind: AttentionKind, place: tuple[int, int]) -> list[dict]:
-    layer, head = place
+def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int) -> list[dict]:
     read, keys = found.sides(kind, probe)
     written = () if kind.side is Side.ENCODER else found.sentences(probe)[1]
     names = {"rows": labels.pair_names(read, written), "columns": [labels.display(token) for token in keys]}
     title = say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
-    maps, distances, settled = (
-        found.maps(kind, probe),
-        found.distances(kind, layer, head),
-        found.settled(kind, layer, head),
-    )
+    maps, distances = found.maps(kind, probe), found.distances(kind, layer, head)
+    settled = found.settled(kind, layer, head)
     last = len(found.updates) - 1
 
     def drawn(record: int) -> dict:
@@ -139,13 +134,14 @@ def _head(found: Learned, probe: int, kind: AttentionKind, place: tuple[int, int
         ]
 
     form = (
-        (
-            blocks.compact(int(found.updates[settled])),
-            say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
-        )
-        if settled < last
-        else ("–", say("one record before the last it was still more than {near} bits from its last maps", near=NEAR))
+        blocks.compact(int(found.updates[settled])),
+        say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
     )
+    if settled == last:
+        form = (
+            "–",
+            say("one record before the last it was still more than {near} bits from its last maps", near=NEAR),
+        )
     return [
         blocks.text(title),
         blocks.frames([record(at) for at in range(last + 1)], say("Record")),

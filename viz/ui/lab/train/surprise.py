@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.training_batch import SMOOTHING, least, seen
+from model.analysis.training_batch import least, seen
 from model.trace.language import Refusal
 from model.training import learned
 from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
+from viz.ui.lab.train.batch import said_of_smoothing
 from viz.wire import blocks
 from viz.words import say
 
@@ -42,18 +43,7 @@ def surprise(scene: Scene) -> list[dict]:
                 f"{means[0]:.3f}",
                 say("nats a token, mean of {n}; padding would not count. The least possible is 0", n=len(losses)),
             ),
-            *(
-                (
-                    say("With smoothed labels"),
-                    f"{mean:.3f}",
-                    say(
-                        "nats a token, {share} of the label on all tokens; {least} is the least possible",
-                        share=SMOOTHING,
-                        least=f"{lowest:.2f}",
-                    ),
-                )
-                for mean in means[1:]
-            ),
+            *((say("With smoothed labels"), f"{mean:.3f}", said_of_smoothing(lowest)) for mean in means[1:]),
             (say("Perplexity"), f"{np.exp(means[0]):.2f}", say("as if it chose among so many tokens each time")),
         ),
         blocks.table(
