@@ -234,7 +234,10 @@ PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: 
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
     tab = next(tab for tab in registry.TABS if tab.name == "inside")
-    assert [panel.name for panel in registry.in_folder(tab)] == [*tab.order, "a-dummy"]
+    assert [panel.name for panel in registry.in_folder(tab)] == [
+        *(panel.name for panel in registry.PANELS["inside"]),
+        "a-dummy",
+    ]
 
 
 def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene) -> None:
