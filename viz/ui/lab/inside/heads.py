@@ -49,26 +49,15 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
 
 def _parts(found: Joined, selected: int) -> dict:
     context, said = float(np.abs(found.contexts).max()), float(np.abs((*found.said, found.output)).max())
+
+    def part(vector: np.ndarray) -> list[dict]:
+        """Its part of the output, and how long that is."""
+        return [blocks.strip(vector[:48], limit=said), _length(vector)]
+
     rows = [
-        [
-            say("head {n}", n=i + 1),
-            blocks.strip(found.contexts[i], limit=context),
-            _length(found.contexts[i]),
-            blocks.strip(found.said[i, :48], limit=said),
-            _length(found.said[i]),
-            _share(float(found.shares[i])),
-        ]
-        for i in range(len(found.contexts))
+        [say("head {n}", n=i + 1), blocks.strip(own, limit=context), _length(own), *part(wrote), _share(float(share))]
+        for i, (own, wrote, share) in enumerate(zip(found.contexts, found.said, found.shares))
     ]
-    bias = [
-        say("bias"),
-        "",
-        "",
-        blocks.strip(found.bias[:48], limit=said),
-        _length(found.bias),
-        _share(float(found.shares[-1])),
-    ]
-    foot = [say("sum"), "", "", blocks.strip(found.output[:48], limit=said), _length(found.output), f"{1:.0%}"]
     return blocks.table(
         (
             say("Head"),
@@ -78,8 +67,8 @@ def _parts(found: Joined, selected: int) -> dict:
             say("length"),
             say("share"),
         ),
-        [*rows, bias],
-        foot=foot,
+        [*rows, [say("bias"), "", "", *part(found.bias), _share(float(found.shares[-1]))]],
+        foot=[say("sum"), "", "", *part(found.output), "100%"],
         marked=(selected,),
         caption=say(
             "Share: how much of the output's squared length lies in a part's direction, measured exactly; a part "

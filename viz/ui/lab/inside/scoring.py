@@ -30,6 +30,15 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
         ]
         for i, key in enumerate(keys)
     ]
+    functions = [
+        [
+            way.name,
+            way.formula,
+            way.source,
+            say("trained") if way.trained else say("an illustration: never trained so"),
+        ]
+        for way in ways
+    ]
     return [
         blocks.text(title),
         blocks.bars(*charts),
@@ -38,15 +47,7 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
             blocks.table((say("Key"), *(way.name for way in ways)), scores),
             blocks.table(
                 (say("Function"), say("score"), say("where it is from"), say("in this model")),
-                [
-                    [
-                        way.name,
-                        way.formula,
-                        way.source,
-                        say("trained") if way.trained else say("an illustration: never trained so"),
-                    ]
-                    for way in ways
-                ],
+                functions,
                 marked=(0,),
             ),
         ),

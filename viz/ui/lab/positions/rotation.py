@@ -34,22 +34,19 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     name = say("dimensions {first}, {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair]))
     circle = plot_rotation(values[:24, in_pairs[pair]], shift, name=name)
     in_corner = in_pairs.ravel()[:corner].astype(str).tolist()
+    block = plot_matrix(
+        matrix[:corner, :corner],
+        rows=in_corner,
+        columns=in_corner,
+        row_title=say("dimension"),
+        column_title=say("dimension"),
+        limit=1.0,
+    )
     return [
         blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
         blocks.row(
             blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
-            blocks.figure(
-                plot_matrix(
-                    matrix[:corner, :corner],
-                    rows=in_corner,
-                    columns=in_corner,
-                    row_title=say("dimension"),
-                    column_title=say("dimension"),
-                    limit=1.0,
-                ),
-                height=430,
-                label=say("The corner of the block rotation"),
-            ),
+            blocks.figure(block, height=430, label=say("The corner of the block rotation")),
         ),
         blocks.facts(
             (

@@ -21,16 +21,17 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
     row, column = found.worst
     name = MEASURES[measure]
+    picture = plot_matrix(
+        found.matrix,
+        row_title=say("position"),
+        column_title=say("position"),
+        unit=name,
+        signed=bool((found.matrix < 0).any()),
+    )
     return [
         blocks.row(
             blocks.figure(
-                plot_matrix(
-                    found.matrix,
-                    row_title=say("position"),
-                    column_title=say("position"),
-                    unit=name,
-                    signed=bool((found.matrix < 0).any()),
-                ),
+                picture,
                 height=430,
                 label=say("{measure} between all pairs of {length} positions", measure=name, length=length),
             ),

@@ -46,7 +46,7 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
             ),
         ),
         _numbers(found, at, width),
-        *_in_the_model(scene, kind, layer, head),
+        _in_the_model(scene, kind, layer, head),
     ]
 
 
@@ -62,23 +62,11 @@ def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -
 
 
 def _numbers(found: Growth, at: int, width: int) -> dict:
-    columns = (
+    return _table(
         say("Random q and k, d_k = {n}", n=width),
-        say("variance of the scores"),
-        say("largest weight, mean"),
-        say("size of the gradient, mean"),
-    )
-    rows = [
-        [name, *(blocks.number(float(values[at])) for values in numbers)]
-        for name, numbers in (
-            (say("without the division"), (found.variance, found.largest, found.gradient)),
-            (say("divided by √d_k"), (found.variance_with, found.largest_with, found.gradient_with)),
-        )
-    ]
-    return blocks.table(
-        columns,
-        rows,
-        caption=say(
+        [float(values[at]) for values in (found.variance, found.largest, found.gradient)],
+        [float(values[at]) for values in (found.variance_with, found.largest_with, found.gradient_with)],
+        say(
             "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of the "
             "derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
             keys=KEYS,
@@ -86,39 +74,37 @@ def _numbers(found: Growth, at: int, width: int) -> dict:
     )
 
 
-def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
+def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    masked = score_matrix(scene.output, chosen, at_layer, at_head).masked
-    factor = scene.translator.config.of(chosen.side).d_head ** 0.5
-    rows = []
-    for name, scores in ((say("without the division"), masked * factor), (say("divided by √d_k"), masked)):
+    divided = score_matrix(scene.output, chosen, at_layer, at_head).masked
+
+    def measured(scores: np.ndarray) -> list[float]:
         sharp = sharpness(scores)
-        rows.append(
-            [
-                name,
-                blocks.number(float(scores[np.isfinite(scores)].var())),
-                blocks.number(sharp.largest),
-                blocks.number(sharp.gradient),
-            ]
-        )
-    columns = (
+        return [float(scores[np.isfinite(scores)].var()), sharp.largest, sharp.gradient]
+
+    return _table(
         say(
             "{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, head=at_head + 1
         ),
-        say("variance of the scores"),
-        say("largest weight, mean"),
-        say("size of the gradient, mean"),
+        measured(divided * scene.translator.config.of(chosen.side).d_head ** 0.5),
+        measured(divided),
+        say(
+            "The same for this sentence's own queries and keys. A trained model may choose its own scale: its scores "
+            "need not have variance 1."
+        ),
     )
-    return [
-        blocks.table(
-            columns,
-            rows,
-            caption=say(
-                "The same for this sentence's own queries and keys. A trained model may choose its own scale: its "
-                "scores need not have variance 1."
-            ),
-        )
-    ]
+
+
+def _table(title: Words, without: list[float], divided: list[float], caption: Words) -> dict:
+    """Variance, largest weight and gradient of scores without the division by √d_k, and with it."""
+    return blocks.table(
+        (title, say("variance of the scores"), say("largest weight, mean"), say("size of the gradient, mean")),
+        [
+            [say("without the division"), *map(blocks.number, without)],
+            [say("divided by √d_k"), *map(blocks.number, divided)],
+        ],
+        caption=caption,
+    )
 
 
 PANEL = Panel(

@@ -38,7 +38,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
     found = _steered(scene, towards, away, layer, strength)
     vector = found.interventions.edits[-1][1].value.array
     stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
-    trace = scene.trace
+    trace, same = scene.trace, found.target_ids == scene.trace.target_ids
     recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
     link = {"tab": "inside", "panel": NAME, **recipe}
     return [
@@ -47,9 +47,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
             (
                 say("Steered"),
                 found.translation or say("(nothing)"),
-                say("The translation stays the same.")
-                if found.target_ids == trace.target_ids
-                else say("The translation changes."),
+                say("The translation stays the same.") if same else say("The translation changes."),
             ),
         ),
         blocks.facts(
