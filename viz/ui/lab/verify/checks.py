@@ -78,10 +78,9 @@ def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
         if not isinstance(said, list) or len(said) != maps.num_layers:
             raise Refusal("the page has not drawn this translation yet")
         for weights, encoded in zip(maps.weights, said, strict=True):
-            if encoded is None:
-                continue
-            held += 1
-            largest = max(largest, float(np.abs(_decoded(encoded, weights.shape) - weights).max(initial=0.0)))
+            if encoded is not None:
+                held += 1
+                largest = max(largest, float(np.abs(_decoded(encoded, weights.shape) - weights).max(initial=0.0)))
     return largest, held
 
 
@@ -122,11 +121,11 @@ def check_all(scene: Scene) -> Iterator[list[dict]]:
     names += [(say("{what} = trace", what=name), claims[name]) for name in shown]
     names.append((drawn.name, drawn.claim))
     done: list[Result] = []
-    told = time.perf_counter()
+    reported = time.perf_counter()
     for result in verify(scene.translator, scene.trace, shown=shown, also=(drawn,)):
         done.append(result)
-        if time.perf_counter() - told > PROGRESS:
-            told = time.perf_counter()
+        if time.perf_counter() - reported > PROGRESS:
+            reported = time.perf_counter()
             yield _report(names, done)
     yield _report(names, done)
 
@@ -135,29 +134,17 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     failed = [result.name for result in done if not result.passed]
     waiting = len(names) - len(done)
     if failed:
-        verdict = blocks.text(
-            say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done), names=join(failed, ", ")),
-            tone="bad",
-        )
+        numbers = {"failed": len(failed), "n": len(done)}
+        words = say("{failed} of {n} checks failed: {names}.", names=join(failed, ", "), **numbers)
+        verdict = blocks.text(words, tone="bad")
     elif waiting:
         verdict = blocks.note("Checking … {done} of {n} done.", done=len(done), n=len(names))
     else:
-        seconds = sum(result.seconds for result in done)
-        verdict = blocks.text(
-            say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done), seconds=f"{seconds:.2f}"),
-            tone="good",
-        )
-    rows = [
-        [
-            name,
-            blocks.verdict(result.passed if result else None),
-            *_numbers(result),
-            claim,
-            result.detail if result else "",
-            f"{1e3 * result.seconds:.0f} ms" if result else "",
-        ]
-        for (name, claim), result in zip(names, [*done, *([None] * waiting)])
-    ]
+        seconds = f"{sum(result.seconds for result in done):.2f}"
+        words = say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done), seconds=seconds)
+        verdict = blocks.text(words, tone="good")
+    rows = [_row(name, claim, result) for (name, claim), result in zip(names, done)]
+    rows += [[name, blocks.verdict(None), "", "", "", claim, "", ""] for name, claim in names[len(done) :]]
     columns = (
         say("Check"),
         say("passed"),
@@ -171,12 +158,17 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     return [verdict, blocks.table(columns, rows)]
 
 
-def _numbers(result: Result | None) -> tuple:
-    """The error, the same as a share of the largest value that was compared, and what is tolerated."""
-    if result is None:
-        return "", "", ""
-    relative = "–" if result.relative is None else blocks.number(result.relative)
-    return blocks.number(result.error), relative, blocks.number(result.tolerance)
+def _row(name: str, claim: str, result: Result) -> list:
+    return [
+        name,
+        blocks.verdict(result.passed),
+        blocks.number(result.error),
+        "–" if result.relative is None else blocks.number(result.relative),  # as a share of the largest value compared
+        blocks.number(result.tolerance),
+        claim,
+        result.detail,
+        f"{1e3 * result.seconds:.0f} ms",
+    ]
 
 
 PANEL = Panel(

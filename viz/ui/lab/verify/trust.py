@@ -29,20 +29,17 @@ NAMES = {
 }
 SETS = {"provoked": say("its own, led astray"), "labelled": say("labelled by people")}
 BASELINES = {"short": say("short"), "length": say("unusual length"), "bigrams": say("repeated pairs of words")}
-FINDS = {
-    "hallucination": say("hallucination"),
-    "omission": say("omission"),
-    "repetition": say("repetition"),
-}
+FINDS = {"hallucination": say("hallucination"), "omission": say("omission"), "repetition": say("repetition")}
 
 
 def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
-    shown = [blocks.row(_words(scene), _coverage(scene))]
+    shown = blocks.row(_words(scene), _coverage(scene))
     measured = [*_signals(scene), *_reliability(scene.trust)]
     if not passes:
-        yield [*shown, *measured]
-    for found in dropout_passes(scene.translator, scene.trace, passes) if passes else ():
-        yield [*shown, _dropout(scene, found.log_probability, found.ids, passes), *measured]
+        yield [shown, *measured]
+        return
+    for found in dropout_passes(scene.translator, scene.trace, passes):
+        yield [shown, _dropout(scene, found.log_probability, found.ids, passes), *measured]
 
 
 def _words(scene: Scene) -> dict:
@@ -80,17 +77,13 @@ def _coverage(scene: Scene) -> dict:
 
 
 def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes: int) -> dict:
-    tokens, rows = scene.trace.target_tokens, []
-    for at, token in enumerate(tokens):
+    rows = []
+    for at, token in enumerate(scene.trace.target_tokens):
         others, counts = np.unique(ids[:, at][ids[:, at] != scene.trace.target_ids[at]], return_counts=True)
-        best = others[np.argsort(-counts)][:3].tolist()
-        rows.append(
-            [
-                blocks.token(token),
-                f"{np.exp(log_probability[:, at]).mean():.0%} ± {np.exp(log_probability[:, at]).std():.0%}",
-                blocks.token(" · ".join(spelled([name], (0,)) for name in scene.translator.tokenizer.tokens(best))),
-            ]
-        )
+        best = scene.translator.tokenizer.tokens(others[np.argsort(-counts)][:3].tolist())
+        p = np.exp(log_probability[:, at])
+        instead = " · ".join(spelled([name], (0,)) for name in best)
+        rows.append([blocks.token(token), f"{p.mean():.0%} ± {p.std():.0%}", blocks.token(instead)])
     return blocks.table(
         (say("Token"), say("probability"), say("what stood first instead")),
         rows,
@@ -144,6 +137,10 @@ def _signals(scene: Scene) -> list[dict]:
 def _reliability(told: Trust) -> list[dict]:
     if not told.bins:
         return []
+    errors = [
+        [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
+        for domain, value in told.errors.items()
+    ]
     curves = {say("this model"): 2, say("as it should be"): 1}
     used = [row for row in told.bins["all"] if row[0]]
     picture = plot_curves(
@@ -158,10 +155,7 @@ def _reliability(told: Trust) -> list[dict]:
             blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
             blocks.table(
                 (say("Kind of language"), say("expected calibration error")),
-                [
-                    [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
-                    for domain, value in told.errors.items()
-                ],
+                errors,
                 caption=say(
                     "References forced: how far apart probability and share are, on average (Guo et al. 2017)."
                 ),
