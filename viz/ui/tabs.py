@@ -18,7 +18,7 @@ TABS = (  # (title, id, build(context, first))
     (say("Attention"), "explorer", explorer.build),
     (say("Step by step"), "stepper", stepper.build),
     *(
-        (tab.title, tab.name, partial(lab.build, tab, before=train.TOY if tab.name == "train" else None))
+        (tab.title, tab.name, partial(lab.build, tab, before=train.place if tab.name == "train" else None))
         for tab in registry.TABS
     ),
 )

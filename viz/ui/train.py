@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from model.training.toy import corpora, frames, measure, settings
 from viz import theme
-from viz.ui.lab.lab import Beside
 from viz.words import Words, say
 
 COMPARED = (20, max(measure.UPDATES))
@@ -90,4 +89,6 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
     )
 
 
-TOY = Beside(say("Train your own"), "toy", "train", options)
+def place() -> dict:
+    """The inner tab of the lab (viz.ui.lab.lab.build) that holds it."""
+    return {"name": "toy", "title": say("Train your own"), "panels": [], "component": "train", "options": options()}

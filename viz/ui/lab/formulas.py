@@ -8,12 +8,7 @@ from model.config import Activation, ModelConfig, PositionCode
 from viz.ui.desk.scene import Scene
 from viz.words import Words, say
 
-ACTIVATIONS = {
-    Activation.RELU: "ReLU",
-    Activation.SILU: "SiLU",
-    Activation.GELU: "GELU",
-    Activation.GELU_TANH: "GELU",
-}
+ACTIVATIONS = {Activation.RELU: "ReLU", Activation.SILU: "SiLU", Activation.GELU: "GELU", Activation.GELU_TANH: "GELU"}
 
 
 def feed_forward(config: ModelConfig) -> str:

@@ -31,12 +31,7 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
         for i, key in enumerate(keys)
     ]
     functions = [
-        [
-            way.name,
-            way.formula,
-            way.source,
-            say("trained") if way.trained else say("an illustration: never trained so"),
-        ]
+        [way.name, way.formula, way.source, say("trained") if way.trained else say("an illustration: never trained so")]
         for way in ways
     ]
     return [
@@ -46,9 +41,7 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
             say("Scores, and where each function is from"),
             blocks.table((say("Key"), *(way.name for way in ways)), scores),
             blocks.table(
-                (say("Function"), say("score"), say("where it is from"), say("in this model")),
-                functions,
-                marked=(0,),
+                (say("Function"), say("score"), say("where it is from"), say("in this model")), functions, marked=(0,)
             ),
         ),
         blocks.note(

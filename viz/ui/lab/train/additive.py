@@ -60,8 +60,7 @@ def additive(scene: Scene, query: int) -> list[dict]:
             foot=[say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum())))],
             marked=(int(found.weights.argmax()) + 1,),
             caption=say(
-                "{n} dimensions per strip; blue is negative, orange positive, one scale per column.",
-                n=len(found.query),
+                "{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=len(found.query)
             ),
         ),
         blocks.facts(

@@ -121,7 +121,7 @@ def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int
                     say("It wrote, greedily"),
                     str(found.translations[at, probe]) or say("(nothing)"),
                     say("loss on the reference: {loss} nats a token", loss=f"{found.loss[at, probe]:.2f}"),
-                ),
+                )
             ),
             blocks.maps(drawn(at), drawn(last)),
             blocks.facts(
@@ -129,7 +129,7 @@ def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int
                     say("Distance at this update"),
                     f"{distances[at]:.3f}",
                     say("bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"),
-                ),
+                )
             ),
         ]
 
@@ -138,10 +138,7 @@ def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int
         say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
     )
     if settled == last:
-        form = (
-            "–",
-            say("one record before the last it was still more than {near} bits from its last maps", near=NEAR),
-        )
+        form = ("–", say("one record before the last it was still more than {near} bits from its last maps", near=NEAR))
     return [
         blocks.text(title),
         blocks.frames([record(at) for at in range(last + 1)], say("Record")),

@@ -86,13 +86,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
         ),
         *([] if pair.aligned else [blocks.text(UNEQUAL, tone="note")]),
         *studied.parting(scene, pair, own),
-        blocks.figure(
-            plot_circuit(drawn, shape),
-            height=400,
-            upright=660,
-            label=say("The circuit"),
-            clicks=clicks,
-        ),
+        blocks.figure(plot_circuit(drawn, shape), height=400, upright=660, label=say("The circuit"), clicks=clicks),
         blocks.slot(MEASURED, blocks.note("Measuring …")),
         blocks.note(
             "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "

@@ -7,13 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.analysis.why.experiments.patching import (
-    GRIDS,
-    Direction,
-    HeadGrid,
-    PatchEffects,
-    between,
-)
+from model.analysis.why.experiments.patching import GRIDS, Direction, HeadGrid, PatchEffects, between
 from model.analysis.why.neighbours import neighbours
 from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
