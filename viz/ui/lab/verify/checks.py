@@ -25,15 +25,11 @@ from viz.words import Words, join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
-SHOWN = {
-    say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
-    say("Notebook heatmap"): say("The heatmap of the selected head holds its weights."),
-    say("Notebook grid"): say("So does the grid of all heads, each in its place."),
-}
 
 
-def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
-    """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files."""
+def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[Shown], float]]:
+    """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files. By
+    its name: the claim, the maps, what is tolerated."""
     trace, selected = scene.trace, scene.selection
 
     def all_kinds(maps: dict) -> list[Shown]:
@@ -41,16 +37,24 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
 
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
-        say("Sent to the page"): (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
-        say("Notebook heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN),
+        say("Sent to the page"): (
+            say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
+            all_kinds(readback.sent_maps(trace)),
+            readback.PAYLOAD_TOLERANCE,
+        ),
+        say("Notebook heatmap"): (
+            say("The heatmap of the selected head holds its weights."),
+            [Shown(selected.kind, head, selected.layer, selected.head)],
+            DRAWN,
+        ),
     }
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
-        found[say("Notebook grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
-    return found | {_exported(name): (_read_back(name, scene), 0.0) for name in FORMATS}
-
-
-def _exported(name: str) -> Words:
-    return say("Exported {format}", format=name.upper())
+        claim = say("So does the grid of all heads, each in its place.")
+        found[say("Notebook grid")] = (claim, all_kinds(readback.drawn_maps(trace)), DRAWN)
+    for name in FORMATS:
+        claim = say("The {format} export reads back bit by bit.", format=name.upper())
+        found[say("Exported {format}", format=name.upper())] = (claim, _read_back(name, scene), 0.0)
+    return found
 
 
 def _read_back(name: str, scene: Scene) -> list[Shown]:
@@ -115,14 +119,12 @@ def check_all(scene: Scene) -> Iterator[list[dict]]:
     names = [(check.name, check.claim) for check in checks_of(scene.translator)]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
-    claims = SHOWN | {
-        _exported(name): say("The {format} export reads back bit by bit.", format=name.upper()) for name in FORMATS
-    }
-    names += [(say("{what} = trace", what=name), claims[name]) for name in shown]
+    names += [(say("{what} = trace", what=name), claim) for name, (claim, *_) in shown.items()]
     names.append((drawn.name, drawn.claim))
     done: list[Result] = []
     reported = time.perf_counter()
-    for result in verify(scene.translator, scene.trace, shown=shown, also=(drawn,)):
+    held = {name: (maps, tolerance) for name, (_, maps, tolerance) in shown.items()}
+    for result in verify(scene.translator, scene.trace, shown=held, also=(drawn,)):
         done.append(result)
         if time.perf_counter() - reported > PROGRESS:
             reported = time.perf_counter()
