@@ -85,9 +85,7 @@ def dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tup
     found = dissect(scene.output, chosen, at_layer, at_head, query=at)
     title = say(
         "{kind}, layer {layer}, head {head}, query {n}: {row}",
-        kind=labels.KIND_TITLES[chosen],
-        layer=at_layer + 1,
-        head=at_head + 1,
+        **labels.place(chosen, at_layer, at_head),
         n=at + 1,
         row=labels.row_name(scene.trace, chosen, at),
     )

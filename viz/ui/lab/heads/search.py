@@ -98,9 +98,7 @@ def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
     ]
     title = say(
         "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
-        kind=labels.KIND_TITLES[chosen.kind],
-        layer=chosen.layer + 1,
-        head=chosen.head + 1,
+        **labels.place(chosen.kind, chosen.layer, chosen.head),
     )
     return [
         blocks.table([say("head"), say("same rows here"), say("over the survey")], rows, caption=title),

@@ -14,7 +14,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
-from viz.maps.labels import KIND_TITLES
+from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
@@ -83,13 +83,8 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     kind, layer, head = head_of(found, data)
     k = found.kinds[kind]
     names = k.named()[layer][head]
-    title = say(
-        "{kind}, layer {layer}, head {head}: {does}.",
-        kind=KIND_TITLES[kind],
-        layer=layer + 1,
-        head=head + 1,
-        does=graded(k, layer, head, names),
-    )
+    does = graded(k, layer, head, names)
+    title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=does)
     counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in k.statistics]
     return [
         blocks.text(title),

@@ -43,9 +43,7 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     return [
         blocks.paragraph(
             "{kind}, layer {layer}, head {head}. {streams}",
-            kind=labels.KIND_TITLES[chosen],
-            layer=at_layer + 1,
-            head=at_head + 1,
+            **labels.place(chosen, at_layer, at_head),
             streams=STREAMS[chosen],
         ),
         blocks.formula(",   ".join(f"{x} = x W_{x}{f' + b_{x}' * biased}" for x in "QKV")),

@@ -124,7 +124,7 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
 def taken(scene: Scene, choice: str, shift: int) -> Words:
     """A choice of the menu with the head, the layer or the shift that it means."""
     selected = scene.selection
-    where = {"kind": labels.KIND_TITLES[selected.kind], "layer": selected.layer + 1, "head": selected.head + 1}
+    where = labels.place(selected.kind, selected.layer, selected.head)
     if choice == FLAT:
         return say("{kind}, head {head}: positions flat", **where)
     if choice == HEAD:

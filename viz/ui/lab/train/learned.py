@@ -104,7 +104,7 @@ def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int
     read, keys = found.sides(kind, probe)
     written = () if kind.side is Side.ENCODER else found.sentences(probe)[1]
     names = {"rows": labels.pair_names(read, written), "columns": [labels.display(token) for token in keys]}
-    title = say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
+    title = say("{kind}, layer {layer}, head {head}", **labels.place(kind, layer, head))
     maps, distances = found.maps(kind, probe), found.distances(kind, layer, head)
     settled = found.settled(kind, layer, head)
     last = len(found.updates) - 1

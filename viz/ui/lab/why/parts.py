@@ -69,10 +69,7 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     kind, layer, head = _head(found, data)
     values = found.keys[kind][layer, head]
     title = say(
-        "{kind}, layer {layer}, head {head}: its part by the token that it read",
-        kind=labels.KIND_TITLES[kind],
-        layer=layer + 1,
-        head=head + 1,
+        "{kind}, layer {layer}, head {head}: its part by the token that it read", **labels.place(kind, layer, head)
     )
     crosses = kind is AttentionKind.CROSS
     tokens = scene.case.columns.source_tokens if crosses else scene.case.columns.prefix_tokens

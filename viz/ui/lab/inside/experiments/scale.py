@@ -83,9 +83,7 @@ def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
         return [float(scores[np.isfinite(scores)].var()), sharp.largest, sharp.gradient]
 
     return _table(
-        say(
-            "{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, head=at_head + 1
-        ),
+        say("{kind}, layer {layer}, head {head}", **labels.place(chosen, at_layer, at_head)),
         measured(divided * scene.translator.config.of(chosen.side).d_head ** 0.5),
         measured(divided),
         say(
