@@ -21,7 +21,7 @@ from viz.ui.tours.tour import WORDS as TOURS
 from viz.ui.tours.tour import tours
 
 SAYING = ROOT / "viz/web/core/language.js"  # the functions themselves
-SPOKEN = ("say", "Refusal", "Busy", "blocks.paragraph", "blocks.note")  # Python's
+SPOKEN = ("say", "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")  # Python's
 JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(
     JAVASCRIPT,
@@ -48,7 +48,8 @@ def used_by_tours() -> list[str]:
 def _by_python(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in SPOKEN:
-            yield _string(path, node.lineno, lambda node=node: ast.literal_eval(node.args[0]))
+            for words in node.args:
+                yield _string(path, node.lineno, lambda words=words: ast.literal_eval(words))
 
 
 def _by_javascript(path: Path) -> Iterator[str]:

@@ -94,6 +94,11 @@ def slot(name: str, *blocks: dict) -> dict:
     return {"type": "slot", "slot": name, "blocks": list(blocks)}
 
 
+def headings(*english: str) -> tuple[Words, ...]:
+    """Column headings in the page's own words."""
+    return tuple(Words(one, {}) for one in english)
+
+
 def table(
     columns: Sequence[str],
     rows: Iterable[Sequence],

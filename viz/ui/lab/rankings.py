@@ -98,13 +98,13 @@ def measured(found: Faithfulness, lead: str) -> dict:
         for one in ranked
     ]
     return blocks.table(
-        (
-            say("Method"),
-            say("kind"),
-            say("agreement with occlusion"),
-            say("comprehensiveness, nats"),
-            say("sufficiency, nats"),
-            say("all weights redrawn"),
+        blocks.headings(
+            "Method",
+            "kind",
+            "agreement with occlusion",
+            "comprehensiveness, nats",
+            "sufficiency, nats",
+            "all weights redrawn",
         ),
         rows,
         marked=[i for i, one in enumerate(ranked) if one.method == lead],

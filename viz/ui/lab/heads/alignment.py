@@ -150,7 +150,7 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
         ),
         blocks.row(
             blocks.maps(*pictures),
-            blocks.table([say("links from"), say("row"), say("AER"), say("precision"), say("recall")], numbers),
+            blocks.table(blocks.headings("links from", "row", "AER", "precision", "recall"), numbers),
         ),
     ]
 

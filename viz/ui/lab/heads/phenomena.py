@@ -43,7 +43,7 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
         blocks.text(join((KIND_TITLES[AttentionKind(kind)], told), " · "), tone="note"),
         blocks.maps(*pictures),
         blocks.table(
-            (say("Phenomenon"), say("pairs"), say("right by the sum"), say("right by the mean")),
+            blocks.headings("Phenomenon", "pairs", "right by the sum", "right by the mean"),
             rows,
             caption=say("Sums of log-probabilities favour what is short: an omission is judged by the mean."),
         ),

@@ -101,7 +101,7 @@ def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
         **labels.place(chosen.kind, chosen.layer, chosen.head),
     )
     return [
-        blocks.table([say("head"), say("same rows here"), say("over the survey")], rows, caption=title),
+        blocks.table(blocks.headings("head", "same rows here", "over the survey"), rows, caption=title),
         *_does(scene, found),
     ]
 

@@ -93,7 +93,7 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
             _statistics(scene, k, (kind, layer, head), names),
             blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head)),
         ),
-        blocks.folded(say("What is counted"), blocks.table([say("statistic"), say("what is counted")], counted)),
+        blocks.folded(say("What is counted"), blocks.table(blocks.headings("statistic", "what is counted"), counted)),
     ]
 
 
@@ -132,7 +132,7 @@ def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, i
             ]
         )
     return blocks.table(
-        [say("statistic"), say("mean"), say("95% interval"), say("random rows"), say("threshold"), say("here, now")],
+        blocks.headings("statistic", "mean", "95% interval", "random rows", "threshold", "here, now"),
         rows,
         marked=[index for index, name in enumerate(found.statistics) if name in names],
     )
@@ -167,7 +167,7 @@ def _alike(found: KindSurvey, layer: int, head: int) -> dict:
     row[layer * heads + head] = -np.inf
     best = np.argsort(-row)[:SHOWN]
     return blocks.table(
-        [say("heads like it"), say("same rows")],
+        blocks.headings("heads like it", "same rows"),
         [[named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
         caption=say("1 minus the mean Jensen–Shannon divergence of their rows, in bits"),
     )

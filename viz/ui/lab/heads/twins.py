@@ -101,7 +101,7 @@ def partners(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, int]
     caption = say(
         "Each head is paired with one of the other's so that all pairs together are most alike; the best come first."
     )
-    table = blocks.table((say("here"), say("its partner there"), say("same rows")), rows, caption=caption)
+    table = blocks.table(blocks.headings("here", "its partner there", "same rows"), rows, caption=caption)
     return blocks.folded(KIND_TITLES[kind], table)
 
 

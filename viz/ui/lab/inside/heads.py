@@ -59,14 +59,7 @@ def _parts(found: Joined, selected: int) -> dict:
         for i, (own, wrote, share) in enumerate(zip(found.contexts, found.said, found.shares))
     ]
     return blocks.table(
-        (
-            say("Head"),
-            say("its context, softmax(…) V"),
-            say("length"),
-            say("its part of the output"),
-            say("length"),
-            say("share"),
-        ),
+        blocks.headings("Head", "its context, softmax(…) V", "length", "its part of the output", "length", "share"),
         [*rows, [say("bias"), "", "", *part(found.bias), _share(float(found.shares[-1]))]],
         foot=[say("sum"), "", "", *part(found.output), "100%"],
         marked=(selected,),

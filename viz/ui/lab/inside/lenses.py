@@ -27,7 +27,7 @@ def lenses(scene: Scene, words: int) -> list[dict]:
     return [
         *(_words(scene, names, words) if scene.lenses else [_fitting(scene, own.offered(translator, trace.direction))]),
         blocks.table(
-            (say("The decoder reads"), say("and writes")),
+            blocks.headings("The decoder reads", "and writes"),
             [[name, translator.tokenizer.decode(row)] for name, row in zip(names, ids)],
             caption=say("Measured: each layer's stream in place of the encoder's output."),
         ),
@@ -96,7 +96,7 @@ def _measured(lenses: Lenses) -> list[dict]:
     ]
     return [
         blocks.table(
-            (say("Sentences it never saw"), say("how many"), say("their own words"), say("another sentence's words")),
+            blocks.headings("Sentences it never saw", "how many", "their own words", "another sentence's words"),
             rows,
             caption=say(
                 "After the last layer: for how many source tokens a piece of the sentence's reference is among the "

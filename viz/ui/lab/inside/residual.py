@@ -28,7 +28,7 @@ def residual(scene: Scene, side: str) -> list[dict]:
                 label=say("Norm of the residual stream at every station, for each token"),
             ),
             blocks.table(
-                (say("Station"), say("mean norm"), say("grows by the factor")),
+                blocks.headings("Station", "mean norm", "grows by the factor"),
                 [
                     [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
                     for i, (name, m) in enumerate(zip(found.stations, mean))

@@ -41,7 +41,7 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
             say("Scores, and where each function is from"),
             blocks.table((say("Key"), *(way.name for way in ways)), scores),
             blocks.table(
-                (say("Function"), say("score"), say("where it is from"), say("in this model")), functions, marked=(0,)
+                blocks.headings("Function", "score", "where it is from", "in this model"), functions, marked=(0,)
             ),
         ),
         blocks.note(

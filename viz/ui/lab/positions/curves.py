@@ -71,13 +71,13 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
         blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
         _figure(values, shown),
         blocks.table(
-            (
-                say("Dimension"),
-                say("smallest"),
-                say("largest"),
-                say("Largest step to the next position"),
-                say("Strongest wave, positions"),
-                say("its share of the variance"),
+            blocks.headings(
+                "Dimension",
+                "smallest",
+                "largest",
+                "Largest step to the next position",
+                "Strongest wave, positions",
+                "its share of the variance",
             ),
             rows,
             caption=say(

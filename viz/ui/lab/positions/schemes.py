@@ -53,7 +53,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         blocks.folded(
             say("What decides each, and what the criteria mean"),
             blocks.table(columns, rows, marked=ours),
-            blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
+            blocks.table(blocks.headings("Criterion", "Meaning"), [[c.name, c.meaning] for c in criteria.CRITERIA]),
             blocks.note(
                 "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
                 "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "

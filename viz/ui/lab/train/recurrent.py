@@ -198,7 +198,7 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
             ),
         ),
         blocks.table(
-            (say("Written next"), say("Transformer: most on"), say("weight"), say("recurrent: most on"), say("weight")),
+            blocks.headings("Written next", "Transformer: most on", "weight", "recurrent: most on", "weight"),
             rows,
             marked=apart,
             caption=say("Coloured rows: the two point at different words."),

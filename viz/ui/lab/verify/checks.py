@@ -147,16 +147,7 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
         verdict = blocks.text(words, tone="good")
     rows = [_row(name, claim, result) for (name, claim), result in zip(names, done)]
     rows += [[name, blocks.verdict(None), "", "", "", claim, "", ""] for name, claim in names[len(done) :]]
-    columns = (
-        say("Check"),
-        say("passed"),
-        say("error"),
-        say("relative"),
-        say("tolerance"),
-        say("claim"),
-        say("on what"),
-        say("time"),
-    )
+    columns = blocks.headings("Check", "passed", "error", "relative", "tolerance", "claim", "on what", "time")
     return [verdict, blocks.table(columns, rows)]
 
 

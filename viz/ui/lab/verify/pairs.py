@@ -114,7 +114,7 @@ def _tokens(found: Contrast) -> dict:
 
     steps = range(max(len(one.target_ids) for one in (found.first, found.second)))
     return blocks.table(
-        (say("Step"), say("First translation"), say("probability"), say("Second translation"), say("probability")),
+        blocks.headings("Step", "First translation", "probability", "Second translation", "probability"),
         [[str(step + 1), *cells(found.first, step), *cells(found.second, step)] for step in steps],
         marked=[] if found.parts is None else [found.parts],
         caption=say("Measured: each is read as if the model had written it. Marked: where they part."),

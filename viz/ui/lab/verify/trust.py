@@ -56,7 +56,7 @@ def _words(scene: Scene) -> dict:
             ]
         )
     return blocks.table(
-        (say("Word"), say("probability"), say("without the source"), say("share from the source")),
+        blocks.headings("Word", "probability", "without the source", "share from the source"),
         rows,
         caption=say(
             "Darker: less sure. Without the source: measured, the same words after an empty sentence. The share is a "
@@ -70,7 +70,7 @@ def _coverage(scene: Scene) -> dict:
     given = [(spelled(tokens, group), float(scene.reading.columns[list(group)].sum())) for group in words_of(tokens)]
     most = max((value for _, value in given), default=1.0)
     return blocks.table(
-        (say("Word"), say("What each source word gave to the translation")),
+        blocks.headings("Word", "What each source word gave to the translation"),
         [[blocks.token(word), blocks.bar(max(0.0, value / most))] for word, value in given],
         caption=say("The maximum is 1: a word with a short bar may have been left out."),
     )
@@ -85,7 +85,7 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
         instead = " · ".join(spelled([name], (0,)) for name in best)
         rows.append([blocks.token(token), f"{p.mean():.0%} ± {p.std():.0%}", blocks.token(instead)])
     return blocks.table(
-        (say("Token"), say("probability"), say("what stood first instead")),
+        blocks.headings("Token", "probability", "what stood first instead"),
         rows,
         caption=say(
             "{n} of {all} passes with units left out at random, as in training (MC dropout): where the model itself "
@@ -114,16 +114,8 @@ def _signals(scene: Scene) -> list[dict]:
         ]
         for one in told.found
     ]
-    columns = (
-        say("Signal"),
-        say("finds"),
-        say("on"),
-        say("AUROC"),
-        say("best without a model"),
-        say("gain"),
-        say("shown"),
-        say("here"),
-        say("speaks above"),
+    columns = blocks.headings(
+        "Signal", "finds", "on", "AUROC", "best without a model", "gain", "shown", "here", "speaks above"
     )
     caption = say(
         "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences any of the shown "
@@ -154,7 +146,7 @@ def _reliability(told: Trust) -> list[dict]:
         blocks.row(
             blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
             blocks.table(
-                (say("Kind of language"), say("expected calibration error")),
+                blocks.headings("Kind of language", "expected calibration error"),
                 errors,
                 caption=say(
                     "References forced: how far apart probability and share are, on average (Guo et al. 2017)."

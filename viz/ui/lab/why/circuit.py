@@ -114,7 +114,7 @@ def _table(circuit: Circuit, worth: list[tuple[Edge, float]], clicks: dict[str, 
         return blocks.button(spoken(name), clicks[name]) if name in clicks else spoken(name)
 
     return blocks.table(
-        (say("From"), say("into"), say("by"), say("nats"), say("exactly")),
+        blocks.headings("From", "into", "by", "nats", "exactly"),
         [
             [
                 node(edge.sender),

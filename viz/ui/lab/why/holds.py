@@ -54,7 +54,7 @@ def _curves(done: list[Trial]) -> Blocks:
             _figure(done, "kept", say("The best words alone"), say("best words left, all others taken away")),
         ),
         blocks.table(
-            (say("Order"), say("kind"), say("fall"), say("rise")),
+            blocks.headings("Order", "kind", "fall", "rise"),
             rows,
             caption=say(
                 "Measured on this sentence, in nats: how much further than in random order the number falls "

@@ -56,7 +56,7 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
         blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
         blocks.maps(*pictures),
         blocks.table(
-            (say("Weights"), say("own weight, mean"), say("entropy, mean"), say("asymmetry of the scores")),
+            blocks.headings("Weights", "own weight, mean", "entropy, mean", "asymmetry of the scores"),
             measured,
             caption=say(
                 "Own weight: what a token gives to itself. Asymmetry: the largest difference between what a asks of b "

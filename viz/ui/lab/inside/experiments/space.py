@@ -51,14 +51,7 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
             )
         ),
         blocks.table(
-            (
-                say("Sum of words"),
-                say("expected"),
-                say("nearest piece"),
-                say("cosine"),
-                say("holds"),
-                say("of several pieces"),
-            ),
+            blocks.headings("Sum of words", "expected", "nearest piece", "cosine", "holds", "of several pieces"),
             rows,
             caption=say(
                 "The words of a sum are left out of its answers. A word of several pieces is the mean of their "
@@ -83,7 +76,7 @@ def _neighbours(translator: Translator, text: str) -> dict:
     size, spelled = len(translator.tokenizer), zip((*(word for _, word in summands), expected), (*ids, wanted))
     parts = [
         blocks.table(
-            (say("Piece"), say("cosine")),
+            blocks.headings("Piece", "cosine"),
             [
                 [
                     blocks.token(labels.display(neighbour.token)),
