@@ -16,13 +16,7 @@ from viz.ui.lab import registry
 from viz.ui.lab.panel import Panel
 
 
-def build(
-    tab: registry.Tab,
-    context: Context,
-    first: TranslationTrace | None,
-    *,
-    before: Callable[[], dict] | None = None,
-) -> None:
+def build(tab: registry.Tab, context: Context, first: TranslationTrace | None, before: Callable | None = None) -> None:
     """Lay out the panels that the registry has for this tab. before: returns a place of its strip, with a component
     of its own (viz/web/lab/lab.js), that comes first."""
     options = described(tab, context)
@@ -64,7 +58,7 @@ def of_panel(panel: Panel, configs: Sequence[ModelConfig]) -> dict:
         "section": panel.section,
         "paper": panel.paper,
         "controls": {name: control.to_plain(configs) for name, control in zip(panel.fields, panel.controls)},
-        "button": panel.again and panel.again.to_plain(),
+        "button": panel.again and {"label": panel.again.label, "id": panel.again.elem_id},
         "checks_page": panel.checks_page,
         "streams": isgeneratorfunction(panel.compute),
         "stops": panel.stops,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from itertools import chain, groupby
 
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -38,13 +39,9 @@ class Tab:
 
     def places(self) -> list[tuple[Panel | Chapter, tuple[Panel, ...]]]:
         """What its strip leads to, in order: a panel alone, or a chapter; and the panels there."""
-        rest = {panel.name: panel for panel in PANELS[self.name]}
-        found = []
-        for place in self.order:
-            names = place.panels if isinstance(place, Chapter) else (place,)
-            panels = tuple(rest.pop(name) for name in names)
-            found.append((place if isinstance(place, Chapter) else panels[0], panels))
-        return [*found, *((panel, (panel,)) for panel in rest.values())]
+        within = {name: place for place in self.order if isinstance(place, Chapter) for name in place.panels}
+        found = groupby(PANELS[self.name], lambda panel: within.get(panel.name, panel))
+        return [(place, tuple(panels)) for place, panels in found]
 
 
 TABS = (
@@ -105,8 +102,8 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
     ]
     by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
     assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
-    order = [place.panels if isinstance(place, Chapter) else (place,) for place in tab.order]
-    named = [by_name.pop(name) for names in order for name in names]
+    order = (place.panels if isinstance(place, Chapter) else (place,) for place in tab.order)
+    named = [by_name.pop(name) for name in chain.from_iterable(order)]
     return (*named, *by_name.values())
 
 

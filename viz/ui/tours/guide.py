@@ -120,14 +120,10 @@ def route_of(translators: Translators, tour: Tour, *wanted: str | None) -> Route
 
 def _route(translators: Translators, direction: str) -> Route | None:
     """The first route of this direction whose model is a Transformer."""
-    return next(
-        (
-            route
-            for route in translators.routes
-            if route.direction == direction and isinstance(translators[route.label].model, Transformer)
-        ),
-        None,
-    )
+    for route in translators.routes:
+        if route.direction == direction and isinstance(translators[route.label].model, Transformer):
+            return route
+    return None
 
 
 def chosen(translator: Translator, direction: str, tour: Tour, stop: Stop) -> Sentence | None:

@@ -151,14 +151,10 @@ def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tupl
         for line in found.examples[name][which][at][:SHOWN]
         if 0 <= line < len(lines)
     ]
-    return blocks.table(
-        ["", say("sentence")],
-        rows,
-        caption=say(
-            "This project's own sentences in which it is highest, typical and lowest: {title}",
-            title=STATISTICS[name].title,
-        ),
+    caption = say(
+        "This project's own sentences in which it is highest, typical and lowest: {title}", title=STATISTICS[name].title
     )
+    return blocks.table(["", say("sentence")], rows, caption=caption)
 
 
 def _alike(found: KindSurvey, layer: int, head: int) -> dict:

@@ -61,11 +61,8 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
         return [blocks.text(error.words, tone="note")]
     if read.parts.missing:
         return [_invitation(read)]
-    return [
-        *_steering(scene, read, unit, strength),
-        _table(scene, read),
-        *(_qualities(scene) if read.dictionary else ()),
-    ]
+    qualities = _qualities(scene) if read.dictionary else []
+    return [*_steering(scene, read, unit, strength), _table(scene, read), *qualities]
 
 
 def _units(scene: Scene, layer: int, kind: str) -> Units:
@@ -116,15 +113,13 @@ def _table(scene: Scene, read: Units) -> dict:
                 *(_marked(read, line, int(places[line, number])) for line in best),
             ]
         )
-    return blocks.table(
-        (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES))),
-        rows,
-        caption=say(
-            "Measured: of {n} units, those that this sentence activates most, and this project's own sentences that "
-            "activate each most, with the word in brackets.",
-            n=values.shape[1],
-        ),
+    caption = say(
+        "Measured: of {n} units, those that this sentence activates most, and this project's own sentences that "
+        "activate each most, with the word in brackets.",
+        n=values.shape[1],
     )
+    columns = (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES)))
+    return blocks.table(columns, rows, caption=caption)
 
 
 def _marked(read: Units, line: int, place: int) -> str:
@@ -194,18 +189,13 @@ def _qualities(scene: Scene) -> list[dict]:
         ]
         for name, one in found.qualities.items()
     ]
-    return [
-        blocks.table(
-            ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead")),
-            rows,
-            caption=say(
-                "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in "
-                "training: how probable the model's own translations stay, from the stream's mean (0) to the stream "
-                "itself.",
-                layer=found.layer + 1,
-            ),
-        )
-    ]
+    columns = ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead"))
+    caption = say(
+        "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in training: "
+        "how probable the model's own translations stay, from the stream's mean (0) to the stream itself.",
+        layer=found.layer + 1,
+    )
+    return [blocks.table(columns, rows, caption=caption)]
 
 
 PANEL = Panel(

@@ -32,7 +32,11 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
     output = padding.padded_pass(scene.translator, found)
     closed = padding.weight_on_closed(output, found)
     needless = padding.without_target_padding(scene.translator, found)
-    heads = _heads(scene)
+    selected, maps = scene.selection, {kind: scene.trace.maps(kind) for kind in scene.trace.kinds}
+    heads = {  # the selected one, as far as each kind of attention has it
+        kind: (min(selected.layer, one.num_layers - 1), min(selected.head, one.num_heads - 1))
+        for kind, one in maps.items()
+    }
     layer, head = heads[AttentionKind.CROSS]
     explained = (
         blocks.note("A cell is open where the query of its row may look at the key of its column.")
@@ -81,16 +85,6 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
         ),
         *_closed_row(output, found),
     ]
-
-
-def _heads(scene: Scene) -> dict[AttentionKind, tuple[int, int]]:
-    """The selected layer and head, as far as each kind of attention has them."""
-    selected = scene.selection
-    return {
-        kind: (min(selected.layer, maps.num_layers - 1), min(selected.head, maps.num_heads - 1))
-        for kind in scene.trace.kinds
-        for maps in [scene.trace.maps(kind)]
-    }
 
 
 def _sentence(

@@ -71,7 +71,10 @@ def how(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[d
     if found is None:
         return [NOBODY]
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    probe = _probe(found, sentence, scene.trace.direction)
+    probe = min(sentence, len(found.probes)) - 1
+    if not sentence:  # the first in this direction, else the first of all
+        directions = [one["direction"] for one in found.probes]
+        probe = directions.index(scene.trace.direction) if scene.trace.direction in directions else 0
     asked = found.probes[probe]
     return [
         blocks.cards(
@@ -91,13 +94,6 @@ def how(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[d
             label=say("Loss of the recorded sentences at each recorded update"),
         ),
     ]
-
-
-def _probe(found: Learned, sentence: int, direction: str) -> int:
-    """Which of the recorded sentences a number from 1 means; 0: the first in this direction, else the first of all."""
-    if sentence:
-        return min(sentence, len(found.probes)) - 1
-    return next((i for i, one in enumerate(found.probes) if one["direction"] == direction), 0)
 
 
 def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int) -> list[dict]:

@@ -34,7 +34,9 @@ def surprise(scene: Scene) -> list[dict]:
         ]
         for token, *values in zip(trace.target_tokens, *columns)
     ]
-    logged = folder is not None and (folder / learned.LOG).is_file()
+    training = [blocks.paragraph("The log of this model's training is missing.")]
+    if folder is not None and (folder / learned.LOG).is_file():
+        training = _training(*learned.curve(folder), means[1:], lowest)
     return [
         blocks.formula("L = − (1 / T) · Σ log p(yₜ | y₁ … yₜ₋₁, x)"),
         blocks.facts(
@@ -52,11 +54,7 @@ def surprise(scene: Scene) -> list[dict]:
             foot=[say("mean"), "", *(f"{mean:.3f}" for mean in means)],
             caption=say("The model's own choices: a greedy translation surprises it less than a reference."),
         ),
-        *(
-            _training(*learned.curve(folder), means[1:], lowest)
-            if logged
-            else [blocks.paragraph("The log of this model's training is missing.")]
-        ),
+        *training,
     ]
 
 

@@ -125,13 +125,8 @@ def _grid(found: Parts) -> dict:
         )
         for layer, row in enumerate(map(np.concatenate, rows))
     ]
-    return matrix(
-        say("Parts of the decoder: layers by heads"),
-        axis,
-        lines,
-        act=KEYS,
-        margins=[(say("sum"), say("Of the layer's parts."))],
-    )
+    margins = [(say("sum"), say("Of the layer's parts."))]
+    return matrix(say("Parts of the decoder: layers by heads"), axis, lines, act=KEYS, margins=margins)
 
 
 def _limit(found: Parts) -> float:
@@ -142,18 +137,13 @@ def _limit(found: Parts) -> float:
 
 def _title(scene: Scene, found: Parts) -> Words:
     token, contrast = names(scene.trace, scene.question)
+    values = {"token": token, "n": two(found.expected)}
     if contrast is None:
         return say(
             "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
-            token=token,
-            n=two(found.expected),
+            **values,
         )
-    return say(
-        "log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.",
-        token=token,
-        contrast=contrast,
-        n=two(found.expected),
-    )
+    return say("log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.", contrast=contrast, **values)
 
 
 def _most(found: Parts) -> Words:

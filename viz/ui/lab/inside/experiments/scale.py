@@ -45,7 +45,16 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
                 label=say("Mean size of the softmax's gradient over d_k, with and without the division"),
             ),
         ),
-        _numbers(found, at, width),
+        _table(
+            say("Random q and k, d_k = {n}", n=width),
+            [float(values[at]) for values in (found.variance, found.largest, found.gradient)],
+            [float(values[at]) for values in (found.variance_with, found.largest_with, found.gradient_with)],
+            say(
+                "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of "
+                "the derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
+                keys=KEYS,
+            ),
+        ),
         _in_the_model(scene, kind, layer, head),
     ]
 
@@ -58,19 +67,6 @@ def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -
         y_title=title,
         marks=marks,
         limits=(0, limit),
-    )
-
-
-def _numbers(found: Growth, at: int, width: int) -> dict:
-    return _table(
-        say("Random q and k, d_k = {n}", n=width),
-        [float(values[at]) for values in (found.variance, found.largest, found.gradient)],
-        [float(values[at]) for values in (found.variance_with, found.largest_with, found.gradient_with)],
-        say(
-            "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of the "
-            "derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
-            keys=KEYS,
-        ),
     )
 
 
