@@ -48,7 +48,7 @@ def build(tokens: int, source: int | None = None) -> shell.Page:
         traces = [random_trace(source or tokens, tokens, seed=seed, held=bool(source)) for seed in range(2)]
         selection = Selection(AttentionKind.ENCODER_SELF if source else AttentionKind.CROSS)
         payloads = [explorer_payload(trace, selection if source else None) for trace in traces]
-        explorer.component(payloads[0])
+        explorer.add_explorer(payloads[0])
         translate = gr.Button("Translate", elem_id="translate")
         translate.click(
             None, js=SHOW_OTHER.format(store=f"{assets.address()}store/store.js", maps=json.dumps(for_page(payloads)))

@@ -20,53 +20,42 @@ Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
 """
 
 
-class Component(gr.HTML):
-    """A component drawn by the module that viz/assets.py names for it, and styled by the sheet beside that.
+def add_component(
+    name: str,
+    value: object = None,
+    *,
+    plotly: bool = False,
+    events: tuple[str, ...] = (),
+    options: object = None,
+    elem_id: str | None = None,
+    visible: bool = True,
+) -> gr.HTML:
+    """Add a component drawn by the module that viz/assets.py names for it, and styled by the sheet beside that.
 
     The module's default is `(root, api) => ...`, where api has value(), trigger(event, data) and options. Values are
     JSON, never markup: the module builds the page's elements itself with textContent, so that nothing a person typed is
-    ever read as HTML. Custom events arrive in Python as `component.EVENT(handler)` with a
-    gr.EventData.
+    ever read as HTML.
+
+    plotly: whether it may ask for Plotly.js. events: names that it triggers; a Python listener is
+    `component.EVENT(handler)`, which Gradio offers only if the name stands in the script that it is given. options:
+    JSON that does not change, api.options.
     """
-
-    def __init__(
-        self,
-        name: str,
-        value: object = None,
-        *,
-        plotly: bool = False,
-        events: tuple[str, ...] = (),
-        options: object = None,
-        elem_id: str | None = None,
-        visible: bool = True,
-    ) -> None:
-        """plotly: it may ask for Plotly.js. events: names that it triggers; Gradio offers an event only if its name
-        stands in the script it is given. options: what it is told once, as api.options. Each of the rest is an option
-        of gr.HTML's own."""
-        super().__init__(
-            value,
-            html_template=f'<div class="atlas-root atlas-{name}"></div>',
-            css_template="",
-            js_on_load=ON_LOAD.format(
-                web=json.dumps(assets.address()),
-                mount=assets.name(assets.MOUNT),
-                module=assets.name(assets.module(name)),
-                styles=json.dumps([assets.name(path) for path in assets.styles(name)]),
-                events=json.dumps(events),
-                options=json.dumps(for_page(options)),
-                plotly=json.dumps(f"{assets.address()}{assets.PLOTLY.name}" if plotly else None),
-            ),
-            elem_id=elem_id,
-            apply_default_css=False,
-            visible=visible,
-        )
-
-    def preprocess(self, payload: object) -> object:
-        return payload
-
-    def postprocess(self, value: object) -> object:
+    script = ON_LOAD.format(
+        web=json.dumps(assets.address()),
+        mount=assets.name(assets.MOUNT),
+        module=assets.name(assets.module(name)),
+        styles=json.dumps([assets.name(path) for path in assets.styles(name)]),
+        events=json.dumps(events),
+        options=json.dumps(for_page(options)),
+        plotly=json.dumps(f"{assets.address()}{assets.PLOTLY.name}" if plotly else None),
+    )
+    return gr.HTML(
         # As text: of a nested value Gradio's page would make thousands of observed objects first.
-        return json.dumps(for_page(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-
-    def api_info(self) -> dict:
-        return {}
+        json.dumps(for_page(value), allow_nan=False, ensure_ascii=False, separators=(",", ":")),
+        html_template=f'<div class="atlas-root atlas-{name}"></div>',
+        css_template="",
+        js_on_load=script,
+        elem_id=elem_id,
+        apply_default_css=False,
+        visible=visible,
+    )

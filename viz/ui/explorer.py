@@ -6,7 +6,7 @@ from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS
 from viz.questions.registry import Context
 from viz.ui import overlays
-from viz.ui.component import Component
+from viz.ui.component import add_component
 from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside
 from viz.ui.selection import most_telling
@@ -15,14 +15,14 @@ from viz.wire.summary import INVITATION
 
 def build(context: Context, first: TranslationTrace | None) -> None:
     """Lay out the tab. Another translation comes with the answer of page_translate, through the page's store."""
-    component(
+    add_explorer(
         sent(context.translators, first, most_telling(first)) if first else {"invitation": INVITATION}, model=True
     )
 
 
-def component(value: dict, *, model: bool = False) -> Component:
-    """The explorer with this payload, and what it can ask the server for. model: also what only a model can answer."""
-    return Component(
+def add_explorer(value: dict, *, model: bool = False) -> None:
+    """Add the explorer of a payload. model: whether a model answers its questions."""
+    add_component(
         "explorer",
         value,
         plotly=True,

@@ -11,7 +11,7 @@ from viz import assets
 from viz.questions.header import SEARCHES, line
 from viz.questions.registry import Context
 from viz.ui import direction
-from viz.ui.component import PRIVATE, Component
+from viz.ui.component import PRIVATE, add_component
 from viz.ui.desk.doubts import doubts
 from viz.ui.language import label
 from viz.ui.selection import serving
@@ -25,7 +25,7 @@ LABELS = (SENTENCE, DIRECTION, TRANSLATE, *direction.LABELS)
 
 def title(name: str, translators: Translators) -> None:
     """The page's name, what one can do here, and the ways into a tour and a presentation."""
-    Component(
+    add_component(
         "title",
         {"heading": name, "text": say("Translate a sentence, then point at its words to see what the model read.")},
         options={"tour": guide.invitation(translators)},
@@ -56,7 +56,7 @@ def build(context: Context) -> TranslationTrace | None:
             elem_id="source-text",
             submit_btn=False,
         )
-        Component("examples", direction.chosen(translators, default), elem_id="examples")
+        add_component("examples", direction.chosen(translators, default), elem_id="examples")
         menu = gr.Dropdown(
             [*direction.entries(translators), (label(direction.YOURS), direction.TOY)],
             value=direction.entry_of(translators, default),
@@ -68,12 +68,12 @@ def build(context: Context) -> TranslationTrace | None:
             filterable=False,
         )
         go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
-    Component(
+    add_component(
         "languages",
         elem_id="languages",
         visible=any(translator.languages for translator in translators.all),
     )
-    result = Component(
+    result = add_component(
         "translation",
         _shown_first(translators, first) if first else inviting(model),
         events=("fill",),

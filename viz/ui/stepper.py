@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from model.trace.translation import TranslationTrace
 from viz.questions.registry import Context
-from viz.ui.component import Component
+from viz.ui.component import add_component
 
 
 def build(context: Context, first: TranslationTrace | None) -> None:
     """Lay out the tab."""
-    Component("stepper", elem_id="stepper")
+    add_component("stepper", elem_id="stepper")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,8 +12,8 @@ from model.trace.directions import parse_direction
 from model.trace.why.means import Means
 from model.translator import Translator
 
-SECONDS = 12.0  # that a visitor waits: means are of as many sentences as are read by then
-BATCH = 8  # sentences between two looks at the clock
+SENTENCES = 100  # that means are taken over: the same ones in every process, so that all give the same numbers
+BATCH = 8  # sentences a batch
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,14 @@ class MeansCache:
         """Whether there are sentences of this project's own in the direction's source language."""
         return parse_direction(direction)[0] in languages()
 
-    def make(self, translator: Translator, direction: str, *, seconds: float = SECONDS) -> Iterator[Progress]:
-        """Make them of those sentences, as many as are read in so many seconds. ValueError where there are none."""
+    def make(self, translator: Translator, direction: str) -> Iterator[Progress]:
+        """Compute the means over SENTENCES sentences, batch by batch. ValueError if there are none in this language."""
         if not self.can_make(direction):
             raise ValueError(f"there are no sentences of this project's own for {direction}")
         texts = sentences(parse_direction(direction)[0])
-        started = time.monotonic()
+        texts = texts[:: max(1, len(texts) // SENTENCES)][:SENTENCES]
         for totals in averages.collecting(translator, {direction: texts}, batch=BATCH):
             yield Progress(totals.sentences, len(texts))
-            if time.monotonic() - started > seconds:
-                break
         self._found[translator.digest, direction] = totals.means(translator.digest)
 
 

@@ -52,7 +52,7 @@ COUNT_DOWNLOADS = """() => {
 def page_of(*traces) -> shell.Page:
     """The explorer alone over these traces. It shows the first, and a link opens any by its sentence."""
     with gr.Blocks(analytics_enabled=False) as demo:
-        explorer.component(sent(None, traces[0], Selection()))
+        explorer.add_explorer(sent(None, traces[0], Selection()))
     context = Context(NO_MODELS, Traces(NO_MODELS))
     for trace in traces:
         context.traces.add(trace)

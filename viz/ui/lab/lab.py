@@ -11,18 +11,20 @@ from inspect import isgeneratorfunction
 from model.config import ModelConfig
 from model.trace.translation import TranslationTrace
 from viz.questions.registry import Context
-from viz.ui.component import Component
+from viz.ui.component import add_component
 from viz.ui.lab import registry
 from viz.ui.lab.panel import Panel
 
 
-def build(tab: registry.Tab, context: Context, first: TranslationTrace | None, before: Callable | None = None) -> None:
+def build(
+    tab: registry.Tab, context: Context, first: TranslationTrace | None, before: Callable[[], dict] | None = None
+) -> None:
     """Lay out the panels that the registry has for this tab. before: returns a place of its strip, with a component
     of its own (viz/web/lab/lab.js), that comes first."""
     options = described(tab, context)
     if before:
         options["places"].insert(0, before())
-    Component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
+    add_component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
 
 
 def described(tab: registry.Tab, context: Context) -> dict:

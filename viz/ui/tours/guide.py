@@ -14,7 +14,7 @@ from model.translator import Translator
 from model.translators import Translators
 from viz import assets
 from viz.ui import direction as directions
-from viz.ui.component import Component
+from viz.ui.component import add_component
 from viz.ui.desk import fields
 from viz.ui.tours.asks import ASKS, asked
 from viz.ui.tours.measures import MEASURES, NOTHING, WRITTEN, Measured
@@ -28,7 +28,7 @@ CANDIDATE = "word"  # the pair of a candidate sentence whose translation the mod
 def build() -> None:
     """Lay out the tours: nothing is seen of them before one is started."""
     options = {"words": {path.stem: f"{assets.address()}{assets.name(path)}" for path in sorted(WORDS.glob("*.json"))}}
-    Component("guide", None, options=options, elem_id="tours")
+    add_component("guide", None, options=options, elem_id="tours")
 
 
 def sheets(translators: Translators, every: Mapping[str, Tour]) -> dict:

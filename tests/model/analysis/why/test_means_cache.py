@@ -7,7 +7,7 @@ import pytest
 
 from model.analysis.why import averages
 from model.analysis.why.attribution import answer, attribute
-from model.analysis.why.means_cache import BATCH, MeansCache
+from model.analysis.why.means_cache import BATCH, SENTENCES, MeansCache
 from model.analysis.why.neighbours import neighbours
 from model.text.composed.forms import forms
 from model.trace.why.plain import plain
@@ -21,13 +21,16 @@ from viz.ui.server.endpoints import Served
 from viz.ui.server.named import why_api
 
 
-def test_means_are_made_once_and_within_their_time(tiny_translator):
-    cache = MeansCache()
+def test_means_are_of_the_same_sentences_in_every_process(tiny_translator):
+    cache, other = MeansCache(), MeansCache()
     assert cache.find(tiny_translator, "de-en") is None
-    steps = list(cache.make(tiny_translator, "de-en", seconds=0.0))
-    assert [(step.done, step.total) for step in steps] == [(BATCH, 300)]
-    found = cache.find(tiny_translator, "de-en")
-    assert found.sentences == BATCH and found.digest == tiny_translator.digest
+    steps = list(cache.make(tiny_translator, "de-en"))
+    assert [step.done for step in steps[:2]] == [BATCH, 2 * BATCH]
+    assert (steps[-1].done, steps[-1].total) == (SENTENCES, SENTENCES)
+    means = cache.find(tiny_translator, "de-en")
+    assert means.sentences == SENTENCES and means.digest == tiny_translator.digest
+    list(other.make(tiny_translator, "de-en"))
+    np.testing.assert_array_equal(other.find(tiny_translator, "de-en").source_embedding, means.source_embedding)
     assert cache.can_make("de-en") and not cache.can_make("xx-en")
     with pytest.raises(ValueError, match="no sentences"):
         next(cache.make(tiny_translator, "xx-en"))
