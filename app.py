@@ -29,13 +29,12 @@ from model.serve.device import allow_many_files, cores, return_freed_memory, sha
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import shell
+from viz.server.ask import lender
+from viz.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
+from viz.server.health import leave
+from viz.server.options import check_port, parse
 from viz.shell import Page
 from viz.ui import direction
-from viz.ui.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
-from viz.ui.server.guard import check_port
-from viz.ui.server.leaving import leave
-from viz.ui.server.lent_gpu import lender
-from viz.ui.server.options import parse
 
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C

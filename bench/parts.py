@@ -42,10 +42,10 @@ from model.trace.storage import to_npz
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 
 Row = dict[str, object]
 ROOT = Path(__file__).resolve().parents[1]

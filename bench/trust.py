@@ -16,9 +16,9 @@ from model.analysis.beside.models import twins
 from model.program import add_checkpoint, add_json, command_line, given, program, whole
 from model.serve.device import share_cores
 from model.translator import Translator
-from viz.ui.desk.scene import Scene
+from viz.server import options
 from viz.ui.lab.verify import trust
-from viz.ui.server import options
+from viz.ui.scene import Scene
 
 TEXT = {"de": "Eine Frau liest ihrem Kind abends ein Buch vor.", "en": "A woman reads her child a book every evening."}
 BARS = {"line": 0.03, "panel": 0.3, "dropout": 1.5, "two models": 0.4}  # seconds

@@ -12,10 +12,7 @@ True
 
 from model.trace.scores import ScoreMap
 from viz.export.notebook import Explorer, compare, explore
-from viz.figures.colour import ColourScale
-from viz.figures.grid import plot_grid
-from viz.figures.heatmap import plot_heatmap
-from viz.figures.lines import plot_lines
+from viz.figures.attention import ColourScale, plot_grid, plot_heatmap, plot_lines
 from viz.maps.reduce import View, score_map
 from viz.wire.address import link
 

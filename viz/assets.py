@@ -52,8 +52,7 @@ def name(path: Path) -> str:
 
 
 def modules(*roots: Path) -> tuple[Path, ...]:
-    """These modules and all that they import, each once and after what it imports; but what is fetched later, with
-    import(), is not among them."""
+    """Return these modules and their imports, each once and after what it imports; not what import() fetches later."""
     found: dict[Path, None] = {}
 
     def add(path: Path) -> None:

@@ -40,8 +40,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """One run's lines. loss: of training; dev: LOSS, or direction and dev set -> weights' name
-    ("weights", "average") -> its line."""
+    """loss: of training. dev: LOSS, or direction and dev set -> "weights" or "average" -> its line."""
 
     name: str
     loss: Curve
@@ -119,16 +118,9 @@ def draw(runs: Sequence[TrainingRun], *, x: str = "tokens") -> Figure:
             for weights, curve in lines.items():
                 solid = weights == "average" or "average" not in lines
                 label = {"average": "averaged weights", "weights": "last weights"}[weights] if len(runs) == 1 else None
-                axes.plot(
-                    curve.x,
-                    curve.y,
-                    color=colour,
-                    linewidth=1.6 if solid else 1.0,
-                    linestyle="-" if solid else ":",
-                    marker="o",
-                    markersize=3 if solid else 2,
-                    label=label,
-                )
+                width, style, size = (1.6, "-", 3) if solid else (1.0, ":", 2)
+                look = {"linewidth": width, "linestyle": style, "marker": "o", "markersize": size}
+                axes.plot(curve.x, curve.y, color=colour, label=label, **look)
         _finish(axes, title(name), NATS if name == LOSS else "BLEU", x)
         if name == names[0]:
             paper.legend(axes)

@@ -1,38 +1,57 @@
 """The page as a Gradio app: a Blocks of documented components, the named endpoints, and the options of its launch.
 
 The components only hold the page's modules (viz/web/); those keep the page's state, and ask the server for answers at
-/ask (viz/ui/server/ask.py).
+/ask (viz/server/ask.py).
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import gradio as gr
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
 from model.translators import Translators
 from viz import assets, theme
-from viz.questions import registry
+from viz.questions import header, registry, train
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui import header, language, tabs
-from viz.ui.server import ask, connections, guard, named, web_files
-from viz.ui.server.line import Line
-from viz.ui.server.middleware import middleware
+from viz.server import api, ask, guard, health, web_files
+from viz.server.line import Line
+from viz.server.middleware import Headers
+from viz.ui import direction, explorer
+from viz.ui.component import add_component, label, translations
+from viz.ui.lab import lab
+from viz.ui.lab.registry import TABS as LAB_TABS
+from viz.ui.tours import guide
+from viz.wire.summary import inviting
+from viz.words import say
 
 TITLE = "Attention Atlas"
-LABELS = (*header.LABELS, *tabs.LABELS)
+SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Translate")
+TABS = (  # (title, id, build(context, first))
+    (say("Attention"), "explorer", explorer.build),
+    (say("Step by step"), "stepper", lambda context, first: add_component("stepper", elem_id="stepper")),
+    *(
+        (tab.title, tab.name, partial(lab.build, tab, before=train.place if tab.name == "train" else None))
+        for tab in LAB_TABS
+    ),
+)
+LABELS = (SENTENCE, DIRECTION, TRANSLATE, *direction.LABELS, *(title for title, *_ in TABS))
 MAX_SESSIONS = 50  # that Gradio keeps, of programs that call the endpoints; the page has none
 THREADS = 96
 
 
 @dataclass
 class Page:
-    """A page, what answers its questions, and the line that requests wait in. lent: whether questions go through
-    Gradio's queue, which lends a GPU."""
+    """A page, its context, and the line that requests wait in. lent: whether questions go through Gradio's queue."""
 
     demo: gr.Blocks
     context: Context
@@ -49,16 +68,22 @@ class Page:
 
         queue: calls of the endpoints that may wait. concurrency: those that run at once. options: of Blocks.launch.
         """
+        os.environ.setdefault("GRADIO_RUN_HISTORY", "False")  # launch(run_history=) is there since Gradio 6.24 only
         self.demo.queue(max_size=queue, default_concurrency_limit=concurrency)
         routes = [web_files.route(), ask.route(self.context)]
-        layers = middleware(self.line, lent=self.lent)
+        layers = [  # the outermost first
+            Middleware(Headers),
+            Middleware(health.Health, line=self.line),
+            Middleware(guard.Guard, line=self.line, lent=self.lent),
+            Middleware(health.Leaving),
+            Middleware(web_files.FirstPaint, lent=self.lent),
+        ]
         self.app, url, _ = self.demo.launch(
             prevent_thread_lock=True,
             quiet=True,
             theme=_theme(),
             css=theme.css_variables() + assets.page_style(),
-            i18n=language.translations(LABELS),
-            run_history=False,
+            i18n=translations(LABELS),
             footer_links=["api"],
             max_threads=THREADS,
             state_session_capacity=MAX_SESSIONS,
@@ -68,7 +93,7 @@ class Page:
             app_kwargs={"routes": routes, "middleware": layers, "docs_url": None, "redoc_url": None},
             **options,
         )
-        connections.close_silent_connections(self.demo.server)
+        guard.close_silent_connections(self.demo.server)
         self.app.state.complete = True
         return url
 
@@ -79,28 +104,99 @@ def build(translators: Translators, lend: Callable[[Callable], Callable] | None 
     context = Context(translators, Traces(translators), limits=next(iter(translators.values())).limits)
     line = guard.line_of(context.limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
-        header.title(TITLE, translators)
-        named.build(translators, line, lend)
-        if lend:
-            ask.add_calls(context, lend)
-        tabs.build(context, header.build(context))
+        add_component(
+            "title",
+            {
+                "heading": TITLE,
+                "text": say("Translate a sentence, then point at its words to see what the model read."),
+            },
+            options={"tour": guide.invitation(translators)},
+            elem_id="atlas-title",
+        )
+        with gr.Column(visible=False):  # the page builds no fields of what is hidden
+            api.build(translators, line, lend)
+            if lend:
+                ask.add_calls(context, lend)
+        first = _header(context)
+        with gr.Tabs(elem_id="tabs"):
+            for title, name, build_tab in TABS:
+                with gr.Tab(label(title), id=name, elem_id=f"tab-{name}"):
+                    build_tab(context, first)
+        guide.build()
     return Page(demo, context, line, lent=lend is not None)
 
 
+def _header(context: Context) -> TranslationTrace | None:
+    """Lay out and wire the part above the tabs: type a sentence, read its translation. Returns the translation that the
+    page opens with, of the first example; None where there is no example."""
+    translators = context.translators
+    default = translators.routes[0]
+    example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
+    first = _opening(model, example, default.direction) if example else None
+    if first:
+        context.traces.add(first)
+
+    with gr.Row(elem_id="atlas-input", equal_height=True):
+        text = gr.Textbox(
+            example,
+            label=label(SENTENCE),
+            show_label=False,
+            lines=1,
+            max_lines=4,
+            autofocus=True,
+            scale=6,
+            min_width=320,
+            elem_id="source-text",
+            submit_btn=False,
+        )
+        add_component("examples", direction.chosen(translators, default), elem_id="examples")
+        menu = gr.Dropdown(
+            [*direction.entries(translators), (label(direction.YOURS), direction.TOY)],
+            value=direction.entry_of(translators, default),
+            label=label(DIRECTION),
+            show_label=False,
+            scale=2,
+            min_width=160,
+            elem_id="direction",
+            filterable=False,
+        )
+        go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
+    add_component("languages", elem_id="languages", visible=any(translator.languages for translator in translators.all))
+    # With the doubts: nobody waits for those of the first translation.
+    shown = {**header.line(translators, first), "doubts": header.doubts(first, model)} if first else inviting(model)
+    options = {"searches": header.SEARCHES}
+    result = add_component("translation", shown, events=("fill",), options=options, elem_id="translation")
+    private = {"show_progress": "hidden", "api_visibility": "private"}
+    gr.on([text.submit, go.click], None, text, js=_calls("submit"), **private)
+    menu.input(None, menu, js=_calls("choose"), **private)
+    result.fill(None, outputs=[text, menu], js=_calls("filled"), **private)
+    return first
+
+
+def _calls(name: str) -> str:
+    """Return a listener that calls this function of viz/web/store/controls.js with the values of its inputs."""
+    module = f"{assets.address()}store/controls.js"
+    return f'async (...values) => (await import(new URL("{module}", document.baseURI))).{name}(...values)'
+
+
+def _opening(model: Translator, example: str, direction: str) -> TranslationTrace:
+    """What the page opens with. ValueError, naming the model and the sentence, if that cannot be translated."""
+    try:
+        model.translate(example.split()[0], direction)  # a process's first pass loads what all later ones use
+        return model.translate(example, direction)
+    except ValueError as error:
+        raise ValueError(f"the example {example!r} of {model.name}: {error}") from error
+
+
 def _theme() -> gr.themes.Base:
-    accent, paper = "var(--atlas-accent)", "var(--atlas-paper)"
-    return gr.themes.Base(
-        primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO)
-    ).set(
-        body_text_color_subdued="var(--atlas-muted)",
-        body_text_color_subdued_dark="var(--atlas-muted)",
-        color_accent=accent,
-        body_background_fill=paper,
-        body_background_fill_dark=paper,
-        button_primary_background_fill=accent,
-        button_primary_background_fill_dark=accent,
-        button_primary_background_fill_hover="var(--atlas-ink)",
-        button_primary_background_fill_hover_dark="var(--atlas-ink)",
-        button_primary_text_color="var(--atlas-on-accent)",
-        button_primary_text_color_dark="var(--atlas-on-accent)",
-    )
+    accent = "var(--atlas-accent)"
+    colours = {
+        "body_text_color_subdued": "var(--atlas-muted)",
+        "body_background_fill": "var(--atlas-paper)",
+        "button_primary_background_fill": accent,
+        "button_primary_background_fill_hover": "var(--atlas-ink)",
+        "button_primary_text_color": "var(--atlas-on-accent)",
+    }
+    dark = {f"{name}_dark": colour for name, colour in colours.items()}
+    base = gr.themes.Base(primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO))
+    return base.set(color_accent=accent, **colours, **dark)

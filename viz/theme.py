@@ -32,31 +32,12 @@ HEAD_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 # Sequential scales whose lightness rises or falls evenly, for any colour vision: viridis (van der Walt and Smith 2015),
 # cividis (Nunez et al. 2018), greys (ColorBrewer).
 SCALES = {
-    "viridis": (
-        "#440154",
-        "#482878",
-        "#3e4989",
-        "#31688e",
-        "#26828e",
-        "#1f9e89",
-        "#35b779",
-        "#6ece58",
-        "#b5de2b",
-        "#fde725",
-    ),
-    "cividis": (
-        "#00224e",
-        "#123570",
-        "#3b496c",
-        "#575d6d",
-        "#707173",
-        "#8a8678",
-        "#a59c74",
-        "#c3b369",
-        "#e1cc55",
-        "#fee838",
-    ),
-    "greys": ("#ffffff", "#f0f0f0", "#d9d9d9", "#bdbdbd", "#969696", "#737373", "#525252", "#252525", "#000000"),
+    name: tuple(f"#{colour}" for colour in colours.split())
+    for name, colours in {
+        "viridis": "440154 482878 3e4989 31688e 26828e 1f9e89 35b779 6ece58 b5de2b fde725",
+        "cividis": "00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838",
+        "greys": "ffffff f0f0f0 d9d9d9 bdbdbd 969696 737373 525252 252525 000000",
+    }.items()
 }
 
 # Below 0, at 0 in the middle, above 0: the middle is the page's own colour, so that what is 0 recedes. Blue and orange

@@ -21,13 +21,13 @@ from model.trace.address import Address
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz import assets, shell
-from viz.figures.heatmap import plot_heatmap
+from viz.figures.attention import plot_heatmap
 from viz.maps.reduce import View
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.selection import Selection
+from viz.ui.scene import Selection
 from viz.wire.payload import payload
 from viz.words import for_page
 

@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterator
 
 from bench.made.captions import texts
-from bench.page.stage import RUNS, WARM_UP, Measurement, Stage, medians
+from bench.page.stage import RUNS, STORE, WARM_UP, Measurement, Stage, medians
 
 LETTERS = 42  # of a sentence of some 12 tokens
 
 # Runs in the page: when the key went down, the answer came, and the frame with the new map was painted.
-WATCH = """() => {
-  const root = document.querySelector('.atlas-explorer'), at = (name) => (window.__at[name] = performance.now());
-  document.addEventListener('keydown', () => (window.__at = {}, at('entered')), { capture: true });
-  root.addEventListener('atlas-received', () => at('answered'));
-  root.addEventListener('atlas-drawn', () => requestAnimationFrame(() => setTimeout(() => at('painted'), 0)));
-}"""
+WATCH = f"""async () => {{
+  {STORE}
+  const at = (name) => (window.__at[name] = performance.now());
+  document.addEventListener('keydown', () => (window.__at = {{}}, at('entered')), {{ capture: true }});
+  store.follow(['translation'], () => at('answered'));
+  store.follow(['drawn'], () => requestAnimationFrame(() => setTimeout(() => at('painted'), 0)));
+}}"""
 
 
 def entered(stage: Stage) -> Iterator[Measurement]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from playwright.sync_api import Page
 
-from bench.page.stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
+from bench.page.stage import RUNS, STORE, WARM_UP, Measurement, Stage, median_of, medians, timed
 
 SWITCHES = 200  # head switches between the two counts of nodes and heap
 
@@ -50,12 +50,12 @@ def switch_plot(page: Page, head: int) -> float:
 def first_paint(stage: Stage) -> Iterator[Measurement]:
     """From the server's answer to a translation (its payload in the page) to the atlas and the map painted."""
     page = stage.random_page(30)
-    page.evaluate("""() => {
-      const root = document.querySelector('.atlas-explorer');
-      root.addEventListener('atlas-received', () => (window.__begin = performance.now()));
-      root.addEventListener('atlas-drawn', () =>
+    page.evaluate(f"""async () => {{
+      {STORE}
+      store.follow(['translation'], () => (window.__begin = performance.now()));
+      store.follow(['drawn'], () =>
         requestAnimationFrame(() => setTimeout(() => (window.__drawn = performance.now() - window.__begin), 0)));
-    }""")
+    }}""")
 
     def translate(_: int) -> float:
         page.evaluate("window.__drawn = 0")
@@ -101,13 +101,13 @@ def large_map(stage: Stage) -> Iterator[Measurement]:
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
     page.wait_for_selector(".large .plot image", timeout=60_000)
-    page.evaluate("""() => {
-      const root = document.querySelector('.atlas-explorer');
-      root.addEventListener('atlas-received', () => {
+    page.evaluate(f"""async () => {{
+      {STORE}
+      store.follow(['translation'], () => {{
         window.__begin = performance.now();
-        window.__old = new Set([...root.querySelectorAll('.large .plot image')].map((one) => one.href.baseVal));
-      });
-    }""")
+        window.__old = new Set([...document.querySelectorAll('.large .plot image')].map((one) => one.href.baseVal));
+      }});
+    }}""")
     every = "[...document.querySelectorAll('.large .plot image')]"
     sharp = "document.querySelectorAll('.large .plot image').length >= 4"
     fresh = f"{every}.every((one) => !window.__old.has(one.href.baseVal))"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from playwright.sync_api import Page
 
 from bench.page.stage import Measurement, Stage
-from viz.ui import tabs
+from viz import shell
 
 ROUNDS = 3
 WINDOW = {"width": 1280, "height": 800}
@@ -71,7 +71,7 @@ def openings(stage: Stage) -> Iterator[Measurement]:
 
 def opened(page: Page) -> Iterator[tuple[str, float]]:
     """All that can be opened, in its order on the page: what, and how long its longest task took."""
-    for _, name, _ in tabs.TABS:
+    for _, name, _ in shell.TABS:
         page.evaluate("(name) => document.querySelector(`#tab-${name}-button`).click()", name)
         yield name, page.evaluate(QUIET)
         while (part := page.evaluate(FOUND)) is not None:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.page.browser import no_violations, open_tab, screenshot, spaced
-from viz.ui import tabs
+from viz import shell
 
 pytestmark = pytest.mark.browser
 
@@ -114,7 +114,7 @@ def test_at_200_percent_all_can_be_reached_and_a_tour_is_read(app_url, open_page
     """As a window of 1280 x 800 pixels is at that zoom."""
     page = open_page(app_url, width=640, height=400)
     page.wait_for_selector("#translation-text")
-    for title, *_ in tabs.TABS:
+    for title, *_ in shell.TABS:
         open_tab(page, str(title))
         assert page.evaluate("document.documentElement.scrollWidth") <= 640, title
     box = page.locator("#translation").bounding_box()

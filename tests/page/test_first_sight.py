@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.page.browser import open_tab, screenshot
-from viz.ui import tabs
+from viz import shell
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +53,7 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
     shifts = page.evaluate(SHIFTS)
     assert sum(value for value, _ in shifts) < 0.05, shifts
     edges, seen = {}, len(shifts)
-    for title, _, name in tabs.TABS:
+    for title, _, name in shell.TABS:
         open_tab(page, str(title))
         expect(page.locator("#tabs > [role=tabpanel]:visible .atlas-root:not(:empty)").first).to_be_visible()
         busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")

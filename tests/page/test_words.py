@@ -14,7 +14,6 @@ from tests.page.browser import no_violations, open_tab
 from tests.page.lab.test_lab import DRAWN, PLACES
 from viz import shell
 from viz.export.standalone import to_html
-from viz.ui import tabs
 from viz.ui.lab import registry
 from viz.words import FOLDER, files, read
 
@@ -113,7 +112,7 @@ def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
     page.wait_for_selector("#translation-text")
     assert page.evaluate("document.documentElement.lang").startswith("ko")
     titles = page.locator("#tabs > .tab-wrapper").first.locator("[role=tab]").all_inner_texts()
-    assert set(titles) == {korean[title.english] for title, _, _ in tabs.TABS}
+    assert set(titles) == {korean[title.english] for title, _, _ in shell.TABS}
     expect(page.locator(".overflow-menu:visible")).to_have_count(0)  # Gradio's, which it names in English alone
     texts = page.evaluate(TEXTS)
     assert english_in(texts, "ko") == set()

@@ -13,7 +13,7 @@ from model import checkpoint, convert, files
 from model.translator import Translator
 from model.translators import Translators
 from tests.model.families import theirs
-from viz.ui.server.endpoints import Served
+from viz.server.endpoints import Served
 
 
 @pytest.fixture(scope="module")

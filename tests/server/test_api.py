@@ -24,9 +24,8 @@ from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps import labels
 from viz.questions.registry import QUESTIONS
-from viz.ui.server import api, named
-from viz.ui.server.answers import answering
-from viz.ui.server.endpoints import Served
+from viz.server import api
+from viz.server.endpoints import Served, answering
 
 TEXT = SENTENCES[0]
 
@@ -52,7 +51,7 @@ def refused(client: Client, endpoint: str, *args, **options) -> str:
 
 def test_these_endpoints_and_no_others_are_public(client):
     public = client.view_api(return_format="dict", print_info=False)
-    assert set(public["named_endpoints"]) == {f"/{name}" for name in named.ENDPOINTS}
+    assert set(public["named_endpoints"]) == {f"/{name}" for name in api.ENDPOINTS}
     assert not public["unnamed_endpoints"]
 
 
@@ -69,10 +68,10 @@ ASKED = {
 OF_THE_MODEL_AS_IT_IS = {"why_circuit"}
 
 
-@pytest.mark.parametrize("name", [name for name in named.ENDPOINTS if name not in OF_THE_MODEL_AS_IT_IS])
+@pytest.mark.parametrize("name", [name for name in api.ENDPOINTS if name not in OF_THE_MODEL_AS_IT_IS])
 def test_every_endpoint_takes_what_is_changed_in_every_pass(tiny_translator, name):
     """As Python does; empty is the plain model; an answer of an experiment that edits would be missing from is none."""
-    call = named.ENDPOINTS[name].bound(Served(Translators([tiny_translator])))
+    call = api.ENDPOINTS[name].bound(Served(Translators([tiny_translator])))
     fields = {"text": TEXT, **ASKED.get(name, {})}
     changed = CHANGED if not name.startswith("why") else {"heads_off": CHANGED["heads_off"]}
     plain, empty, other = (call(**fields, interventions=value) for value in (None, {}, changed))
@@ -116,7 +115,7 @@ def test_a_changed_translation_is_pythons(client, tiny_translator):
     ],
 )
 def test_interventions_that_cannot_be_are_refused_in_words(tiny_translator, wrong, words):
-    call = named.ENDPOINTS["translate"].bound(Served(Translators([tiny_translator])))
+    call = api.ENDPOINTS["translate"].bound(Served(Translators([tiny_translator])))
     answer = call(TEXT, interventions=wrong)
     assert answer["status"] == "error" and answer["error"] == "invalid" and words in answer["message"], answer
 
@@ -131,7 +130,7 @@ def test_a_session_that_has_asked_nothing_has_no_answers(tiny_url):
 
 def test_listeners_and_questions_of_the_page_have_no_name_that_answers(tiny_url):
     config = json.load(urllib.request.urlopen(f"{tiny_url}config"))
-    hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *named.ENDPOINTS}
+    hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *api.ENDPOINTS}
     assert hidden
     for name in (*hidden, *QUESTIONS):
         for route in ("call", "call/v2", "run", "api"):

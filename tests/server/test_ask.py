@@ -20,8 +20,8 @@ from model.training.toy.run import ToyRun
 from model.translators import Translators
 from viz import shell
 from viz.questions.registry import QUESTIONS, Question
+from viz.server.api import ENDPOINTS
 from viz.ui.lab.registry import PANELS
-from viz.ui.server.named import ENDPOINTS
 
 TEXT = "Ein kleiner Hund schläft."
 JSON = {"Content-Type": "application/json"}

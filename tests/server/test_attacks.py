@@ -17,7 +17,7 @@ from tests import ROOT
 from tests.server.test_serving import Served, get, serving_process
 from viz.questions import registry
 from viz.questions.registry import QUESTIONS
-from viz.ui.server.named import ENDPOINTS
+from viz.server.api import ENDPOINTS
 
 MARK = "Geheimnisvollerweise"
 

@@ -1,7 +1,7 @@
 """Gradio is used through its documented interface alone: what app.py and viz/ import, name, subclass and assign.
 
-Two exceptions. viz/ui/server/discreet_log.py replaces traceback.print_exc, with which Gradio prints errors that quote
-what was typed. viz/shell.py hands `demo.server`, uvicorn's server, to viz/ui/server/connections.py, which closes
+Two exceptions. viz/server/discreet_log.py replaces traceback.print_exc, with which Gradio prints errors that quote
+what was typed. viz/shell.py hands `demo.server`, uvicorn's server, to viz/server/guard.py, which closes
 connections that send nothing.
 """
 
@@ -21,6 +21,7 @@ SOURCES = sorted([ROOT / "app.py", *ROOT.glob("viz/**/*.py")])
 NAMES = {
     "Blocks",
     "Button",
+    "Column",
     "Dropdown",
     "HTML",
     "I18n",
@@ -44,7 +45,7 @@ INSIDE = {
 PACKAGE = re.compile(r"gradio([./]|$)|.*site-packages")
 EXCEPTIONS = {
     "viz/shell.py: demo.server",
-    "viz/ui/server/discreet_log.py: traceback.print_exc is replaced",
+    "viz/server/discreet_log.py: traceback.print_exc is replaced",
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from model.translators import Translators
 from viz import assets, shell
-from viz.ui.server.first_paint import head
+from viz.server.web_files import head
 
 
 def get(address: str, **headers: str) -> HTTPResponse:

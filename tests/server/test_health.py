@@ -13,9 +13,9 @@ import anyio
 import pytest
 from starlette.datastructures import State
 
-from viz.ui.server import health, leaving
-from viz.ui.server.line import Line
-from viz.ui.server.named import ENDPOINTS
+from viz.server import health
+from viz.server.api import ENDPOINTS
+from viz.server.line import Line
 
 
 def get(address: str) -> tuple[int, str]:
@@ -79,12 +79,12 @@ def test_who_leaves_takes_no_question_and_waits_for_answers() -> None:
 
     def ask(method: str, path: str) -> None:
         scope = {"type": "http", "method": method, "path": path, "app": app}
-        awaited(lambda: leaving.Leaving(inner)(scope, None, send))
+        awaited(lambda: health.Leaving(inner)(scope, None, send))
 
     app.state.under_way = 1  # an answer
     with ThreadPoolExecutor(1) as pool:
-        finished = pool.submit(leaving.leave, app, 20)
-        while not leaving.leaving(app):
+        finished = pool.submit(health.leave, app, 20)
+        while not health.leaving(app):
             pass
         ask("POST", "/gradio_api/queue/join")
         assert answers[0]["status"] == 503 and not asked_for
@@ -93,7 +93,7 @@ def test_who_leaves_takes_no_question_and_waits_for_answers() -> None:
         app.state.under_way = 0
         assert finished.result(20) and asked_for == ["/gradio_api/call/translate/1", "/"]
     app.state.under_way = 1
-    assert not leaving.leave(app, 0.1)
+    assert not health.leave(app, 0.1)
 
 
 def test_metrics_count_requests_and_hold_no_text(tiny_url) -> None:

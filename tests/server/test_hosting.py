@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from bench.hosting.fleet import proxy
-from viz.ui.server.health import ALIVE, READY
+from viz.server.health import ALIVE, READY
 
 FOLDER = Path("docs/hosting")
 EVENTS, PAUSE = 4, 0.3

@@ -10,7 +10,7 @@ from contextvars import Context
 import pytest
 
 from model.serve.limits import Busy
-from viz.ui.server.line import Line
+from viz.server.line import Line
 
 
 def run(coroutine: Coroutine) -> object:

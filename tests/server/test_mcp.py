@@ -15,7 +15,7 @@ import pytest
 from bench.load import running_app, wait_until_served
 from bench.ports import free_port
 from tests import ROOT
-from viz.ui.server.named import ENDPOINTS
+from viz.server.api import ENDPOINTS
 
 SECRET = "Geheimnisvollerweise"
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from tests import ROOT
-from viz.ui.server.named import table
+from viz.server.api import table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:7860/"
@@ -45,4 +45,4 @@ def test_the_curl_example(tiny_url, expected):
 
 
 def test_the_table_is_that_of_the_endpoints():
-    assert f"\n{table()}\n\n" in README, "README.md's table of endpoints should be viz.ui.server.endpoints.table()"
+    assert f"\n{table()}\n\n" in README, "README.md's table of endpoints should be viz.server.api.table()"

@@ -19,7 +19,7 @@ from bench.load import Caller, memory, running_app
 from bench.ports import free_port
 from tests import ROOT
 from viz import assets
-from viz.ui.server.named import ENDPOINTS
+from viz.server.api import ENDPOINTS
 
 TEXT = "Ein kleiner Hund schläft."
 WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")

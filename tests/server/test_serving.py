@@ -111,7 +111,7 @@ def test_every_page_and_answer_carries_the_policy(served):
         ".git/config",
         "model/translator/passes.py",
         "viz/theme.py",
-        "viz/ui/server/api.py",
+        "viz/server/api.py",
         "tests/conftest.py",
         "viz/web/../theme.py",
         "viz/web/../../app.py",

@@ -19,7 +19,7 @@ from tests.conftest import SENTENCES
 from tests.server.space_check import ROOT, front_matter
 from viz import shell
 from viz.questions.registry import QUESTIONS
-from viz.ui.server.lent_gpu import lender
+from viz.server.ask import lender
 
 
 def test_the_front_matter_is_a_space_s():

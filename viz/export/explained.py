@@ -79,8 +79,7 @@ def from_json(data: bytes) -> np.ndarray:
 
 
 def to_npz(found: Explained) -> bytes:
-    """values [row, column], rows (their names), evidence, units, columns, and what else there is as arrays; all fields
-    as JSON text under "fields". No pickle."""
+    """Values [row, column], rows (names), evidence, units, columns, arrays, and all fields as JSON text. No pickle."""
     written, heads = io.BytesIO(), np.array(found.heads()).T
     np.savez_compressed(
         written,

@@ -1,5 +1,4 @@
-"""The files that people can take away, by name. Buttons, checks and the API iterate them; CONTRIBUTING.md says how to
-add one."""
+"""The files that people can take away, by name. CONTRIBUTING.md says how to add one."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from model.trace import storage
 from model.trace.kinds import AttentionKind
 from model.trace.scores import ScoreMap
 from model.trace.translation import TranslationTrace
-from viz.export import explained, head, standalone, table
+from viz.export import explained, standalone, table
 from viz.export.explained import Explained
 from viz.maps.reduce import View
 from viz.words import Words, say
@@ -35,7 +34,7 @@ class Scope(Generic[Write]):
     read: Callable[[bytes], Mapping[AttentionKind, np.ndarray] | np.ndarray]
 
 
-# A trace, and what a file that can be looked at opens with: viz.ui.selection.Selection, a link as text, or None.
+# A trace, and what a file that can be looked at opens with: viz.ui.scene.Selection, a link as text, or None.
 WholeTrace = Callable[[TranslationTrace, object], bytes]
 # A trace, the view of it that is shown, and the map of that view, which may be another than attention's.
 OneMap = Callable[[TranslationTrace, View, ScoreMap], bytes]
@@ -82,14 +81,14 @@ FORMATS: dict[str, Format] = {
             lambda trace, selection: storage.to_json(trace).encode(),
             lambda data: _weights(storage.from_json(data.decode())),
         ),
-        map=Scope(lambda trace, view, shown: head.to_json(trace, view), head.from_json),
+        map=Scope(lambda trace, view, shown: table.to_json(trace, view), table.from_json),
         why=Scope(explained.to_json, explained.from_json),
     ),
     "npz": Format(
         "application/octet-stream",
         _exact("NPZ"),
         trace=Scope(lambda trace, selection: storage.to_npz(trace), lambda data: _weights(storage.from_npz(data))),
-        map=Scope(lambda trace, view, shown: head.to_npz(trace, view), head.from_npz),
+        map=Scope(lambda trace, view, shown: table.to_npz(trace, view), table.from_npz),
         why=Scope(explained.to_npz, explained.from_npz),
     ),
     "html": Format(

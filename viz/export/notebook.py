@@ -58,11 +58,8 @@ class Explorer:
         found: list[Any] = [for_page(payload(trace, exact=True)) for trace in self.traces]
         view = self.view
         found[-1]["selection"] = {
+            **{name: getattr(view, name) for name in ("layer", "head", "heads", "words")},
             "kind": view.kind.value,
-            "layer": view.layer,
-            "head": view.head,
-            "heads": view.heads,
-            "words": view.words,
             "combine": view.combine.value,
             "special": view.special.value,
             **({"view": "compare"} if self.together else {}),

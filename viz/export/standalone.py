@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz import assets, theme, words
-from viz.export.bundle import Bundle
 from viz.wire.payload import payload
 from viz.wire.readback import payload_maps
 from viz.words import for_page, say
@@ -21,9 +25,55 @@ from viz.words import for_page, say
 WAITING = say("This explorer's scripts are in the first explorer of this notebook. Run that cell, or this one again.")
 
 
+_DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</script>', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What an explorer outside the app is made of.
+
+    text      JSON of style, plotly, modules (name -> text) and languages, which viz/web/alone/alone.js reads
+    words     of every language, by the English ones
+    """
+
+    text: str
+    words: Mapping[str, Mapping[str, str]]
+
+    @cached_property
+    def name(self) -> str:
+        """Several explorers in one notebook find it under this name: of the same scripts the same."""
+        return f"attention-atlas-{hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
+
+    @cached_property
+    def packed(self) -> str:
+        """base64(gzip(text)): 2 MB in place of 6."""
+        return base64.b64encode(gzip.compress(self.text.encode(), compresslevel=6, mtime=0)).decode("ascii")
+
+
+@lru_cache(maxsize=1)
+def bundle_of(digest: str) -> Bundle:
+    """Return the bundle of the installed files, read and packed once: that takes a second. digest: of assets.digest().
+    It speaks every language of the page: nobody knows who will open it, and beside Plotly.js the words are small."""
+    modules = assets.modules(assets.module("explorer"))
+    languages = {language: words.read(path) for language, path in words.files().items()}
+    own = (assets.PICTURE_STYLE, *assets.styles("explorer"))
+    return Bundle(
+        json.dumps(
+            {
+                "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
+                "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
+                "modules": {assets.name(path): assets.with_names(path) for path in modules},
+                "languages": languages,
+            },
+            ensure_ascii=False,
+        ),
+        languages,
+    )
+
+
 def to_html(trace: TranslationTrace, opens: object = None) -> str:
     """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
-    browse every head, and carries the exact float32 weights. opens: a selection (viz.ui.selection.Selection), or the
+    browse every head, and carries the exact float32 weights. opens: a selection (viz.ui.scene.Selection), or the
     fields of a link as text, which say all that was chosen: colours, whole words, the view."""
     found = {"link": opens} if isinstance(opens, str) else {}
     packed = payload(trace, None if found else opens, exact=True) | found
@@ -35,9 +85,10 @@ def document(
 ) -> str:
     """A page with the explorer over these payloads (viz/wire/payload.py, ready for the page) of these traces, the last
     one shown. heading: with the sentences above it. alone: with all that it needs; else another frame beside has it."""
-    bundle = Bundle.read()
+    bundle = bundle_of(assets.digest())
+    waiting = {language: texts.get(WAITING.english) or WAITING.english for language, texts in bundle.words.items()}
     lines = [f"{trace.source_text} → {trace.translation}" for trace in traces]
-    said = html.escape(json.dumps(_waiting(bundle), ensure_ascii=False))
+    said = html.escape(json.dumps(waiting, ensure_ascii=False))
     title, frame = html.escape(" | ".join(lines)), assets.ALONE.with_suffix(".css").read_text(encoding="utf-8")
     return "\n".join(
         (
@@ -67,11 +118,6 @@ def _heading(trace: TranslationTrace, line: str) -> str:
     )
 
 
-def _waiting(bundle: Bundle) -> dict[str, str]:
-    """WAITING in every language."""
-    return {language: said.get(WAITING.english) or WAITING.english for language, said in bundle.words.items()}
-
-
 def _json(value: object) -> str:
     # "<" could end the script element that holds the data; in JSON it may be written as its code.
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
@@ -84,6 +130,3 @@ def from_html(text: str) -> dict[AttentionKind, np.ndarray]:
         raise ValueError("not an explorer with a translation in it")
     packed = json.loads(data[1])
     return payload_maps(packed["blocks"], packed["kinds"])
-
-
-_DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</script>', re.DOTALL)

@@ -1,4 +1,4 @@
-"""A map as comma-separated values. (The whole trace as JSON or NPZ is model/trace/storage.py's.)
+"""One map as comma-separated values, as JSON or as a NumPy archive. (The whole trace is model/trace/storage.py's.)
 
 Spreadsheets run a cell that begins with = + - or @ as a formula, and a text that a stranger wrote may hold one. Labels
 that do so get an apostrophe in front, as OWASP advises against CSV injection; from_csv() takes it away.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 
 import numpy as np
 
 from model.trace.scores import ScoreMap
+from model.trace.translation import TranslationTrace
+from viz.maps.reduce import View
 
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")  # how a cell begins that may run, with the apostrophes before it
 
@@ -21,11 +24,11 @@ def to_csv(score_map: ScoreMap) -> str:
     """A map as comma-separated values (RFC 4180): key tokens in the first line, query tokens in the first column.
     Every number reads back as the same float32; a blank row has empty cells."""
     written = io.StringIO()
-    writer = csv.writer(written, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(["query \\ key", *map(inert, score_map.columns)])
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerow(["query \\ key", *map(inert, score_map.columns)])
     for label, row in zip(score_map.rows, score_map.values):
         cells = ("" if np.isnan(value) else np.format_float_positional(value, unique=True, trim="0") for value in row)
-        written.write(f"{_quoted(inert(label))},{','.join(cells)}\r\n")
+        label = inert(label).replace('"', '""')
+        written.write(f'"{label}",{",".join(cells)}\r\n')
     return written.getvalue()
 
 
@@ -46,5 +49,43 @@ def _as_it_was(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
+def to_json(trace: TranslationTrace, view: View) -> bytes:
+    """Weights [query][key], query_tokens (of the decoder those READ), key_tokens, kind, layer, head of a view."""
+    maps = trace.maps(view.kind)
+    return json.dumps(
+        {
+            "kind": view.kind.value,
+            "layer": view.layer,
+            "head": view.head,
+            "weights": maps.weights[view.layer, view.head].tolist(),
+            "query_tokens": maps.query_tokens,
+            "key_tokens": maps.key_tokens,
+        },
+        ensure_ascii=False,
+    ).encode()
+
+
+def from_json(data: bytes) -> np.ndarray:
+    """The weights float32 [query, key] of to_json()'s bytes."""
+    return np.array(json.loads(data)["weights"], np.float32)
+
+
+def to_npz(trace: TranslationTrace, view: View) -> bytes:
+    """The fields of to_json() as arrays. No pickle."""
+    written, maps = io.BytesIO(), trace.maps(view.kind)
+    np.savez_compressed(
+        written,
+        weights=maps.weights[view.layer, view.head],
+        query_tokens=np.array(maps.query_tokens),
+        key_tokens=np.array(maps.key_tokens),
+        kind=np.array(view.kind.value),
+        layer=view.layer,
+        head=view.head,
+    )
+    return written.getvalue()
+
+
+def from_npz(data: bytes) -> np.ndarray:
+    """The weights float32 [query, key] of to_npz()'s bytes."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+        return stored["weights"]

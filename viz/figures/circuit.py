@@ -13,7 +13,8 @@ from viz.words import Words, join, say
 
 FOR, AGAINST = "#e0701a", "#4b86d9"  # seen on a light page and on a dark one, told apart with any colour vision
 WIDEST = 9.0  # pixels
-NODE, BAND = "#5f6b7d", "rgba(128, 128, 128, 0.07)"  # white reads on a node, and it stands out from either page
+NODE = "#5f6b7d"  # white reads on it, and it stands out from either page
+BAND = {"yref": "paper", "y0": 0, "y1": 1, "fillcolor": "rgba(128, 128, 128, 0.07)", "line_width": 0, "layer": "below"}
 PARTS = {Side.ENCODER: {"self": 0, "ffn": 1}, Side.DECODER: {"self": 0, "cross": 1, "ffn": 2}}  # columns of a layer
 SYMBOLS = {"self": "circle", "cross": "diamond", "ffn": "square", "embed": "circle", "logits": "circle"}
 APART = {"q": 0.35, "k": 0.0, "v": -0.35}  # rows by which an edge is bent: three may lead into one head
@@ -67,27 +68,16 @@ class Shape:
 
 
 def plot_circuit(edges: Sequence[Drawn], shape: Shape) -> go.Figure:
-    """Width by worth, colour by sign; an edge's name and number under the pointer. A node's point has its name as id,
-    an edge's that in its middle."""
+    """Draw edges: width by worth, colour by sign. Points at nodes and in the middle of edges have the names as ids."""
     names = sorted({name for edge in edges for name in (edge.sender, edge.reader)})
     largest = max((abs(edge.worth) for edge in edges), default=1.0) or 1.0
     drawn = sorted(edges, key=lambda edge: -abs(edge.worth))
     ways = [_way(edge, shape) for edge in drawn]
-    lines = [
-        go.Scatter(
-            x=[x for x, _ in way],
-            y=[y for _, y in way],
-            mode="lines",
-            line={
-                "shape": "spline",
-                "width": max(1.0, WIDEST * abs(edge.worth) / largest),
-                "color": _colour(edge),
-            },
-            opacity=0.7,
-            hoverinfo="skip",
-        )
-        for edge, way in zip(drawn, ways)
-    ]
+    lines = []
+    for edge, way in zip(drawn, ways):
+        x, y = zip(*way)
+        look = {"shape": "spline", "width": max(1.0, WIDEST * abs(edge.worth) / largest), "color": _colour(edge)}
+        lines.append(go.Scatter(x=x, y=y, mode="lines", line=look, opacity=0.7, hoverinfo="skip"))
     middles = go.Scatter(
         x=[way[1][0] for way in ways],
         y=[way[1][1] for way in ways],
@@ -98,29 +88,21 @@ def plot_circuit(edges: Sequence[Drawn], shape: Shape) -> go.Figure:
         customdata=[f"{edge.worth:+.2f}".replace("-", "−") for edge in drawn],
         hovertemplate=join(("%{text}<br>", say("estimated"), " %{customdata} ", say("nats"), "<extra></extra>")),
     )
-    places = [shape.place(name) for name in names]
+    x, y = zip(*map(shape.place, names)) if names else ((), ())
+    symbols = [SYMBOLS[_part(name)] for name in names]
     nodes = go.Scatter(
-        x=[x for x, _ in places],
-        y=[y for _, y in places],
+        x=x,
+        y=y,
         mode="markers+text",
-        marker={
-            "size": 26 if shape.heads <= 8 else 20,
-            "color": NODE,
-            "opacity": 1,
-            "symbol": [SYMBOLS[_part(name)] for name in names],
-        },
+        marker={"size": 26 if shape.heads <= 8 else 20, "color": NODE, "opacity": 1, "symbol": symbols},
         text=[short(name) for name in names],
         textfont={"size": 11, "color": "#ffffff"},
         ids=names,
         customdata=[spoken(name) for name in names],
         hovertemplate="%{customdata}<extra></extra>",
     )
-    return go.Figure([*lines, middles, nodes, _ends(shape)], _layout(shape))
-
-
-def _ends(shape: Shape) -> go.Scatter:
     (x, y), (to_x, to_y) = shape.place("encoder.embed"), shape.place("logits")
-    return go.Scatter(
+    ends = go.Scatter(
         x=[x, to_x],
         y=[y + 0.7, to_y + 0.7],
         mode="text",
@@ -129,6 +111,7 @@ def _ends(shape: Shape) -> go.Scatter:
         textfont={"size": 14},
         hoverinfo="skip",
     )
+    return go.Figure([*lines, middles, nodes, ends], _layout(shape))
 
 
 def _layout(shape: Shape) -> dict:
@@ -145,18 +128,7 @@ def _layout(shape: Shape) -> dict:
         hovermode="closest",
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         shapes=[
-            {
-                "type": "rect",
-                "x0": start - 0.5,
-                "x1": end - 0.5,
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "fillcolor": BAND,
-                "line": {"width": 0},
-                "layer": "below",
-            }
-            for start, end in list(bands.values())[::2]
+            {"type": "rect", "x0": start - 0.5, "x1": end - 0.5, **BAND} for start, end in list(bands.values())[::2]
         ],
         xaxis={
             **axis,

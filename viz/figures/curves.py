@@ -1,4 +1,4 @@
-"""Curves over positions, offsets or widths."""
+"""Curves over positions, offsets or widths; a curve fitted to points; and pairs of dimensions as points on a circle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz import theme
-from viz.words import join
+from viz.words import join, say
+
+GRID = {"gridcolor": "rgba(128,128,128,0.18)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
+LEGEND = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0.0}
 
 
 def plot_curves(
@@ -41,12 +44,11 @@ def plot_curves(
                 ),
             )
         )
-    grid = {"gridcolor": "rgba(128,128,128,0.18)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
     layout = theme.figure_layout(
-        xaxis={"title": {"text": x_title}, **grid},
-        yaxis={"title": {"text": y_title}, **grid},
+        xaxis={"title": {"text": x_title}, **GRID},
+        yaxis={"title": {"text": y_title}, **GRID},
         showlegend=len(curves) > 1,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0.0},
+        legend=LEGEND,
         margin={"l": 8, "r": 8, "t": 28 if len(curves) > 1 else 8, "b": 8},
     )
     if logarithmic:
@@ -70,3 +72,69 @@ def _ticks(x: np.ndarray) -> dict:
     powers = [10.0**power for power in range(10) if 1.6 * first < 10.0**power < last / 1.6]
     names = [f"{0 if at < 1 else at:.0f}" for at in (first, *powers, last)]
     return {"tickvals": [first, *powers, last], "ticktext": names}
+
+
+def plot_regression(
+    keys: np.ndarray, values: np.ndarray, queries: np.ndarray, fitted: np.ndarray, true: np.ndarray
+) -> go.Figure:
+    """Points (keys, values) [point]; over queries [query] the fitted curve (gaps where NaN) and the true one."""
+    dots = {"size": 7, "color": theme.HEAD_COLOURS[7]}
+    dotted = {"width": 1.5, "dash": "dot", "color": theme.HEAD_COLOURS[5]}
+    solid = {"width": 2.5, "color": theme.HEAD_COLOURS[0]}
+    traces = [
+        go.Scatter(x=keys, y=values, mode="markers", marker=dots, name=say("points")),
+        go.Scatter(x=queries, y=true, mode="lines", line=dotted, name=say("truth")),
+        go.Scatter(x=queries, y=fitted, mode="lines", line=solid, name=say("fit")),
+    ]
+    figure = go.Figure(
+        traces,
+        theme.figure_layout(
+            xaxis={"title": {"text": "x"}, **GRID},
+            yaxis={"title": {"text": "y"}, **GRID},
+            legend=LEGEND,
+            margin={"l": 8, "r": 8, "t": 28, "b": 8},
+        ),
+    )
+    return figure.update_traces(hovertemplate="%{x:.3f}: %{y:.4f}")
+
+
+def plot_rotation(points: np.ndarray, shift: int, *, name: str) -> go.Figure:
+    """points [position, 2]: sine and cosine of one pair of dimensions of the positional encoding. Every position on the
+    circle, and an arrow from a few of them to the position `shift` further on: all turn by the same angle. name: the
+    pair, for the axes."""
+    points = np.asarray(points, np.float64)
+    circle = np.linspace(0, 2 * np.pi, 181)
+    faint, strong, ring = theme.HEAD_COLOURS[4], theme.HEAD_COLOURS[5], {"color": "rgba(128,128,128,0.35)", "width": 1}
+    traces = [
+        go.Scatter(x=np.cos(circle), y=np.sin(circle), mode="lines", hoverinfo="skip", line=ring),
+        go.Scatter(
+            x=points[:, 1],
+            y=points[:, 0],
+            mode="markers+text",
+            text=[str(p) for p in range(len(points))],
+            textposition="top center",
+            textfont={"size": 10},
+            marker={"size": 7, "color": faint},
+            hovertemplate=join(
+                (say("position"), " %{text}<br>", say("cosine"), " %{x:.4f}, ", say("sine"), " %{y:.4f}<extra></extra>")
+            ),
+        ),
+    ]
+    grid = {"zerolinecolor": "rgba(128,128,128,0.4)", "gridcolor": "rgba(128,128,128,0.12)", "automargin": True}
+    axis = {"range": [-1.25, 1.25], **grid, "constrain": "domain"}
+    picture = go.Figure(
+        traces,
+        theme.figure_layout(
+            xaxis={"title": {"text": join((say("cosine"), name), ", ")}, **axis},
+            yaxis={"title": {"text": join((say("sine"), name), ", ")}, **axis, "scaleanchor": "x"},
+            showlegend=False,
+            margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        ),
+    )
+    look = {"showarrow": True, "arrowhead": 2, "arrowwidth": 1.5, "arrowcolor": strong, "standoff": 5}
+    look |= {"startstandoff": 5, "text": "", "xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
+    room = len(points) - shift
+    for start in range(0, room, max(1, room // 3)) if shift and room > 0 else ():
+        (y, x), (from_y, from_x) = points[start + shift], points[start]
+        picture.add_annotation(x=x, y=y, ax=from_x, ay=from_y, **look)
+    return picture

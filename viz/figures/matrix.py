@@ -29,7 +29,7 @@ def plot_matrix(
 ) -> go.Figure:
     """values [row, column] as a heatmap, row 0 on top. rows, columns: tick labels (None: the indices); limit: the
     value at full colour (None: the largest absolute one); signed: a diverging scale with zero in the middle; unit:
-    what a cell holds, for the hover text. Eight parameters: the labels of the axes and the colours."""
+    what a cell holds, for the hover text."""
     values = np.asarray(values)
     shades = values.dtype != bool
     limit = float(np.abs(values).max(initial=0.0)) or 1.0 if limit is None else limit

@@ -18,8 +18,7 @@ PANEL = (4.2, 2.9)  # inches
 
 
 def panels(draw: list[Callable[[Axes], None]]) -> Figure:
-    """A figure with one panel per function, in rows of two or three; each function draws on the axes that it is
-    given."""
+    """Return a figure with a panel for each function, which draws on the axes that it gets; two or three in a row."""
     from matplotlib.figure import Figure
 
     columns = min(len(draw), 2 if len(draw) in (2, 4) else 3)

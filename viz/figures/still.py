@@ -1,7 +1,4 @@
-"""A figure that also provides a picture, for whatever shows a notebook without scripts: nbconvert, a file viewer.
-
-Front ends that have Plotly draw the figure itself; the SVG beside it has its cells or lines, labels and title.
-"""
+"""A Plotly figure with an SVG of its cells or lines, labels and title, for notebooks without scripts (nbconvert)."""
 
 from __future__ import annotations
 
@@ -59,10 +56,9 @@ def still(figure: go.Figure) -> str:
         drawn.append(_text(x, top - 6, text, "start", turned=True) if maps else _text(x, top - 12, text, "middle"))
     for at, text in ticks[1] if maps else ():
         drawn.append(_text(left - 6, top + (at + 0.5) * cell + 4, text, "end"))
-    for trace in figure.data:
-        if isinstance(trace, go.Scatter):
-            drawn.append(_line(trace, left, top, size))
-    for row, trace in enumerate(trace for trace in figure.data if isinstance(trace, go.Scatter) and trace.showlegend):
+    lines = [trace for trace in figure.data if isinstance(trace, go.Scatter)]
+    drawn += [_line(trace, left, top, size) for trace in lines]
+    for row, trace in enumerate(trace for trace in lines if trace.showlegend):
         drawn.append(_text(left, top + size[1] + 16 * (row + 1), trace.name, "start", colour=trace.line.color))
     for note in notes:
         x = left + note.x * size[0] + (note.xshift or 0)
@@ -88,7 +84,6 @@ def _ticks(axis: go.layout.XAxis | go.layout.YAxis) -> list[tuple[float, str]]:
 
 
 def _text(x: float, y: float, text: str, anchor: str, *, turned: bool = False, colour: str = INK) -> str:
-    """Six parameters: where it stands, and how."""
     turn = f' transform="rotate(-60 {x:.1f} {y:.1f})"' if turned else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{escape(colour)}"{turn}>{escape(text)}</text>'
 

@@ -13,14 +13,13 @@ import numpy as np
 
 from model.trace import decoding, is_number, is_whole
 from model.trace.address import Address
-from model.trace.decoding import Decoding
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.decoding import GREEDY, Decoding
 from model.trace.language import Refusal
 from model.trace.maps import jensen_shannon_bits
-from model.trace.recipe import Recipe
 from model.trace.translation import TranslationTrace
 
 MAX_BRANCHES = 24
+SENTENCE = ("source_ids", "digest", "direction", "interventions")  # what all branches of a tree share
 
 
 class Origin(str, Enum):
@@ -88,33 +87,15 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """All branches of one source sentence under the same interventions, oldest first. Bounded: `dropped` counts the
-    leaves that had to go. key tells apart trees that number their branches alike."""
+    """All branches of one source sentence under the same interventions, oldest first. address: of the sentence, as the
+    model translates it by itself. Bounded: `dropped` counts the leaves that had to go. key tells apart trees that
+    number their branches alike."""
 
-    source_text: str
-    direction: str
-    checkpoint: str
-    digest: str
-    source_ids: tuple[int, ...]
-    interventions: Interventions = NO_INTERVENTIONS
-    recipe: Recipe | None = None  # of a toy
+    address: Address
     branches: tuple[Branch, ...] = ()
     next_number: int = 1
     dropped: int = 0
     key: str = field(default_factory=lambda: secrets.token_hex(4))
-
-    @property
-    def address(self) -> Address:
-        """Of its sentence, as the model translates it by itself."""
-        return Address(
-            self.source_text,
-            self.direction,
-            self.checkpoint,
-            self.digest,
-            self.source_ids,
-            interventions=self.interventions,
-            recipe=self.recipe,
-        )
 
     def to_plain(self) -> dict:
         """JSON-ready."""
@@ -136,40 +117,18 @@ class Tree:
         known = isinstance(data.get("key"), str) and address.source_ids is not None
         if not known or not 0 < len(branches) <= MAX_BRANCHES or not all(is_whole(number, 0) for number in numbers):
             raise ValueError("The tree of branches cannot be read.")
-        return Tree(
-            address.text,
-            address.direction,
-            address.checkpoint,
-            address.digest,
-            address.source_ids,
-            address.interventions,
-            address.recipe,
-            tuple(map(Branch.from_plain, branches)),
-            *numbers,
-            data["key"],
-        )
+        address = replace(address, target_ids=None, decoding=GREEDY)
+        return Tree(address, tuple(map(Branch.from_plain, branches)), *numbers, data["key"])
 
     @staticmethod
     def of(trace: TranslationTrace) -> Tree:
-        """A tree whose only branch is this translation."""
-        empty = Tree(
-            trace.source_text,
-            trace.direction,
-            trace.checkpoint,
-            trace.digest,
-            trace.source_ids,
-            trace.interventions,
-            trace.recipe,
-        )
-        return empty.add(trace, Origin.OWN)[0]
+        """Return a tree whose only branch is this translation."""
+        named = {name: getattr(trace, name) for name in (*SENTENCE, "checkpoint", "recipe")}
+        return Tree(Address(trace.source_text, **named)).add(trace, Origin.OWN)[0]
 
     def holds(self, trace: TranslationTrace) -> bool:
-        """Whether the trace is of this source by this model under these interventions, and is a branch or the beginning
-        of one."""
-        same = all(
-            getattr(trace, name) == getattr(self, name)
-            for name in ("source_ids", "digest", "direction", "interventions")
-        )
+        """Whether the trace is of this sentence, and is a branch or the beginning of one."""
+        same = all(getattr(trace, name) == getattr(self.address, name) for name in SENTENCE)
         return same and any(b.ids[: len(trace.target_ids)] == trace.target_ids for b in self.branches)
 
     def find(self, number: int) -> Branch:
@@ -184,11 +143,8 @@ class Tree:
         for branch in self.branches:
             if branch.ids == trace.target_ids:
                 return self, branch
-        parent, fork = None, 0
-        for other in self.branches:
-            shared = common_prefix(other.ids, trace.target_ids)
-            if parent is None or shared > fork:
-                parent, fork = other.number, shared
+        forks = {branch.number: common_prefix(branch.ids, trace.target_ids) for branch in self.branches}
+        parent = max(forks, key=forks.get, default=None)
         branch = Branch(
             self.next_number,
             origin,
@@ -199,17 +155,14 @@ class Tree:
             trace.translation,
             trace.finished,
             parent,
-            fork,
+            forks.get(parent, 0),
         )
-        grown = replace(self, branches=(*self.branches, branch), next_number=self.next_number + 1)
-        return grown._bounded(), branch
-
-    def _bounded(self) -> Tree:
-        if len(self.branches) <= MAX_BRANCHES:
-            return self
-        parents = {branch.parent for branch in self.branches}
-        leaf = next(b for b in self.branches[1:-1] if b.number not in parents)
-        return replace(self, branches=tuple(b for b in self.branches if b is not leaf), dropped=self.dropped + 1)
+        branches, dropped = (*self.branches, branch), self.dropped
+        if len(branches) > MAX_BRANCHES:
+            parents = {one.parent for one in branches}
+            leaf = next(one for one in branches[1:-1] if one.number not in parents)
+            branches, dropped = tuple(one for one in branches if one is not leaf), dropped + 1
+        return replace(self, branches=branches, next_number=self.next_number + 1, dropped=dropped), branch
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

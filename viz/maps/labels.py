@@ -24,9 +24,8 @@ _JOINER = "\u200d"
 
 
 def display(token: str) -> str:
-    """A token as people read it. `▁` (a space) stays, a byte piece <0xC3> becomes ‹C3›, a prefix's piece stands in
-    ⟨brackets⟩, and characters that would be invisible or would reorder the text around them become their code point.
-    Plain text: not escaped for anything."""
+    """A token as people read it, not escaped: `▁` (a space) stays, a byte piece <0xC3> becomes ‹C3›, a prefix's piece
+    stands in ⟨brackets⟩, and characters that are invisible or reorder the text around them become their code point."""
     if is_byte(token):
         return f"‹{token[3:5]}›"
     shown = "".join(_visible(character, alone=len(token) == 1) for character in token)

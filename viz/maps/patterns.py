@@ -123,28 +123,17 @@ def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float
     name = NAMES[largest]
     if share >= LEAST_SHARE and share >= LEAST_OVER_CHANCE * chance:
         mass = {"name": name, "share": f"{share:.0%}"}
-        mostly = largest in OF_TOKENS
-        reading = (
-            say("mostly {name}: {share} of its mass", **mass) if mostly else say("{name}: {share} of its mass", **mass)
-        )
-        return Pattern(entropy, name, share, reading)
+        if largest in OF_TOKENS:
+            return Pattern(entropy, name, share, say("mostly {name}: {share} of its mass", **mass))
+        return Pattern(entropy, name, share, say("{name}: {share} of its mass", **mass))
     if entropy >= EVEN * most:
-        return Pattern(
-            entropy,
-            say("even"),
-            entropy / most if most else 1.0,
-            say("spread evenly: {bits} of at most {most} bits", bits=f"{entropy:.2f}", most=f"{most:.2f}"),
-        )
+        reading = say("spread evenly: {bits} of at most {most} bits", bits=f"{entropy:.2f}", most=f"{most:.2f}")
+        return Pattern(entropy, say("even"), entropy / most if most else 1.0, reading)
     if pointed >= POINTED:
-        return Pattern(
-            entropy,
-            say("pointed"),
-            pointed,
-            say("points at one token per row: {share} on the strongest", share=f"{pointed:.0%}"),
-        )
-    return Pattern(
-        entropy, say("mixed"), share, say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}")
-    )
+        reading = say("points at one token per row: {share} on the strongest", share=f"{pointed:.0%}")
+        return Pattern(entropy, say("pointed"), pointed, reading)
+    reading = say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}")
+    return Pattern(entropy, say("mixed"), share, reading)
 
 
 def most_telling(trace: TranslationTrace) -> View:

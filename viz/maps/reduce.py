@@ -109,8 +109,7 @@ class View:
         return used
 
     def apart(self, trace: TranslationTrace) -> list[View]:
-        """For a figure: with SINGLE and `heads`, a view of each of them; else this one alone. ValueError if one of them
-        does not exist in this trace."""
+        """With SINGLE and `heads`, a view of each; else this one alone. ValueError for a head that does not exist."""
         self._check(trace, self.heads)
         if self.combine != Combine.SINGLE or not self.heads:
             return [self]
@@ -142,8 +141,7 @@ def merge_words(values: np.ndarray, rows: Groups, columns: Groups, *, additive: 
 
 
 def hide(values: np.ndarray, rows: Sequence[int], columns: Sequence[int], *, renormalise: bool) -> np.ndarray:
-    """Only these rows and columns of values [row, column]. renormalise: divide what is left of a row by its sum.
-    A row with nothing left is blank (NaN)."""
+    """Keep these rows and columns of values [row, column], renormalised or not. A row with nothing left is NaN."""
     left = values[np.ix_(list(rows), list(columns))].astype(np.float64)
     total = left.sum(axis=1, keepdims=True)
     left = np.where(total > 0, left, np.nan)
@@ -156,8 +154,7 @@ def _furthest(values: np.ndarray, axis: int) -> np.ndarray:
 
 
 def pool(weights: np.ndarray, size: int = THUMBNAIL) -> np.ndarray:
-    """At most size x size cells a map: each the largest weight of its block, so that thin lines stay visible.
-    weights [.., query, key]"""
+    """Pool weights [.., query, key] to at most size x size cells, each the largest weight of its block."""
     for axis in (-2, -1):
         length = weights.shape[axis]
         if length > size:
@@ -185,7 +182,7 @@ def named_by_both(found: ScoreMap, trace: TranslationTrace, view: View) -> Score
 def labelled(values: np.ndarray, trace: TranslationTrace, view: View, unit: str) -> ScoreMap:
     """A score for each query token and each key token of the view's kind, or each of source and prefix side by side:
     values [query, key], with the tokens' names. Attention only once the caller says so."""
-    queries, keys = _tokens(trace, view, values.shape[1])
+    queries, keys, joint = _tokens(trace, view, values.shape[1])
     return ScoreMap(
         values,
         tuple(map(labels.display, queries)),
@@ -195,25 +192,20 @@ def labelled(values: np.ndarray, trace: TranslationTrace, view: View, unit: str)
         unit,
         False,
         labels.row_title(view.kind, predicted=view.predicted),
-        labels.key_title(view.kind, joint=_is_joint(trace, view, values.shape[1])),
+        labels.key_title(view.kind, joint=joint),
     )
 
 
-def _is_joint(trace: TranslationTrace, view: View, columns: int) -> bool:
-    return columns > len(trace.maps(view.kind).key_tokens)
-
-
-def _tokens(trace: TranslationTrace, view: View, columns: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    joint = _is_joint(trace, view, columns)
-    keys = (*trace.source_tokens, *trace.decoder_inputs) if joint else trace.maps(view.kind).key_tokens
-    return labels.row_tokens(trace, view.kind, predicted=view.predicted), keys
+def _tokens(trace: TranslationTrace, view: View, columns: int) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The tokens of the rows and of so many columns, and whether these are source and prefix side by side."""
+    queries, keys = labels.row_tokens(trace, view.kind, predicted=view.predicted), trace.maps(view.kind).key_tokens
+    joint = columns > len(keys)
+    return queries, (*trace.source_tokens, *trace.decoder_inputs) if joint else keys, joint
 
 
 def arranged(found: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
-    """A map of single tokens, as labelled() names them, the way a view asks for it: special tokens hidden, then words
-    merged."""
-    joint = _is_joint(trace, view, len(found.columns))
-    queries, keys = _tokens(trace, view, len(found.columns))
+    """A map as labelled() makes it, the way a view asks for it: special tokens hidden, then words merged."""
+    queries, keys, joint = _tokens(trace, view, len(found.columns))
     result = found
     if view.special != Special.SHOW:
         result = _without_special(result, queries, keys, view.special)

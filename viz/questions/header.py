@@ -10,17 +10,37 @@ from model.trace.directions import Route
 from model.trace.interventions import Interventions
 from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
+from model.trace.trust.measured import PROVOKED, Found
+from model.trace.trust.signals import SIGNALS
+from model.translator import Translator
 from model.translators import Translators
+from viz.maps.labels import word_label
 from viz.questions.registry import Answer, Context, question
+from viz.questions.traces import not_served
 from viz.ui import direction
-from viz.ui.desk.doubts import doubtful, doubts
-from viz.ui.desk.sent import sent
+from viz.ui.explorer import sent
 from viz.ui.lab import registry
-from viz.ui.selection import serving
+from viz.ui.lab.panel import TRANSFORMER
+from viz.ui.scene import Scene
 from viz.wire.summary import summarise
-from viz.words import say
+from viz.words import Words, say
 
 SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # the width of the beam -> its label in the menu
+LONGEST = 128  # tokens of both sides: of longer texts the reading takes too long for a line
+SAYS = {
+    "unsure": lambda words, other: say("unsure between “{words}” and “{other}” here", words=words, other=other),
+    "unmoved": lambda words, _: say("“{words}” would be as probable without your sentence", words=words),
+    "detached": lambda words, _: say("“{words}” came from nothing in your sentence", words=words),
+    "unread": lambda words, _: say("the model hardly used “{words}”", words=words),
+    "repeated": lambda words, _: say("“{words}” is repeated", words=words),
+}
+WHERE = {  # where one sees it, as a link's fields
+    "unsure": {"tab": "stepper"},
+    "unmoved": {"tab": "why", "panel": "why-tokens"},
+    "detached": {"tab": "verify", "panel": "trust"},
+    "unread": {"tab": "verify", "panel": "trust"},
+    "repeated": {"tab": "explorer", "kind": "cross"},
+}
 
 
 @question(lane="translate")
@@ -35,30 +55,21 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     if address is not None:
         return shown(context, context.trace(address))
     if fields.get("entry") == direction.TOY or fields.get("recipe") is not None:
-        return translated_by_toy(context, fields)
-    route = route_of(context.translators, fields)
-    is_link = fields.get("direction") or not fields.get("entry")
-    fill = None
-    if is_link or fields.get("fills"):
-        fill = {"beam": beam_of(fields), **direction.chosen(context.translators, route)}
+        recipe = direction.recipe_of(fields)
+        translator, code = context.traces.translator_of(Address("", recipe=recipe))
+        menus, fills = direction.chosen_toy(recipe), fields.get("direction")
+    else:
+        route = route_of(context.translators, fields)
+        translator, code = context.translators[route.label], route.direction
+        menus, fills = direction.chosen(context.translators, route), fields.get("direction") or not fields.get("entry")
+    beam = beam_of(fields)
+    fill = {"beam": beam, **menus} if fills or fields.get("fills") else None
+    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
     try:
-        trace = translated(context.translators, route, fields)
+        trace = translator.translate(text, code, beam=int(beam), interventions=_interventions(changes))
     except ValueError as error:
         return {"error": words_of(error), "fill": fill}
     return {**shown(context, trace), "fill": fill}
-
-
-def translated_by_toy(context: Context, fields: Mapping) -> dict:
-    """page_translate() by the visitor's own network."""
-    recipe = direction.recipe_of(fields)
-    toy, _ = context.traces.translator_of(Address("", recipe=recipe))
-    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
-    fill = {"beam": beam_of(fields), **direction.chosen_toy(recipe)}
-    try:
-        trace = toy.translate(text, beam=int(beam_of(fields)), interventions=_interventions(changes))
-    except ValueError as error:
-        return {"error": words_of(error), "fill": fill}
-    return {**shown(context, trace), "fill": fill if fields.get("direction") or fields.get("fills") else None}
 
 
 def route_of(translators: Translators, fields: Mapping) -> Route:
@@ -77,14 +88,6 @@ def beam_of(fields: Mapping) -> str:
     return beam if beam in SEARCHES else "1"
 
 
-def translated(translators: Translators, route: Route, fields: Mapping) -> TranslationTrace:
-    """Translate the fields' text. ValueError, in words, for what cannot be translated."""
-    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
-    return translators[route.label].translate(
-        text, route.direction, beam=int(beam_of(fields)), interventions=_interventions(changes)
-    )
-
-
 def _interventions(text: str) -> Interventions:
     try:
         return interventions_file.from_text(text)
@@ -100,7 +103,9 @@ def shown(context: Context, trace: TranslationTrace) -> dict:
 
 def line(translators: Translators, trace: TranslationTrace) -> dict:
     """Return what the line above the tabs shows of a translation."""
-    translator = serving(translators, trace)
+    translator = translators.made(trace.digest)
+    if translator is None:
+        raise not_served(trace.checkpoint)
     return {
         **summarise(trace, translator, registry.lacking(trace, translator)),
         "doubtful": doubtful(trace, translator),
@@ -110,10 +115,67 @@ def line(translators: Translators, trace: TranslationTrace) -> dict:
 
 @question(lane="translate")
 def page_doubts(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the doubts about a translation. The page asks once its map is painted: the answer takes a pass of the
-    model."""
+    """Return the doubts about a translation: a pass of the model, which the page asks for once its map is painted."""
     trace = context.trace(address)
     return {"doubts": doubts(trace, context.translators.made(trace.digest))}
+
+
+def doubtful(trace: TranslationTrace, translator: Translator | None) -> bool:
+    """Return whether there can be doubts: about a free translation by a plain model whose signals were measured."""
+    scene = Scene(trace, made_by=translator)
+    given = trace.interventions or (trace.decoding and trace.decoding.given)
+    long = len(trace.source_ids) + len(trace.target_ids) > LONGEST
+    return not (translator is None or given or long) and TRANSFORMER.met(scene) and bool(scene.trust.shown)
+
+
+def doubts(trace: TranslationTrace, translator: Translator | None) -> list[dict]:
+    """Return the signals that speak up about a translation: {text, right, about, step, link}. It takes a pass of the
+    model. Only signals that passed their measurement speak."""
+    if not doubtful(trace, translator):
+        return []
+    scene, answers = Scene(trace, made_by=translator), []
+    for name in scene.trust.alarms(scene.reading):
+        signal, found = SIGNALS[name], scene.trust.best(name)
+        place = signal.place(scene.reading)
+        tokens = trace.source_tokens if signal.in_source else trace.target_tokens
+        step = None if signal.in_source or not place else place[0]
+        others = () if step is None else (t for t in trace.top_tokens[step] if t != trace.target_tokens[step])
+        answers.append(
+            {
+                "text": SAYS[name](word_label([tokens[i] for i in place]), word_label([next(iter(others), "")])),
+                "right": say("right in {share}", share=share(found)),
+                "about": how_often(found),
+                "step": step,
+                "link": WHERE[name],
+            }
+        )
+    return answers
+
+
+def share(found: Found) -> str:
+    """Of a signal's alarms, those that were right."""
+    return f"{found.right / found.alarms:.0%}" if found.alarms else "–"
+
+
+def how_often(found: Found) -> Words:
+    """How often a signal was right where people or rules had labelled translations."""
+    numbers = {
+        "share": share(found),
+        "n": found.alarms,
+        "auroc": f"{found.auroc:.2f}",
+        "other": f"{found.baseline_auroc:.2f}",
+    }
+    if found.on == PROVOKED:
+        return say(
+            "Right in {share} of its {n} alarms about this model's own translations of sources that lead it astray; "
+            "AUROC {auroc}, without a model {other}.",
+            **numbers,
+        )
+    return say(
+        "Right in {share} of its {n} alarms about translations that people labelled; AUROC {auroc}, without a model "
+        "{other}.",
+        **numbers,
+    )
 
 
 @question(lane="page")

@@ -15,12 +15,11 @@ from viz.maps.reduce import View, named_by_both, score_map
 from viz.questions.panels import scene_of
 from viz.questions.registry import Answer, Context, question
 from viz.questions.traces import weight_bytes
+from viz.ui import fields as field
 from viz.ui import overlays
-from viz.ui.desk import fields as field
-from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside, cutting
-from viz.wire.overlay import descriptor
-from viz.wire.payload import LARGEST, block, key_of, thumbnails
+from viz.ui.explorer import sent
+from viz.wire.payload import LARGEST, block, descriptor, key_of, thumbnails
 from viz.wire.tiles import strip, tiles
 
 LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
@@ -33,14 +32,10 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
 
     fields: thumbnails (kinds), wanted ([kind, layer] each), strips ([kind, layer] of a large kind).
     """
-    return layers(context.trace(address), fields)
-
-
-def layers(trace: TranslationTrace, fields: Mapping) -> dict:
-    """page_layers() of a trace."""
+    trace = context.trace(address)
     fields = {"thumbnails": [], "strips": [], "wanted": [], **fields}
     strips = [strip(trace, kind, layer) for kind, layer in field.each(fields, "strips", field.kind_and_layer)[:1]]
-    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", field.kind))]
+    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", AttentionKind))]
     size, blocks = sum(len(one["data"]) for one in small), []
     for kind, layer in field.each(fields, "wanted", field.kind_and_layer):
         if size > LARGEST:
@@ -53,26 +48,16 @@ def layers(trace: TranslationTrace, fields: Mapping) -> dict:
 @question(lane="page")
 def page_tiles(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return tiles of a head's large map. fields: head ([kind, layer, head]), wanted ([level, row, column] each)."""
-    return tiled(context.trace(address), fields)
-
-
-def tiled(trace: TranslationTrace, fields: Mapping) -> dict:
-    """page_tiles() of a trace."""
-    ((kind, layer, head),) = field.each({"head": [fields.get("head")]}, "head", field.head)
+    trace = context.trace(address)
     numbers = [tuple(field.wholes({"tile": tile}, "tile")) for tile in field.each(fields, "wanted", list)]
-    return {"key": key_of(trace), "tiles": tiles(trace, *_existing(trace, kind, layer, head), numbers)}
+    return {"key": key_of(trace), "tiles": tiles(trace, *_head_of(trace, fields), numbers)}
 
 
 @question(lane="page")
 def page_cell(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the exact weight of a cell; in a tile it has one byte. fields: head ([kind, layer, head]), row, column."""
-    return cell(context.trace(address), fields)
-
-
-def cell(trace: TranslationTrace, fields: Mapping) -> dict:
-    """page_cell() of a trace."""
-    (place,) = field.each({"head": [fields.get("head")]}, "head", field.head)
-    kind, layer, head = _existing(trace, *place)
+    trace = context.trace(address)
+    kind, layer, head = _head_of(trace, fields)
     row, column = field.whole(fields, "row"), field.whole(fields, "column")
     weights = trace.maps(kind).weights[layer, head]
     if not (0 <= row < len(weights) and 0 <= column < weights.shape[1]):
@@ -82,9 +67,10 @@ def cell(trace: TranslationTrace, fields: Mapping) -> dict:
     return {"key": key_of(trace), "cell": weight}
 
 
-def _existing(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int) -> tuple[AttentionKind, int, int]:
-    View(kind, layer, head).used_heads(trace)  # raises
-    return kind, layer, head
+def _head_of(trace: TranslationTrace, fields: Mapping) -> tuple[AttentionKind, int, int]:
+    (place,) = field.each({"head": [fields.get("head")]}, "head", field.head)
+    View(*place).used_heads(trace)  # raises
+    return place
 
 
 @question(lane="model")
@@ -150,7 +136,6 @@ def page_beside(context: Context, address: Address | None, fields: Mapping) -> A
 
 @question(lane="model")
 def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the words that two sentences share, and the cosine of their vectors. fields: other, the address of the
-    first sentence."""
+    """Return the words that two sentences share, with their cosines. fields: other, the first sentence's address."""
     first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
     return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **beside.answered(scene, first)}}

@@ -1,4 +1,4 @@
-"""Questions of the panels of the lab."""
+"""Questions of the panels of the lab, and of the tab "Why" above its panels."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Generator, Iterator, Mapping
 from model.trace import is_whole
 from model.trace.address import Address
 from model.trace.translation import TranslationTrace
+from viz.maps.labels import shorten
 from viz.questions.registry import Answer, Context, question
-from viz.ui.asked import Asked
-from viz.ui.desk import fields as field
-from viz.ui.desk.scene import Scene
+from viz.ui import fields as field
+from viz.ui.lab import frame as question_frame
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.registry import PANELS
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say
@@ -92,6 +92,23 @@ def page_panel_translate(context: Context, address: Address | None, fields: Mapp
     return {"opens": Address.of(trace).to_plain(), "asks": asks}
 
 
+@question(lane="model")
+def page_why(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return the pinned token, its contrast, and the measured headline (frame.answered). fields: asked, selection."""
+    return (
+        {"invitation": INVITATION} if address is None else question_frame.answered(scene_of(context, address, fields))
+    )
+
+
+@question(lane="translate")
+def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return {asked}: the pinned token and its contrast, for the page to keep. Refused for what cannot be asked.
+
+    fields: step, and what the token is compared with: token (an id), text, or alone; asked, what was asked before.
+    """
+    return question_frame.asked_about(scene_of(context, address, fields), fields)
+
+
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:
     """Return the scene of a question. fields: selection and asked, as the page keeps them, and drawn."""
     trace = context.trace(address)
@@ -130,12 +147,7 @@ def about(trace: TranslationTrace) -> Words:
     """Which translation a panel is about, and how it was decoded."""
     return say(
         "{source} → {target} · decoding: {how}",
-        source=shortened(trace.source_text),
-        target=shortened(trace.translation) or say("(nothing)"),
+        source=shorten(trace.source_text, 60),
+        target=shorten(trace.translation, 60) or say("(nothing)"),
         how=trace.decoded_by,
     )
-
-
-def shortened(text: str, limit: int = 60) -> str:
-    """A text of at most this many characters."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -49,7 +49,7 @@ class Context:
 @dataclass(frozen=True)
 class Question:
     """answer: (context, address or None, fields) -> JSON-ready, or a generator of such, each in place of the one
-    before. lane: of the line that the request waits in (viz.ui.server.line). on_cpu: it never uses a GPU."""
+    before. lane: of the line that the request waits in (viz.server.line). on_cpu: it never uses a GPU."""
 
     answer: Callable[[Context, Address | None, Mapping], Answer]
     lane: str

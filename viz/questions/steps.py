@@ -19,8 +19,8 @@ from model.translator import Translator
 from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.questions.panels import scene_of
 from viz.questions.registry import Answer, Context, question
-from viz.ui.desk import fields as field
-from viz.ui.desk.scene import Scene
+from viz.ui import fields as field
+from viz.ui.scene import Scene
 from viz.wire import steps
 from viz.wire.payload import selection_dict
 from viz.wire.summary import INVITATION
@@ -89,7 +89,7 @@ def force(translator: Translator, tree: Tree, data: dict) -> Reply:
     else:
         added = [field.whole(data, "token")]
     given = [*branch.ids[:step], *added]
-    return _open(translator, tree, _completed(translator, tree, given), Origin.FORCED, data, at=len(given))
+    return _open(translator, tree, _traced(translator, tree, prefix=given), Origin.FORCED, data, at=len(given))
 
 
 def open_branch(translator: Translator, tree: Tree, data: dict) -> Reply:
@@ -100,8 +100,8 @@ def open_branch(translator: Translator, tree: Tree, data: dict) -> Reply:
 
 def target(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
-    ids = translator.encode_target(field.text(data, "text", ""), tree.direction)
-    return _open(translator, tree, _followed(translator, tree, ids), Origin.TARGET, data, at=0)
+    ids = translator.encode_target(field.text(data, "text", ""), tree.address.direction)
+    return _open(translator, tree, _traced(translator, tree, target=ids), Origin.TARGET, data, at=0)
 
 
 def beam(translator: Translator, tree: Tree, data: dict) -> Reply:
@@ -109,32 +109,31 @@ def beam(translator: Translator, tree: Tree, data: dict) -> Reply:
     width, penalty = data.get("width"), field.number(data, "penalty", 0)
     Decoding(width, penalty)  # raises
     (result,) = translator.beam(
-        [tree.source_ids],
-        tree.direction,
+        [tree.address.source_ids],
+        tree.address.direction,
         width=width,
         length_penalty=penalty,
         n_best=width,
         keep_pruned=True,
-        interventions=tree.interventions,
+        interventions=tree.address.interventions,
     )
     return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
 
 
 def node(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """Open a beam node: its prefix becomes a branch that greedy decoding completes; the other tabs show the prefix
-    itself, unfinished where it is."""
+    """Open a beam node: greedy decoding completes its prefix as a branch; the other tabs show the prefix itself."""
     prefix = field.wholes(data, "ids")
-    trace = _completed(translator, tree, prefix)
+    trace = _traced(translator, tree, prefix=prefix)
     reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
     if len(prefix) == len(trace.target_ids):
         return reply
-    return Reply(reply.page, reply.tree, _followed(translator, tree, prefix))
+    return Reply(reply.page, reply.tree, _traced(translator, tree, target=prefix))
 
 
 def details(translator: Translator, tree: Tree, data: dict) -> Reply:
     """A branch's lenses, and its distributions at every temperature."""
     branch = _branch(data, tree)
-    found = temperatures.details(translator, tree.source_ids, branch.ids, tree.interventions)
+    found = temperatures.details(translator, tree.address.source_ids, branch.ids, tree.address.interventions)
     tokens = {lens: [translator.tokenizer.tokens(row) for row in one.top_ids] for lens, one in found.lenses.items()}
     page = steps.details_payload(found, temperatures.TEMPERATURES, tokens)
     return Reply({"details": {"number": branch.number, **page}}, tree)
@@ -180,22 +179,14 @@ def _step(data: dict, tree: Tree) -> int:
 
 
 def _trace(translator: Translator, tree: Tree, branch: Branch) -> TranslationTrace:
-    return _followed(translator, tree, branch.ids, branch.decoding)
+    found = _traced(translator, tree, target=branch.ids)
+    return found if branch.decoding is None else replace(found, decoding=branch.decoding)
 
 
-def _followed(
-    translator: Translator, tree: Tree, ids: Sequence[int], decoding: Decoding | None = None
-) -> TranslationTrace:
-    found = translator.trace(
-        tree.source_text, tree.direction, source_ids=tree.source_ids, target=ids, interventions=tree.interventions
-    )
-    return found if decoding is None else replace(found, decoding=decoding)
-
-
-def _completed(translator: Translator, tree: Tree, prefix: Sequence[int]) -> TranslationTrace:
-    return translator.trace(
-        tree.source_text, tree.direction, source_ids=tree.source_ids, prefix=prefix, interventions=tree.interventions
-    )
+def _traced(translator: Translator, tree: Tree, **ids: Sequence[int]) -> TranslationTrace:
+    """Return the tree's sentence with a given `target`, or with a `prefix` that greedy decoding completes."""
+    of = tree.address
+    return translator.trace(of.text, of.direction, source_ids=of.source_ids, interventions=of.interventions, **ids)
 
 
 def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int) -> Reply:
@@ -225,8 +216,7 @@ def _opened(
     at: int | None,
     held: tuple[set[int], Branch | None] = (set(), None),
 ) -> Reply:
-    # at: the step to go to; None: the page stays at its own.
-    """Return the answer that shows an opened branch."""
+    """Return the answer that shows an opened branch. at: the step to go to; None: the page stays at its own."""
     tokenizer, (known, path) = translator.tokenizer, held
     written = [i for i in branch.ids if i not in tokenizer.special_ids]
     respelled = tokenizer.encode(tokenizer.decode(written))

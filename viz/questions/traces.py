@@ -17,8 +17,7 @@ TRACE_BYTES = 256_000_000  # of the translations that are kept
 
 
 class Retrained(Exception):
-    """A toy's weights, trained here, differ from those that an address names: on another kind of CPU. `address` names
-    these."""
+    """A toy's weights, trained here on another kind of CPU, differ from an address's. `address` names these."""
 
     def __init__(self, address: Address) -> None:
         super().__init__("a toy has other weights here")
@@ -31,11 +30,6 @@ class Traces:
     def __init__(self, translators: Translators, most: int = TRACE_BYTES) -> None:
         self.translators, self.toys = translators, Toys()
         self._kept: ByteCache[TranslationTrace] = ByteCache(most, size_of)
-
-    @property
-    def bytes(self) -> int:
-        """Of the translations that are kept."""
-        return self._kept.bytes
 
     def add(self, trace: TranslationTrace) -> None:
         """Keep a translation that was just made."""
@@ -65,8 +59,7 @@ class Traces:
         return trace
 
     def translator_of(self, address: Address) -> tuple[Translator, str]:
-        """The model of an address, and the direction. A Refusal where it is not served, or has other weights now;
-        ToyNeeded and Retrained for a toy."""
+        """The model and direction of an address. A Refusal if it is not served; ToyNeeded, Retrained for a toy."""
         if address.recipe is not None:
             toy = self.toys.find(address.recipe)
             self.translators.lend(toy)
@@ -78,15 +71,18 @@ class Traces:
         if address.digest:
             if (made := self.translators.made(address.digest)) is not None:
                 return made, address.direction
-            raise Refusal(
-                "The checkpoint of this translation, {name}, is not loaded: translate again.", name=address.checkpoint
-            )
+            raise not_served(address.checkpoint)
         route = self.translators.routes[0]
         if address.direction:
             route = self.translators.find(address.direction, address.checkpoint)
         if route is None:
             raise Refusal("No model that is served here translates in this direction.")
         return self.translators[route.label], route.direction
+
+
+def not_served(checkpoint: str) -> Refusal:
+    """Return why nothing more can be asked about a translation whose model is not served, or no longer."""
+    return Refusal("The checkpoint of this translation, {name}, is not loaded: translate again.", name=checkpoint)
 
 
 def size_of(trace: TranslationTrace) -> int:

@@ -1,15 +1,17 @@
-"""Our own page components: a gr.HTML whose JavaScript and CSS are files under viz/web/."""
+"""Components of the page: a gr.HTML whose JavaScript and CSS are files under viz/web/, and labels of Gradio's own
+components in the visitor's language (the browser's, if viz/web/words/ has it, else English)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import gradio as gr
 
-from viz import assets
-from viz.words import for_page
+from viz import assets, words
+from viz.words import Words, for_page
 
-PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
+_I18N = gr.I18n()
 
 ON_LOAD = """
 const web = new URL({web}, document.baseURI);
@@ -59,3 +61,18 @@ def add_component(
         apply_default_css=False,
         visible=visible,
     )
+
+
+def label(text: Words | str) -> object:
+    """Return a text for Gradio's components: words are a key of translations(), without placeholders."""
+    return _I18N(text.english) if isinstance(text, Words) else text
+
+
+def translations(labels: Iterable[Words]) -> gr.I18n:
+    """Return these labels in every language, for launch(). All of it goes into the page."""
+    english = {text.english for text in labels}
+    own = {
+        language: {key: text for key, text in words.read(path).items() if text and key in english}
+        for language, path in words.files().items()
+    }
+    return gr.I18n(en={key: key for key in sorted(english)}, **own)

@@ -14,7 +14,7 @@ from model.trace.translation import TranslationTrace
 from model.training.toy.run import normalise, parse
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.language import choices, label
+from viz.ui.component import label
 from viz.words import Words, say
 
 LANGUAGE_PAIRS = {
@@ -37,11 +37,12 @@ OFFERED = 4  # sentences of another model to try
 
 
 def entries(translators: Translators) -> list[tuple[object, str]]:
-    """The menu: (what it shows, the label of a route). A model of many languages is one entry."""
+    """The menu: (what it shows, the label of a route). A model of many languages is one entry. No label of a route may
+    be a label of the page: Gradio 6.31 translates those, too, and then refuses them."""
     found: dict[str, Words | str] = {}
     for route in translators.routes:
         found.setdefault(entry_of(translators, route), name_of(translators, route))
-    return choices(found)
+    return [(label(text), entry) for entry, text in found.items()]
 
 
 def name_of(translators: Translators, route: Route) -> Words | str:
@@ -70,8 +71,7 @@ def entry_of(translators: Translators, route: Route) -> str:
 
 
 def route_of(translators: Translators, entry: str, pair: str) -> Route:
-    """What the menus mean. pair: the direction chosen from many languages; "": none yet. ValueError, in words, for what
-    nobody serves."""
+    """Return the route that the menus name. pair: of a model of many languages, or "". ValueError for others."""
     first = translators.route(entry)
     return translators.find(pair, first.checkpoint) or first if pair and translators[entry].languages else first
 
@@ -90,12 +90,9 @@ def menus(translators: Translators, route: Route) -> dict | None:
 
 
 def chosen(translators: Translators, route: Route) -> dict:
-    """What the page shows where a route has been chosen: the menus' entry, and what stands below it. JSON-ready."""
-    return {
-        "entry": entry_of(translators, route),
-        "menus": menus(translators, route),
-        "offer": offer(translators, route),
-    }
+    """Return what the page shows of a route, JSON-ready: its menus, sentences to try, and what a large model costs."""
+    offer = {"sentences": sentences(translators, route), "cost": cost(translators[route.label])}
+    return {"entry": entry_of(translators, route), "menus": menus(translators, route), "offer": offer}
 
 
 def chosen_toy(recipe: Recipe) -> dict:
@@ -109,11 +106,6 @@ def recipe_of(fields: Mapping) -> Recipe:
     if fields.get("recipe") is None:
         raise Refusal("“Your toy” is the network that you train in the tab Train and open there: there is none yet.")
     return normalise(Recipe.from_plain(fields["recipe"]))
-
-
-def offer(translators: Translators, route: Route) -> dict:
-    """Sentences to try in this direction, and what a large model costs, JSON-ready."""
-    return {"sentences": sentences(translators, route), "cost": cost(translators[route.label])}
 
 
 def sentences(translators: Translators, route: Route) -> list[str]:

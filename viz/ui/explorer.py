@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from model.trace.address import Address
 from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from model.translators import Translators
 from viz.export.formats import FORMATS
 from viz.questions.registry import Context
 from viz.ui import overlays
 from viz.ui.component import add_component
-from viz.ui.desk.sent import sent
 from viz.ui.experiments import beside
-from viz.ui.selection import most_telling
+from viz.ui.scene import Selection, most_telling
+from viz.wire.payload import payload
 from viz.wire.summary import INVITATION
+from viz.wire.survey import marks
+from viz.words import Words, say
 
 
 def build(context: Context, first: TranslationTrace | None) -> None:
@@ -22,14 +27,37 @@ def build(context: Context, first: TranslationTrace | None) -> None:
 
 def add_explorer(value: dict, *, model: bool = False) -> None:
     """Add the explorer of a payload. model: whether a model answers its questions."""
-    add_component(
-        "explorer",
-        value,
-        plotly=True,
-        options={
-            "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
-            **overlays.options(model=model),
-            "pairs": beside.offered() if model else {},
-        },
-        elem_id="explorer",
+    options = {
+        "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
+        **overlays.options(model=model),
+        "pairs": beside.offered() if model else {},
+    }
+    add_component("explorer", value, plotly=True, options=options, elem_id="explorer")
+
+
+def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None) -> dict:
+    """What the page is told of a translation: the trace, and what its heads are named where these very weights were
+    surveyed. selection: what was chosen when it was asked for; None: the page knows."""
+    made_by, address = translators.made(trace.digest) if translators else None, Address.of(trace)
+    survey = made_by.survey if made_by else None
+    measured = survey.directions.get(trace.direction) if survey else None
+    return {
+        **payload(trace, selection and selection.fitted(trace)),
+        "address": address and address.to_plain(),
+        "marks": marks(measured),
+        "beyond": _beyond(made_by, trace) if made_by else None,
+        "language": beside.language(trace),
+        "glosses": beside.glossed(trace, measured),
+    }
+
+
+def _beyond(made_by: Translator, trace: TranslationTrace) -> Words | None:
+    """Where a text is longer than those that its model was made for."""
+    made_for = made_by.config.max_length
+    if max(len(trace.source_ids), len(trace.target_ids)) <= made_for:
+        return None
+    return say(
+        "Longer than the {n} tokens that this model was made for: what it writes is a guess there, what is shown of it "
+        "is exact.",
+        n=made_for,
     )

@@ -1,11 +1,10 @@
-"""The maps that can be shown in attention's place, by name: differences, attributions, effects. The page draws what it
-is told; CONTRIBUTING.md says how to add one."""
+"""The maps that can be shown in attention's place, by name. CONTRIBUTING.md says how to add one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
+from typing import Literal
 
 import numpy as np
 
@@ -15,18 +14,10 @@ from model.trace.language import Refusal
 from model.trace.scores import ScoreMap
 from viz import theme
 from viz.maps.reduce import Combine, View, arranged, labelled
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.words import Words, say
 
 MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two cores for the longest of such sentences
-
-
-class Scope(str, Enum):
-    """What an overlay is computed for: the page asks again only where it changes."""
-
-    HEAD = "head"
-    LAYER = "layer"
-    SENTENCE = "sentence"
 
 
 @dataclass(frozen=True)
@@ -35,6 +26,7 @@ class Overlay:
     about        what a number says, in a sentence: whether it is measured, exact or a proxy
     compute      (scene, the view's kind, layer and head) -> a map of the kind's tokens as viz.maps.reduce.labelled()
                  makes one: not yet hidden, not merged
+    scope        what it is computed for: the page asks again only where that changes
     needs_model  whether compute asks for scene.translator; it then waits for its turn like all work on the model
     asks         whether it is about the pinned token: the page asks again where another one is pinned
     """
@@ -43,7 +35,7 @@ class Overlay:
     about: Words
     compute: Callable[[Scene, View], ScoreMap]
     kinds: tuple[AttentionKind, ...] = tuple(AttentionKind)
-    scope: Scope = Scope.HEAD
+    scope: Literal["head", "layer", "sentence"] = "head"
     needs_model: bool = False
     asks: bool = False
 
@@ -60,8 +52,7 @@ def layer_difference(scene: Scene, view: View) -> ScoreMap:
 
 
 def effect_if_cut(scene: Scene, view: View) -> ScoreMap:
-    """What the pinned token would lose with each edge of the map cut alone. Rows after the pinned one are blank: they
-    cannot matter to it."""
+    """What the pinned token would lose with each edge cut alone. Rows after it cannot matter to it: blank."""
     trace = scene.trace
     edges = trace.maps(view.kind).weights.shape[2:]
     if (count := edges[0] * edges[1]) > MOST_EDGES:
@@ -116,7 +107,7 @@ def options(*, model: bool) -> Mapping[str, object]:
                 "id": name,
                 "title": overlay.title,
                 "about": overlay.about,
-                "scope": overlay.scope.value,
+                "scope": overlay.scope,
                 "kinds": [kind.value for kind in overlay.kinds],
                 "model": overlay.needs_model,
                 "asks": overlay.asks,

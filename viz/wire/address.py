@@ -1,25 +1,22 @@
-"""What names a translation in a page's address: its text, the model, the search, and what the model was changed by.
-
-Everything stands behind the #, which no server sees.
-"""
+"""A translation in a page's address, behind the # that no server sees: text, model, search, changes to the model."""
 
 from __future__ import annotations
 
 from urllib.parse import urlencode
 
 from model.trace import interventions_file
+from model.trace.address import Address
 from model.trace.decoding import Decoding
 from model.trace.translation import TranslationTrace, a_trace
-from viz.maps.branches import Tree
 
 LONGEST = 65_536  # characters of all changes in a link
 
 
-def named(of: TranslationTrace | Tree, decoding: Decoding | None) -> dict:
+def named(of: TranslationTrace | Address, decoding: Decoding | None) -> dict:
     """What the page makes a link of, JSON-ready. beam: the width of the search, null where that is not known;
     interventions: JSON, "" for none, null for those that no link can carry."""
     return {
-        "text": of.source_text,
+        "text": of.text if isinstance(of, Address) else of.source_text,
         "direction": of.direction,
         "checkpoint": of.checkpoint,
         "beam": decoding and decoding.beam,

@@ -40,10 +40,7 @@ def links(source: Sequence[str], target: Sequence[str], scores: np.ndarray, chos
     """Word links. scores [target word, source word], shares of 1; chosen: (source word, target word)."""
     return {
         "type": "links",
-        "words": {
-            "source": [{"cell": "token", "text": word} for word in source],
-            "target": [{"cell": "token", "text": word} for word in target],
-        },
+        "words": {"source": list(map(token, source)), "target": list(map(token, target))},
         "scores": np.round(scores, 3).tolist(),
         "links": [list(map(int, link)) for link in chosen],
     }
@@ -107,8 +104,7 @@ def table(
     marked: Sequence[int] = (),
     foot: Sequence | None = None,
 ) -> dict:
-    """A table. columns: headings; rows: cells, the first of each is its heading; marked: rows set apart by colour;
-    foot: one row below the line (a sum)."""
+    """A table. The first cell of a row is its heading; marked: rows set apart by colour; foot: a row of sums."""
     rows = [list(row) for row in rows]
     for row in [*rows, *([foot] if foot else [])]:
         assert len(row) == len(columns), f"{len(row)} cells under {len(columns)} headings"
@@ -135,11 +131,10 @@ def figure(
     """A Plotly figure of this height in pixels, at most `width` wide (0: as wide as the page); label: what it shows,
     for those who do not see it; rows: words in place of the vertical axis' labels; clicks: where a click on a point
     leads, by its id: to_head(), to_panel() or to_act(), which is asked for when one rests on it; upright: the height of
-    what is drawn from top to bottom on a narrow page; 0: it is not. Seven parameters: what a picture is on a page."""
+    what is drawn from top to bottom on a narrow page; 0: it is not."""
     drawn = json.loads(to_json_plotly(for_page(picture.to_dict())))  # its own texts may be words, too
-    about = {"height": height, "width": width, "label": label, "rows": list(rows)}
-    about |= {"clicks": dict(clicks), "upright": upright}
-    return {"type": "figure", "figure": drawn, **about}
+    about = {"height": height, "width": width, "label": label, "upright": upright}
+    return {"type": "figure", "figure": drawn, "rows": list(rows), "clicks": dict(clicks), **about}
 
 
 def to_head(kind: str, layer: int, head: int, cell: tuple[int, int]) -> dict:
@@ -205,7 +200,7 @@ def heatmap(
     """A matrix [row, column] drawn small, every number under the pointer or the arrow keys; where a number is not
     finite there is none. rows, columns: names of tokens (none: counted from 0). limit: the value at full colour (None:
     the largest here); said: words in place of the numbers 0, 1 ..; frame: rows and columns set apart, as first row,
-    first column, number of rows, of columns. Nine parameters: what one would write at a picture's edges."""
+    first column, number of rows, of columns."""
     values = np.asarray(values, np.float32)
     finite = values[np.isfinite(values)]
     limit = float(np.abs(finite).max(initial=0.0)) if limit is None else float(limit)
@@ -225,12 +220,8 @@ def heatmap(
 
 def marked(*texts: tuple[str, Sequence[tuple[str, int]], str]) -> dict:
     """Sentences whose words are marked as strongly as their number, 0 (not at all) to 4: (title, words, note)."""
-    return {
-        "type": "marked",
-        "texts": [
-            {"title": title, "words": [list(word) for word in words], "note": note} for title, words, note in texts
-        ],
-    }
+    found = [{"title": title, "words": list(map(list, words)), "note": note} for title, words, note in texts]
+    return {"type": "marked", "texts": found}
 
 
 def number(value: float, digits: int = 3) -> dict:
@@ -243,17 +234,12 @@ def symbols(formula: str) -> dict:
     return {"cell": "symbols", "text": formula}
 
 
-def strip(values: np.ndarray, *, limit: float | None = None, signed: bool = True, name: str = "") -> dict:
+def strip(values: np.ndarray, *, limit: float | None = None, name: str = "") -> dict:
     """A row of numbers as coloured cells. limit: the value at full colour (None: the largest here)."""
     values = np.asarray(values, np.float64)
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) if limit is None else float(limit)
-    return {
-        "cell": "strip",
-        "values": [_short(v) for v in values],
-        "limit": limit or 1.0,
-        "signed": signed,
-        "name": name,
-    }
+    shown = list(map(_short, values))
+    return {"cell": "strip", "values": shown, "limit": limit or 1.0, "signed": True, "name": name}
 
 
 def bar(share: float, words: str = "") -> dict:
@@ -301,18 +287,14 @@ def compact(value: float, digits: int = 3) -> str:
     size = abs(value)
     if 1e-3 <= size < 1e5:
         first = math.floor(math.log10(float(f"{size:.{digits - 1}e}")))  # 0.09999 is written as 0.100
-        decimals = max(0, digits - 1 - first)
-        return _grouped(f"{value:,.{decimals}f}")
+        return _grouped(f"{value:,.{max(0, digits - 1 - first)}f}")
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}·10{_superscript(int(exponent))}".replace("-", "−")
+    power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{mantissa}·10{power}".replace("-", "−")
 
 
 def _grouped(written: str) -> str:
     return written.replace(",", THOUSANDS).replace("-", "−")
-
-
-def _superscript(exponent: int) -> str:
-    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _short(value: float) -> float | None:

@@ -52,37 +52,27 @@ class Codec:
         return self.from_bytes(gzip.decompress(base64.b64decode(data)), shape)
 
 
-def root_codes(values: np.ndarray) -> bytes:
-    """The bytes of root16. ValueError for numbers outside [0, 1]: they would come out as others."""
-    return _halves(_quantised(values, 65535).astype(np.uint16))
+def _roots(name: str, most: int, power: int) -> Codec:
+    """A codec of numbers in [0, 1] as codes 0 .. most: value = (code / most) ** power, power 2 or 4."""
+
+    def to_bytes(values: np.ndarray) -> bytes:
+        codes = _quantised(values, most, power)
+        return codes.astype(np.uint8).tobytes() if most == 255 else _halves(codes.astype(np.uint16))
+
+    def from_bytes(data: bytes, shape: Sequence[int]) -> np.ndarray:
+        codes = np.frombuffer(data, np.uint8) if most == 255 else _joined(data)
+        return ((codes / float(most)) ** power).astype(np.float32).reshape(shape)
+
+    return Codec(name, to_bytes, from_bytes)
 
 
-def _quantised(values: np.ndarray, steps: int, roots: int = 2) -> np.ndarray:
+def _quantised(values: np.ndarray, most: int, power: int) -> np.ndarray:
+    """ValueError for numbers outside [0, 1]: they would come out as others."""
     if values.size and not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):
         raise ValueError(f"roots hold numbers from 0 to 1, found {values.min():g} to {values.max():g}")
     # Not in float32: where a root lies near the middle of two codes, its rounding would decide between them.
-    found = np.sqrt(np.clip(values, 0.0, 1.0), dtype=np.float64)
-    return np.rint((found if roots == 1 else np.sqrt(found)) * float(steps))
-
-
-def _small_codes(values: np.ndarray) -> bytes:
-    return _quantised(values, 255).astype(np.uint8).tobytes()
-
-
-def _half_codes(values: np.ndarray) -> bytes:
-    return _quantised(values, 255, 1).astype(np.uint8).tobytes()
-
-
-def _half(data: bytes, shape: Sequence[int]) -> np.ndarray:
-    return ((np.frombuffer(data, np.uint8) / 255.0) ** 2).astype(np.float32).reshape(shape)
-
-
-def _small(data: bytes, shape: Sequence[int]) -> np.ndarray:
-    return ((np.frombuffer(data, np.uint8) / 255.0) ** 4).astype(np.float32).reshape(shape)
-
-
-def _roots(data: bytes, shape: Sequence[int]) -> np.ndarray:
-    return ((_joined(data) / 65535.0) ** 4).astype(np.float32).reshape(shape)
+    roots = np.sqrt(np.clip(values, 0.0, 1.0), dtype=np.float64)
+    return np.rint((roots if power == 2 else np.sqrt(roots)) * float(most))
 
 
 def _signed_codes(values: np.ndarray) -> bytes:
@@ -112,9 +102,7 @@ def _joined(data: bytes) -> np.ndarray:
     return (high << 8) | low
 
 
-ROOT = Codec("root16", root_codes, _roots)
-SMALL = Codec("root8", _small_codes, _small)
-HALF = Codec("root2", _half_codes, _half)
+ROOT, SMALL, HALF = _roots("root16", 65535, 4), _roots("root8", 255, 4), _roots("root2", 255, 2)
 SIGNED = Codec("signed16", _signed_codes, _signed)
 EXACT = Codec(
     "float32",

@@ -1,5 +1,4 @@
-"""A matrix of numbers as a block of a panel: coloured cells with their values, and sums in the margin;
-viz/web/lab/matrix.js draws it."""
+"""A matrix of numbers as a block of a panel (viz/web/lab/matrix.js): coloured cells, and sums in the margin."""
 
 from __future__ import annotations
 
@@ -40,19 +39,10 @@ class Line:
 
     def payload(self) -> dict:
         """JSON-ready."""
-        kind = self.evidence and {"kind": self.evidence.value, "evidence": EVIDENCE[self.evidence]}
-        return {
-            "type": "line",
-            "key": self.key,
-            "name": self.name,
-            "cells": self.cells,
-            "margins": list(self.margins),
-            "about": list(self.about),
-            "layers": self.layers,
-            "layer": self.layer,
-            "folded": self.folded,
-            **(kind or {}),
-        }
+        found = {"type": "line", **vars(self)}
+        if (evidence := found.pop("evidence")) is not None:
+            found |= {"kind": evidence.value, "evidence": EVIDENCE[evidence]}
+        return found
 
 
 @dataclass(frozen=True)
@@ -77,9 +67,8 @@ def matrix(
     act: str = "",
     none: Words = say("There is no such number."),
 ) -> dict:
-    """label: what it is, for those who do not see it. margins: (title, what it says) of the columns at its right end.
-    act: what a click on a cell asks of the panel, with {row, column}, for the slot of that name. none: why a cell is
-    empty. Six parameters: a matrix is made of that many things."""
+    """label: for those who do not see it. margins: (title, about) of the columns at the right end. act: of the panel,
+    which a click on a cell asks for with {row, column}, for the slot of that name. none: why a cell is empty."""
     special, names = axis.special or [False] * len(axis.texts), axis.names or [""] * len(axis.texts)
     columns = [
         {"cell": "token", "text": text, "special": bool(dim), "name": name}
@@ -99,8 +88,7 @@ def matrix(
 
 
 def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[dict | None]:
-    """{text, share of the full colour from -1 to 1} of each value; None where there is none. limit: the value at full
-    colour; 0: the largest here."""
+    """{text, share of the full colour, -1 to 1} of each value, None for NaN. limit: at full colour; 0: the largest."""
     values = np.asarray(values, np.float64)
     scale = limit or float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
 
@@ -115,26 +103,24 @@ def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[di
 
 def margin(*parts: Words | str) -> list[dict]:
     """Words in a margin, one below the other."""
-    return [{"text": part, "look": "", "about": ""} for part in parts]
+    return [_note(part) for part in parts]
 
 
 def noted(words: Words) -> list[dict]:
     """A mark in a margin, whose words stand below the matrix."""
-    return [{"text": words, "look": "noted", "about": ""}]
+    return [_note(words, "noted")]
 
 
 def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:
     """A sum beside what it should be, its error when one points at it."""
     written = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two
     words = say("{found} of {expected}", found=written(found.found), expected=written(found.expected))
-    mark = "✓" if found.holds else "✗"
-    return [
-        {
-            "text": join((words, mark), " "),
-            "look": "holds" if found.holds else "misses",
-            "about": say("error {n}", n=compact(found.error, 2)),
-        }
-    ]
+    mark, look = ("✓", "holds") if found.holds else ("✗", "misses")
+    return [_note(join((words, mark), " "), look, say("error {n}", n=compact(found.error, 2)))]
+
+
+def _note(text: Words | str, look: str = "", about: Words | str = "") -> dict:
+    return {"text": text, "look": look, "about": about}
 
 
 def two(value: float) -> str:

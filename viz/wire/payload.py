@@ -14,6 +14,7 @@ import numpy as np
 
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
+from model.trace.scores import Groups, ScoreMap
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import sentence_ends, word_groups
@@ -22,7 +23,7 @@ from viz.maps import labels
 from viz.maps.patterns import head_patterns
 from viz.maps.reduce import THUMBNAIL, View, pool
 from viz.wire.address import named
-from viz.wire.codecs import EXACT, ROOT, SMALL
+from viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
 from viz.wire.tiles import all_tiles, described, is_large, strip, tiles
 from viz.words import say
 
@@ -35,7 +36,7 @@ _BYTES_A_CODE = 4 / 3  # before gzip, which saves little on real weights
 def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = False, largest: int = LARGEST) -> dict:
     """Everything the explorer needs of a trace, JSON-ready.
 
-    selection: something with kind, layer, head, query and key to open with (viz.ui.selection.Selection), or None.
+    selection: something with kind, layer, head, query and key to open with (viz.ui.scene.Selection), or None.
     exact: every layer, as float32. largest: bytes above which weights are left to block(). Then there are the
     thumbnails of the kind that is open, and the layer of the selection where there is room for it beside them. Of kinds
     whose maps are large tiles come when they are looked at (viz/wire/tiles.py); an exact payload, which can ask for
@@ -128,13 +129,7 @@ def key_of(trace: TranslationTrace) -> str:
 
 def selection_dict(selection: object) -> dict:
     """A Selection as the page reads it."""
-    return {
-        "kind": selection.kind.value,
-        "layer": selection.layer,
-        "head": selection.head,
-        "query": selection.query,
-        "key": selection.key,
-    }
+    return {**vars(selection), "kind": selection.kind.value}
 
 
 def _tokens(tokens: Sequence[str]) -> dict:
@@ -163,3 +158,35 @@ def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> 
         "entropies": [layer.get("entropies") for layer in told],
         "readings": [layer.get("readings") for layer in told],
     }
+
+
+def descriptor(name: str, title: str, kind: AttentionKind, found: ScoreMap) -> dict:
+    """Return a derived map as the page draws it, JSON-ready: {id, title, kind, unit, signed, range, rows, columns,
+    codec, data}. rows, columns: {title, labels, positions}; range: the values at the two ends of the colours, of which
+    0 is one or, if signed, the middle."""
+    values = found.values
+    within = not found.signed and values.size and values.min() >= 0 and values.max() <= 1  # not with a NaN either
+    codec = ROOT if within else SIGNED
+    return {
+        "id": name,
+        "title": title,
+        "kind": kind.value,
+        "unit": found.unit,
+        "signed": found.signed,
+        "range": _limits(found),
+        "rows": _axis(found.row_title, found.rows, found.row_positions),
+        "columns": _axis(found.column_title, found.columns, found.column_positions),
+        "codec": codec.name,
+        "data": codec.encode(values),
+    }
+
+
+def _limits(found: ScoreMap) -> list[float]:
+    """[low, high] at full colour: the map's own, else its largest absolute value; even about 0 if it is signed."""
+    low, high = found.limits or (0.0, float(np.nanmax(np.abs(found.values), initial=0.0)))
+    end = max(abs(low), abs(high)) or 1.0
+    return [-end if found.signed else 0.0, end]
+
+
+def _axis(title: str, names: tuple[str, ...], positions: Groups) -> dict:
+    return {"title": title, "labels": list(names), "positions": [list(group) for group in positions]}

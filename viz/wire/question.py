@@ -13,6 +13,7 @@ from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns
 from model.trace.why.losses import Losses
 from model.trace.why.question import Question
+from model.trace.why.removal import Removal
 from model.trace.words import SPACE, is_punctuation, word_groups
 from viz.maps import labels
 from viz.wire import blocks
@@ -86,12 +87,15 @@ def headline(trace: TranslationTrace, question: Question, losses: Losses, column
     token, contrast = names(trace, question)
     best, loss = weightiest(losses.of_metric, columns)
     named = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
+    left, without = losses.metric - loss, None
+    if loss <= 0:
+        without = say("No single word speaks for it: whichever is taken away, it loses nothing.")
     if contrast is None:
-        return [_alone(named, losses.metric), _none() if loss <= 0 else _alone_without(named, losses.metric - loss)]
-    found = [
-        _against(named, losses.metric),
-        _none() if loss <= 0 else _against_without(named, losses.metric, losses.metric - loss),
-    ]
+        return [
+            say("{token} has a probability of {p}.", token=token, p=chance(losses.metric)),
+            without or say("Without “{word}” it would have {p}.", word=named["word"], p=chance(left)),
+        ]
+    found = [_against(named, losses.metric), without or _against_without(named, losses.metric, left)]
     other, fall = weightiest(losses.of_log_p, columns)
     if other == best or fall < COMMON:
         return found
@@ -134,18 +138,6 @@ def weightiest(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
     ordinary = np.where(columns.special | np.isnan(losses), -np.inf, losses)
     best = int(ordinary.argmax()) if len(ordinary) else 0
     return best, float(ordinary[best]) if len(ordinary) else -np.inf
-
-
-def _none() -> Words:
-    return say("No single word speaks for it: whichever is taken away, it loses nothing.")
-
-
-def _alone(named: dict, metric: float) -> Words:
-    return say("{token} has a probability of {p}.", token=named["token"], p=chance(metric))
-
-
-def _alone_without(named: dict, metric: float) -> Words:
-    return say("Without “{word}” it would have {p}.", word=named["word"], p=chance(metric))
 
 
 def _against(named: dict, metric: float) -> Words:
@@ -215,3 +207,19 @@ def chance(log_p: float) -> str:
     """A log-probability as a percentage."""
     p = float(np.exp(log_p))
     return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%"
+
+
+def candidates(found: Removal, tokens: Sequence[str], question: Question, before: Words, after: Words) -> dict:
+    """A table of what the model would write before and after a change: the most probable tokens of either run with both
+    probabilities. tokens: of found.ids; before, after: headings."""
+    asked = (question.token_id, question.contrast_id)
+    rows = [
+        [blocks.token(labels.display(token)), blocks.bar(float(p)), blocks.bar(float(q))]
+        for token, p, q in zip(tokens, *found.probabilities)
+    ]
+    return blocks.table(
+        (say("Next token"), before, after),
+        rows,
+        marked=[i for i, one in enumerate(found.ids) if one in asked],
+        caption=say("Probabilities, measured: the most probable tokens of either run; those compared are marked."),
+    )

@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
-from viz.figures.grid import SIDE, plot_grid
-from viz.figures.heatmap import plot_heatmap
+from viz.figures.attention import SIDE, plot_grid, plot_heatmap
 from viz.maps.reduce import View
 from viz.wire import payload
 from viz.wire.codecs import CODECS

@@ -15,7 +15,7 @@ from viz import theme
 from viz.maps import labels
 from viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
 from viz.wire.address import named
-from viz.wire.codecs import root_codes
+from viz.wire.codecs import ROOT
 from viz.wire.payload import block
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
@@ -29,7 +29,7 @@ def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
     that found the translation which the tree began with; null where that is not known."""
     return {
         "key": tree.key,
-        **named(tree, tree.branches[0].decoding),
+        **named(tree.address, tree.branches[0].decoding),
         "limit": MAX_BRANCHES,
         "dropped": tree.dropped,
         "branches": [b.number if b.number in known else _branch(b) for b in tree.branches],
@@ -69,7 +69,10 @@ def path_payload(
     if held and whole and not _whole(trace, len(held.ids)):
         held = None  # of that one, the page has only some rows
     shared = common_prefix(held.ids, branch.ids) if held else 0
-    kinds = {kind.value: _kind(trace, kind) for kind in trace.kinds}
+    kinds = {
+        kind.value: dict(zip(("layers", "heads", "queries", "keys"), trace.maps(kind).weights.shape))
+        for kind in trace.kinds
+    }
     return {
         "number": branch.number,
         "vocabulary": vocabulary,
@@ -94,12 +97,7 @@ def _whole(trace: TranslationTrace, length: int) -> bool:
 
 
 def _rows(trace: TranslationTrace, kind: AttentionKind, first: int, last: int | None = None) -> str:
-    return base64.b64encode(root_codes(trace.maps(kind).weights[:, :, first:last])).decode("ascii")
-
-
-def _kind(trace: TranslationTrace, kind: AttentionKind) -> dict:
-    layers, heads, queries, keys = trace.maps(kind).weights.shape
-    return {"layers": layers, "heads": heads, "queries": queries, "keys": keys}
+    return base64.b64encode(ROOT.to_bytes(trace.maps(kind).weights[:, :, first:last])).decode("ascii")
 
 
 def _step(trace: TranslationTrace, step: int) -> dict:

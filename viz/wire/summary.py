@@ -41,8 +41,7 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
                 if trace.interventions
                 else []
             ),
-            _sizes(model),
-            _limit(model),
+            *_facts(model),
         ],
         "about": {**about(model), "lacking": list(lacking)},
     }
@@ -68,32 +67,30 @@ def in_text(text: str, tokens: Sequence[str]) -> list[dict]:
 
 def inviting(model) -> dict:
     """What stands there before anything is translated. JSON-ready."""
-    return {"invitation": INVITATION, "facts": [_sizes(model), _limit(model)], "about": about(model)}
+    return {"invitation": INVITATION, "facts": _facts(model), "about": about(model)}
 
 
-def _sizes(model) -> Words:
+def _facts(model) -> list[Words]:
+    """A model's size and the longest text that it takes."""
     config = model.config
+    limit = say("texts of up to {n} tokens", n=model.max_tokens)
     if AttentionKind.CROSS not in model.model.num_layers:
-        return say("recurrent, states of {n} numbers", n=config.d_model)
+        return [say("recurrent, states of {n} numbers", n=config.d_model), limit]
     layers = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
     read, wrote = (config.of(side).num_heads for side in Side)
-    if read != wrote:
-        return say(
-            "{encoder} layers × {read} heads + {decoder} layers × {wrote} heads", **layers, read=read, wrote=wrote
-        )
-    return say("{encoder} + {decoder} layers × {heads} heads", **layers, heads=read)
-
-
-def _limit(model) -> Words:
-    return say("texts of up to {n} tokens", n=model.max_tokens)
+    if read == wrote:
+        return [say("{encoder} + {decoder} layers × {heads} heads", **layers, heads=read), limit]
+    heads = {"read": read, "wrote": wrote}
+    return [say("{encoder} layers × {read} heads + {decoder} layers × {wrote} heads", **layers, **heads), limit]
 
 
 def _target_token(trace: TranslationTrace, step: int) -> dict:
+    given = trace.decoding.given if trace.decoding else 0
     return {
         "text": trace.target_tokens[step],
         "byte": is_byte(trace.target_tokens[step]),
         "symbol": is_symbol(trace.target_tokens[step]),
-        "given": step < _given(trace) and bool(trace.chosen_rank[step] > 1),
+        "given": step < given and bool(trace.chosen_rank[step] > 1),  # and not what the model would have written, too
         "probability": float(np.exp(trace.log_probability[step])),
         "rank": int(trace.chosen_rank[step]),
         "entropy": float(trace.entropy[step]),
@@ -101,11 +98,6 @@ def _target_token(trace: TranslationTrace, step: int) -> dict:
             [token, float(p)] for token, p in zip(trace.top_tokens[step][:4], trace.top_probabilities[step][:4])
         ],
     }
-
-
-def _given(trace: TranslationTrace) -> int:
-    """How many of its first tokens were given. Those of them that the model would have written, too, are not marked."""
-    return trace.decoding.given if trace.decoding else 0
 
 
 def warnings(trace: TranslationTrace) -> list[Words]:

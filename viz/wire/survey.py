@@ -14,7 +14,7 @@ from viz.maps.labels import KIND_TITLES
 from viz.wire.address import named
 from viz.words import Words, join, say
 
-PARTS = ("value", "low", "high")
+PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of a measurement, a statistic
 # What stands on a head's picture for a name: the picture is as large as a fingertip.
 MARKS = {
     "previous": "←",
@@ -62,13 +62,7 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
         "type": "survey",
         "link": named(trace, trace.decoding),
         "statistics": {
-            name: {
-                "title": s.title,
-                "plain": s.plain,
-                "exact": s.exact,
-                "threshold": s.threshold,
-                "share": s.unit == "share",
-            }
+            name: {**{field: getattr(s, field) for field in FIELDS}, "share": s.unit == "share"}
             for name, s in STATISTICS.items()
             if name in used
         },
@@ -77,8 +71,7 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
 
 
 def _kind(found: KindSurvey) -> dict:
-    """sure: whether a value differs from what random rows have; graded: by head, what it does most, whatever its
-    names."""
+    """sure: whether a value differs from that of random rows. graded: by head, what it does most."""
     layers, heads = found.shape
     return {
         "layers": layers,
@@ -129,6 +122,5 @@ def open_head(kind: str, layer: int, head: int) -> dict:
 
 
 def pick(title: Words, options: Sequence[Words], *, act: str, slot: str) -> dict:
-    """A block: a menu. Whatever is chosen, its number goes to an act of the panel as "option"; the answer takes a
-    slot's place."""
+    """A block: a menu. The number of what is chosen goes to an act as "option"; the answer takes the slot's place."""
     return {"type": "pick", "title": title, "options": list(options), "act": act, "slot": slot}

@@ -93,8 +93,7 @@ def all_tiles(trace: TranslationTrace, kind: AttentionKind) -> list[Wanted]:
 
 
 def strip(trace: TranslationTrace, kind: AttentionKind, layer: int) -> dict:
-    """The heads of a layer whose maps are large: the top of each pyramid, and what its pattern is. values [heads, rows,
-    columns] in `root2`."""
+    """A layer's heads whose maps are large: tops of the pyramids [heads, rows, columns] in `root2`, and patterns."""
     maps, tops, patterns = trace.maps(kind), [], []
     measure = pattern_of(trace, kind)
     for head in range(maps.num_heads):

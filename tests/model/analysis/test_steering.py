@@ -15,9 +15,8 @@ from model.trace.interventions import Interventions
 from model.trace.language import Refusal
 from model.trace.storage import from_json, to_json
 from tests.conftest import SENTENCES
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.inside.experiments import steer
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 
 TEXT, TOWARDS, AWAY = SENTENCES[0], "Ein Boot.", "Zwei Hunde schlafen."
 PLACE = "encoder.1.resid_post"

@@ -17,7 +17,7 @@ from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.maps import AttentionMaps
 from model.training.loss import summed_cross_entropy
 from tests.conftest import SENTENCES
-from viz.figures.grid import plot_grid
+from viz.figures.attention import plot_grid
 from viz.wire import payload, readback
 from viz.wire.codecs import ROOT
 

@@ -63,7 +63,7 @@ def test_what_cannot_be_run_again_has_no_address(tiny_translator):
     assert Address.of(trace) is None
     traces = Traces(Translators([tiny_translator]))
     traces.add(trace)
-    assert traces.bytes == 0
+    assert traces._kept.bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,6 @@ def test_translations_are_kept_within_their_bytes(tiny_translator):
     traces = Traces(Translators([tiny_translator]), most=2 * max(map(size_of, found)))
     for trace in found:
         traces.add(trace)
-    assert size_of(found[3]) <= traces.bytes <= traces._kept.most
+    assert size_of(found[3]) <= traces._kept.bytes <= traces._kept.most
     assert traces.find(Address.of(found[3])) is found[3]
     assert traces.find(Address.of(found[0])) is not found[0], "the oldest is made again"

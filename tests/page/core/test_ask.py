@@ -11,11 +11,11 @@ from tests.page.browser import load_modules
 
 pytestmark = pytest.mark.browser
 
-# fetch() as a server would make it: `replies` are taken one after another, each {status, type, lines, breaks}.
+# fetch() as a server would answer it: `replies` are taken one after another, each {status, type, lines, breaks}.
 SERVER = """(replies) => {
   window.asked = [];
   window.parts = [];
-  window.fetched = async (address, { body, signal }) => {
+  window.fetch = async (address, { body, signal }) => {
     asked.push({ path: new URL(address).pathname, ...JSON.parse(body) });
     const { status = 200, type = "application/json", lines = [], breaks = false, waits = 0 } = replies.shift() ?? {};
     await new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ SERVER = """(replies) => {
     return new Response(stream, { status, headers: { "content-type": type } });
   };
 }"""
-ASK = "(question) => atlas.ask('page_one', question, { fetched, part: (content) => parts.push(content) })"
+ASK = "(question) => atlas.ask('page_one', question, { part: (content) => parts.push(content) })"
 LINES = "application/x-ndjson"
 
 
@@ -128,7 +128,7 @@ def test_a_busy_server_says_why_in_the_end(page) -> None:
 def test_of_questions_one_after_another_the_last_counts(page) -> None:
     page.evaluate(SERVER, [{"lines": [{"n": 1}], "waits": 500}, {"lines": [{"n": 2}], "waits": 50}])
     page.evaluate("""() => {
-      const asker = (window.asker = atlas.createAsker({ fetched }));
+      const asker = (window.asker = atlas.createAsker());
       const part = (content) => parts.push(content);
       window.answers = {};
       for (const n of [1, 2]) asker.ask("page_one", { fields: { n } }, { part }).then((found) => (answers[n] = found));
@@ -141,7 +141,7 @@ def test_of_questions_one_after_another_the_last_counts(page) -> None:
 def test_a_question_that_is_stopped_has_no_answer(page) -> None:
     page.evaluate(SERVER, [{"lines": [{"n": 1}], "waits": 500}])
     page.evaluate("""() => {
-      window.asker = atlas.createAsker({ fetched });
+      window.asker = atlas.createAsker();
       asker.ask("page_one", {}, { part: (content) => parts.push(content) }).then((found) => (window.found = [found]));
       asker.stop();
     }""")
@@ -152,12 +152,10 @@ def test_a_question_that_is_stopped_has_no_answer(page) -> None:
 def test_whoever_follows_a_field_hears_of_its_changes(page) -> None:
     heard = page.evaluate("""() => {
       const store = atlas.createStore({ address: null, asked: null }), heard = [];
-      const end = store.follow(["address"], ({ address }) => heard.push(address));
+      store.follow(["address"], ({ address }) => heard.push(address));
       store.set({ asked: { step: 1 } });
       store.set({ address: { text: "a" }, asked: null });
       store.set({ address: { text: "a" } });
-      end();
-      store.set({ address: null });
       return heard;
     }""")
     assert heard == [{"text": "a"}]

@@ -15,8 +15,8 @@ from tests.page.explorer.page import PLOTTED, choose, download, drawn, show, sta
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps.reduce import View, labelled, score_map
-from viz.ui.desk.scene import Scene
 from viz.ui.overlays import OVERLAYS, Overlay
+from viz.ui.scene import Scene
 
 pytestmark = pytest.mark.browser
 

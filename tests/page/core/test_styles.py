@@ -35,7 +35,7 @@ def pixels(part: Locator) -> np.ndarray:
 
 
 def test_a_printed_key_has_its_bars(open_page):
-    page = styled(open_page("about:blank"), "sheet/sheet.css", "sheet/paper.css", modules=("sheet/pictures.js",))
+    page = styled(open_page("about:blank"), "sheet/sheet.css", "sheet/paper.css", modules=("sheet/paper.js",))
     page.evaluate(
         """() => {
       document.body.classList.add('atlas-sheeting');

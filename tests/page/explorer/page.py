@@ -19,8 +19,8 @@ from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
 from viz.ui import explorer
-from viz.ui.desk.sent import sent
-from viz.ui.selection import Selection
+from viz.ui.explorer import sent
+from viz.ui.scene import Selection
 from viz.words import for_page
 
 NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is

@@ -1,5 +1,5 @@
 """What the page computes (viz/web/explorer/model.js) equals what Python computes (viz/maps/reduce.py and
-viz/figures/colour.py).
+viz/figures/attention.py).
 
 The scripts run in the tests' browser on an empty page; both sides start from the same payload.
 """
@@ -17,8 +17,7 @@ from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import score_map_of
 from tests.page.browser import load_modules
 from viz.export import table
-from viz.figures.colour import ColourScale, Transform
-from viz.figures.lines import edges
+from viz.figures.attention import ColourScale, Transform, edges
 from viz.maps import reduce
 from viz.maps.reduce import Combine, Special, View, score_map
 from viz.wire import payload

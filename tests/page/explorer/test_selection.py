@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from bench.made.synthetic import random_trace
+from tests.page.browser import use_modules
 from tests.page.explorer.page import select, show, wait_for_selection
 
 pytestmark = pytest.mark.browser
@@ -14,10 +15,10 @@ pytestmark = pytest.mark.browser
 def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace) -> None:
     other = random_trace(9, 7, layers=3, heads=4)
     page = open_traces(hand_made_trace, other)
+    use_modules(page, "store/store.js")
     page.evaluate("""() => {
       window.__seen = [];
-      document.addEventListener('atlas-drawn', () =>
-        window.__seen.push(document.querySelector('.heading-line').textContent));
+      atlas.store.follow(["drawn"], () => window.__seen.push(document.querySelector('.heading-line').textContent));
     }""")
     page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
     show(page, other)

@@ -11,15 +11,18 @@ pytestmark = pytest.mark.browser
 # One question at a time: steps -> the events asked.
 ASKING = """(steps) => {
   let now = 0;
-  const asked = [], requests = atlas.createRequests((event, { wanted, thumbnails }) =>
-    asked.push([event, wanted ?? null, thumbnails ?? null]), () => now);
+  performance.now = () => now;
+  const asked = [], ask = (event, { wanted, thumbnails }) => asked.push([event, wanted ?? null, thumbnails ?? null]);
   const trace = (lacking) => ({ key: "k", lazy: true, kinds: { cross: {}, own: {} }, lacks: (kind) => lacking.has(kind),
     weights: { cross: [1, null, null], own: [null] } });
   const lacking = new Set(["own"]), shown = trace(lacking), other = trace(new Set(["cross"]));
+  const state = { ...atlas.initial(), kind: "cross" };
+  const scene = { state, trace: shown, traces: [shown], overlays: [] };
+  const maps = atlas.createMaps({ scene, ask });
   const acts = {
-    ahead: () => requests.ahead(shown, "cross"), answered: requests.answered, none: requests.waitForNone,
-    wait: () => requests.waitFor(other), came: (kind) => lacking.delete(kind),
-    overlay: () => requests.request("overlay", {}), layers: () => requests.layers(shown, [["own", 0]], "own"),
+    ahead: maps.askAhead, answered: () => maps.refuse({}), none: () => maps.beside.clear(),
+    wait: () => maps.beside.add(other), came: (kind) => lacking.delete(kind),
+    tiles: () => maps.tiles({}, []), layers: () => maps.mapOf(shown, { ...state, kind: "own" }),
     seconds: (count) => (now += 1000 * count),
   };
   for (const [what, given] of steps) acts[what](given);
@@ -31,7 +34,7 @@ ASKING = """(steps) => {
 def script_page(open_page):
     """An empty page with the script that decides what is asked for."""
     page = open_page("about:blank")
-    load_modules(page, "explorer/wire/requests.js")
+    load_modules(page, "explorer/maps.js", "explorer/state.js")
     return page
 
 
@@ -40,24 +43,24 @@ def test_one_thing_is_asked_for_at_a_time_and_what_is_needed_goes_before_what_ma
         return script_page.evaluate(ASKING, [[*step.split(" "), None][:2] for step in steps.split(", ")])
 
     small, other, layer = ["layers", [], ["own"]], ["layers", [], ["cross"]], ["layers", [["cross", 1]], []]
-    assert asked("ahead, ahead, overlay, layers") == [small]
+    assert asked("ahead, ahead, tiles, layers") == [small]
     assert asked("ahead, answered, came own, ahead, answered, ahead") == [small, layer, layer]
     assert asked("wait, ahead, answered, ahead") == [other, small], "the other translation is asked about once"
     assert asked("wait, none, ahead") == [small]
-    assert asked("overlay, layers, answered, layers") == [["overlay", None, None], ["layers", [["own", 0]], ["own"]]]
-    assert asked("overlay, seconds 14, overlay, ahead, seconds 2, ahead") == [["overlay", None, None]]
-    assert asked("overlay, seconds 16, layers") == [["overlay", None, None], ["layers", [["own", 0]], ["own"]]]
+    assert asked("tiles, layers, answered, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
+    assert asked("tiles, seconds 14, tiles, ahead, seconds 2, ahead") == [["tiles", [], None]]
+    assert asked("tiles, seconds 16, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
 
 
 def test_the_exact_number_of_a_translation_left_behind_is_kept_with_it_and_awaited_no_longer(chromium) -> None:
     page = chromium.new_page()
-    load_modules(page, "explorer/wire/maps.js")
+    load_modules(page, "explorer/maps.js")
     asked, kept = page.evaluate("""() => {
       const exact = new Map(), head = ["cross", 0, 0], asked = [];
       const one = { key: "one", pyramid: () => ({ exact }) }, map = { pyramid: { exact }, head };
       const scene = { trace: one, traces: [one], map };
       const ask = (event, { key }) => asked.push(`${event} of ${key}`);
-      const maps = atlas.createMaps({ scene, overlays: {}, ask, isPointed: () => true });
+      const maps = atlas.createMaps({ scene, ask, isPointed: () => true });
       maps.exact(map, 3, 4);
       scene.traces.push((scene.trace = { key: "two" }));
       maps.tiles({ head }, []); // waits for that answer

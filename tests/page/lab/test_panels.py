@@ -11,12 +11,12 @@ from playwright.sync_api import expect
 from model.translators import Translators
 from tests.page.browser import no_violations, pick_example, screenshot
 from viz import shell
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.formulas import last_pair
 from viz.ui.lab.menus import SIDES
 from viz.ui.lab.panel import WAVES, Need, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

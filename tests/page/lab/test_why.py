@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from model.analysis.why.pinned import contrasts
 from tests.page.browser import no_violations, screenshot
-from viz.ui.asked import Asked
+from viz.ui.scene import Asked
 from viz.wire.question import spoken
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ import pytest
 from model.trace.kinds import TRANSFORMER_KINDS
 from viz.export.formats import FORMATS
 from viz.maps.reduce import View, score_map
-from viz.ui.selection import Selection
+from viz.ui.scene import Selection
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -10,7 +10,7 @@ import pytest
 import viz
 from model.trace.kinds import TRANSFORMER_KINDS
 from tests import ROOT
-from viz.figures.lines import edges
+from viz.figures.attention import edges
 from viz.maps.reduce import View, score_map
 
 

@@ -16,9 +16,8 @@ from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import Refusal
 from tests.viz.ui.lab.panels import EVERY, contents, settings
 from viz.questions import steps as stepper
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import TRANSFORMER
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.ui.tours import measures
 from viz.ui.tours.scene import StopScene
 
@@ -100,7 +99,7 @@ def test_a_tours_checks_are_of_the_changed_model(scene):
 def test_the_stepper_goes_on_with_the_changed_model(scene):
     translator, trace = scene.translator, scene.trace
     tree = stepper.start(scene, stepper.Tree.of(trace)).tree
-    assert tree.interventions == CHANGES and tree.branches[0].log_probabilities == tuple(trace.log_probability)
+    assert tree.address.interventions == CHANGES and tree.branches[0].log_probabilities == tuple(trace.log_probability)
     forced = stepper.force(translator, tree, {"branch": 1, "step": 0, "token": trace.target_ids[0]}).opened
     assert forced.interventions == CHANGES and forced.target_ids == trace.target_ids
     np.testing.assert_allclose(forced.log_probability, trace.log_probability, atol=1e-4)

@@ -90,9 +90,9 @@ def test_sentences_to_try_are_in_the_language_whoever_brings_them(served, tiny_t
 
 def test_what_a_large_model_costs_is_said_before_it_is_asked(served, monkeypatch) -> None:
     many = served.all[0]
-    assert direction.offer(served, served.routes[0])["cost"] is None
+    assert direction.chosen(served, served.routes[0])["offer"]["cost"] is None
     monkeypatch.setattr(direction, "LARGE", 100)
-    said = direction.offer(served, served.routes[0])["cost"]
+    said = direction.chosen(served, served.routes[0])["offer"]["cost"]
     decoder = sum(weight.numel() for weight in many.model.decoder.parameters())
     assert many.model.step_numbers == decoder + many.config.num_target_tokens * many.config.d_model
     assert said.values["read"] == f"{4e-6 * many.model.step_numbers:.0f}" and "parameters" in said

@@ -11,11 +11,9 @@ from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind
 from viz.maps.reduce import View
 from viz.ui import overlays
-from viz.ui.asked import Asked
-from viz.ui.desk.scene import Scene
 from viz.ui.experiments import cutting
 from viz.ui.lab.why import heads, patch
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 
 CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
 

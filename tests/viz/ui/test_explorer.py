@@ -18,11 +18,10 @@ from model.translators import Translators
 from viz.questions import registry
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
+from viz.server import api
 from viz.ui import overlays
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.why import heads
-from viz.ui.selection import Selection
-from viz.ui.server import api
+from viz.ui.scene import Scene, Selection
 from viz.wire.payload import key_of
 from viz.words import for_page
 

@@ -14,10 +14,10 @@ from model.trace.language import Refusal
 from viz.maps import reduce
 from viz.maps.reduce import Special, View, labelled, score_map
 from viz.ui import overlays
-from viz.ui.desk.scene import Scene
 from viz.ui.overlays import OVERLAYS, Overlay
+from viz.ui.scene import Scene
 from viz.wire.codecs import CODECS
-from viz.wire.overlay import descriptor
+from viz.wire.payload import descriptor
 from viz.words import for_page
 
 

@@ -11,8 +11,8 @@ import pytest
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz.questions import steps
-from viz.ui.desk import fields
-from viz.ui.server.ask import answer_or_refusal
+from viz.server.ask import answer_or_refusal
+from viz.ui import fields
 from viz.words import files, read
 
 JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])

@@ -15,7 +15,7 @@ from viz.maps.branches import Origin, Tree
 from viz.questions import steps as stepper
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.wire import steps
 from viz.wire.codecs import ROOT
 
@@ -208,7 +208,7 @@ def test_a_target_of_ones_own_has_its_probabilities(act, tiny_translator):
     reply = act("target", text="A small dog.")
     branch = reply.tree.branches[-1]
     assert branch.text == "A small dog." and branch.finished and reply.page["at"] == 0
-    expected = tiny_translator.log_probabilities([list(reply.tree.source_ids)], [list(branch.ids)])[0]
+    expected = tiny_translator.log_probabilities([list(reply.tree.address.source_ids)], [list(branch.ids)])[0]
     np.testing.assert_allclose(branch.log_probabilities, expected, atol=1e-4)
 
 
@@ -232,7 +232,7 @@ def test_another_sentence_starts_another_tree(own, tiny_translator):
     other = tiny_translator.translate("Ein rotes Boot.")
     reply = stepper.start(Scene(other, made_by=tiny_translator), Tree.of(own))
     assert [b.ids for b in reply.tree.branches] == [other.target_ids]
-    assert reply.tree.source_ids == other.source_ids
+    assert reply.tree.address.source_ids == other.source_ids
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,8 @@ from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
 from viz import assets, shell
-from viz.ui.desk.scene import Scene
-from viz.ui.language import translations
-from viz.ui.selection import Selection
+from viz.ui.component import translations
+from viz.ui.scene import Scene, Selection
 from viz.ui.tours.tour import WORDS as TOURS
 from viz.words import files, for_page, join, read, say
 
@@ -48,6 +47,7 @@ FOR_VISITORS = (
     "model/analysis",
     "viz/questions",
     "model/checks",
+    "viz/server",
     "viz/ui",
     "viz/maps",
     "viz/wire",
@@ -59,10 +59,10 @@ AT_THE_START = {
     ("model/serve/device.py", "choose_device"),
     ("model/serve/limits.py", "__post_init__"),
     ("model/serve/limits.py", "longest"),
-    ("viz/ui/header.py", "_opening"),
+    ("viz/server/options.py", "check_port"),
 }
-TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers", "endpoints")}
-TO_PROGRAMS |= {"viz/ui/server/guard.py"}
+TO_PROGRAMS = {f"viz/server/{name}.py" for name in ("api", "endpoints")}
+TO_PROGRAMS |= {"viz/server/guard.py"}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
     ("viz/maps/branches.py", "from_plain"),

@@ -8,7 +8,7 @@ import pytest
 from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import SENTENCES
-from viz.figures.colour import ColourScale, Transform
+from viz.figures.attention import ColourScale, Transform
 from viz.maps import reduce
 from viz.maps.branches import Tree
 from viz.wire import payload, steps, tiles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from viz.maps.patterns import head_patterns
 from viz.questions import maps
-from viz.ui.selection import Selection
+from viz.ui.scene import Selection
 from viz.wire import payload, tiles
 from viz.wire.codecs import HALF
 
@@ -83,16 +84,17 @@ def test_what_is_sent_of_a_large_translation_is_small_and_a_file_says_what_it_le
 
 def test_the_page_may_ask_for_tiles_and_for_exact_cells_that_there_are():
     trace = random_trace(300, 40, layers=2)
+    context = SimpleNamespace(trace=lambda address: trace)
     asked = {"key": "k", "head": ["encoder_self", 1, 3]}
-    found = maps.cell(trace, {**asked, "row": 299, "column": 7})["cell"]
+    found = maps.page_cell(context, None, {**asked, "row": 299, "column": 7})["cell"]
     assert found["value"] == float(trace.encoder_self.weights[1, 3, 299, 7])
-    sent = maps.tiled(trace, {**asked, "wanted": [[1, 0, 0]]})["tiles"]
+    sent = maps.page_tiles(context, None, {**asked, "wanted": [[1, 0, 0]]})["tiles"]
     assert (sent["kind"], sent["layer"], sent["head"], len(sent["tiles"])) == ("encoder_self", 1, 3, 1)
-    strips = maps.layers(trace, {"key": "k", "strips": [["encoder_self", 1]]})["strips"]
+    strips = maps.page_layers(context, None, {"key": "k", "strips": [["encoder_self", 1]]})["strips"]
     assert strips == [tiles.strip(trace, SELF, 1)]
     for wrong in ({"row": 300, "column": 0}, {"row": -1, "column": 0}, {"row": 0, "column": "x"}):
         with pytest.raises(Refusal):
-            maps.cell(trace, {**asked, **wrong})
+            maps.page_cell(context, None, {**asked, **wrong})
     for wrong in (
         {"head": ["encoder_self", 2, 0]},
         {"head": ["encoder_self"]},
@@ -100,7 +102,7 @@ def test_the_page_may_ask_for_tiles_and_for_exact_cells_that_there_are():
         {"wanted": 3},
     ):
         with pytest.raises(ValueError):
-            maps.tiled(trace, {"wanted": [], **asked, **wrong})
+            maps.page_tiles(context, None, {"wanted": [], **asked, **wrong})
 
 
 @pytest.mark.parametrize("wanted", [[(9, 0, 0)], [(0, 2, 0)], [(0, 0, -1)], [(0, 0, 0)] * 41])

@@ -12,8 +12,8 @@ from model.trace.directions import language_of, parse_direction
 from model.trace.language import Refusal
 from model.trace.survey.survey import DirectionSurvey
 from model.trace.translation import TranslationTrace
-from viz.ui.desk import fields
-from viz.ui.desk.scene import Scene
+from viz.ui import fields
+from viz.ui.scene import Scene
 from viz.wire.tiles import is_large
 from viz.words import Words, say
 

@@ -10,8 +10,8 @@ from model.trace.interventions import Edge
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
-from viz.ui.desk import fields
-from viz.ui.desk.scene import Scene
+from viz.ui import fields
+from viz.ui.scene import Scene
 from viz.wire.question import names, nats, with_minus
 from viz.words import say
 

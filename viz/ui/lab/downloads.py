@@ -10,8 +10,8 @@ from model.analysis.why.attribution import answer
 from model.trace.why.evidence import Unit
 from viz.export.explained import Explained
 from viz.export.formats import FORMATS
-from viz.ui.desk.fields import entry
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import entry
+from viz.ui.scene import Scene
 from viz.words import Words
 
 EXPORT = "export"

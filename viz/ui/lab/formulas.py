@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.config import Activation, ModelConfig, PositionCode
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.words import Words, say
 
 ACTIVATIONS = {Activation.RELU: "ReLU", Activation.SILU: "SiLU", Activation.GELU: "GELU", Activation.GELU_TANH: "GELU"}

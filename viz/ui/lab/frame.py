@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from model.analysis.why import pinned
 from model.analysis.why.methods import occlusion
 from model.trace.language import Refusal
-from viz.ui.asked import wanted_by
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene, wanted_by
 from viz.wire.address import named
 from viz.wire.payload import key_of
 from viz.wire.question import exact, headline, picture, question_payload

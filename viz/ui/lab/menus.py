@@ -7,8 +7,8 @@ from model.config import ModelConfig
 from model.nets.records import LayerRecord
 from model.trace.kinds import AttentionKind, Side
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider, tokens
+from viz.ui.scene import Scene
 from viz.words import Words, say
 
 ENCODER, DECODER = Side.ENCODER.value, Side.DECODER.value

@@ -9,9 +9,9 @@ from model.config import PositionCode
 from model.nets.transformer import Transformer
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
-from viz.ui.desk.fields import entry
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import entry
 from viz.ui.lab.controls import Button, Control
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

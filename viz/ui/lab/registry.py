@@ -10,9 +10,8 @@ from itertools import chain, groupby
 
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.words import Words, say
 
 

@@ -14,8 +14,8 @@ from model.translator import Translator
 from model.translators import Translators
 from viz import assets
 from viz.ui import direction as directions
+from viz.ui import fields
 from viz.ui.component import add_component
-from viz.ui.desk import fields
 from viz.ui.tours.asks import ASKS, asked
 from viz.ui.tours.measures import MEASURES, NOTHING, WRITTEN, Measured
 from viz.ui.tours.scene import HEADS, StopScene

@@ -29,7 +29,7 @@ from model.training.history import NAME
 from viz.ui.lab.formulas import model_table
 from viz.ui.tours.scene import Head, StopScene, shown
 from viz.wire.blocks import compact
-from viz.wire.experiments.heads import signed
+from viz.wire.heads import signed
 from viz.wire.question import chance
 from viz.words import Words, join, say
 

@@ -14,8 +14,7 @@ from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Refusal
 from model.trace.why.question import Against, Question
 from model.trace.words import SPACE, word_groups
-from viz.ui.desk.scene import Scene
-from viz.ui.selection import most_telling
+from viz.ui.scene import Scene, most_telling
 from viz.ui.tours.tour import Pair
 from viz.wire.address import fields
 

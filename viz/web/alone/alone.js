@@ -1,17 +1,10 @@
-// The explorer alone: a page of its own, or a frame in a notebook. What it is made of (viz/export/bundle.py) stands in this
+// The explorer alone: a page of its own, or a frame in a notebook. What it is made of (viz/export/standalone.py) stands in this
 // document, or in that of another frame of the same notebook, which leaves it in the window that both can see.
 (async () => {
   "use strict";
-  const byId = (id) => document.getElementById(id),
-    root = byId("explorer"),
-    own = byId("bundle");
-  const notebook = (() => {
-    try {
-      return window.parent.document && window.parent !== window ? window.parent : null;
-    } catch {
-      return null; // of another origin
-    }
-  })();
+  const root = document.getElementById("explorer"),
+    own = document.getElementById("bundle");
+  const notebook = window.frameElement && window.parent; // null of another origin, too
 
   function unpack(text) {
     const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -88,16 +81,11 @@
   );
   add("script", JSON.stringify({ imports }), { type: "importmap" });
   const { speak } = await import("core/language.js");
-  speak(languages);
+  await speak(languages);
 
   const traces = [...document.querySelectorAll("script.payload")].map((node) =>
     JSON.parse(node.textContent),
   );
-  let more = () => {}; // as when a person translates one sentence after another
-  root.addEventListener("atlas-drawn", () => traces.length && more(traces.shift()));
   const { default: explorer } = await import("explorer/explorer.js");
-  explorer(root, {
-    value: () => traces.shift(),
-    onValue: (receive) => (more = receive),
-  });
+  explorer(root, { value: () => traces[0], later: traces.slice(1) }); // as when a person translates one sentence after another
 })();

@@ -1,4 +1,5 @@
-// Questions of the page to its server (viz/ui/server/ask.py), one request each.
+// Questions of the page to its server (viz/server/ask.py), one request each.
+import { notice } from "./dom.js";
 import { t } from "./language.js";
 
 const AGAIN = [250, 500, 1000, 2000, 4000, 8000]; // milliseconds before a failed request is sent again
@@ -17,15 +18,11 @@ const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mill
 // signal: of an AbortController; a stopped question has the answer null.
 // If the server does not answer, or stops in the middle, the question is sent again after increasing pauses. Any process can
 // answer it.
-export async function ask(
-  name,
-  question,
-  { part = () => {}, signal = null, fetched = fetch } = {},
-) {
+export async function ask(name, question, { part = () => {}, signal = null } = {}) {
   const send = await transport(name);
   for (const pause of [...AGAIN, null]) {
     try {
-      const { status, contents } = await send(name, question, { signal, fetched });
+      const { status, contents } = await send(name, question, signal);
       const isLast = pause === null || status !== BUSY;
       if (isLast && !UNREACHED.includes(status)) {
         const answer = await read(contents, part);
@@ -46,14 +43,14 @@ export async function ask(
   return failed;
 }
 
-// The function that sends a question: (name, question, {signal, fetched}) => {status, contents}. contents: an iterable.
+// The function that sends a question: (name, question, signal) => {status, contents}. contents: an iterable.
 const transport = async (name) =>
   document.querySelector("script[data-lent]") && !ON_CPU.includes(name)
     ? (await import("./lent.js")).send
     : send;
 
-async function send(name, question, { signal, fetched }) {
-  const response = await post(`ask/${name}`, question, { signal, fetched });
+async function send(name, question, signal) {
+  const response = await post(`ask/${name}`, question, signal);
   const isStream = response.headers.get("content-type")?.includes("ndjson");
   return {
     status: response.status,
@@ -62,8 +59,8 @@ async function send(name, question, { signal, fetched }) {
 }
 
 // A request with a JSON body, to an address below the page's own.
-export const post = (path, content, { signal, fetched, headers = {} }) =>
-  fetched(new URL(path, document.baseURI), {
+export const post = (path, content, signal, headers = {}) =>
+  fetch(new URL(path, document.baseURI), {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify(content),
@@ -79,24 +76,20 @@ async function read(contents, part) {
     isTraining = false;
   try {
     for await (const answer of contents) {
-      if (answer.training || isTraining) await showTraining(answer.training);
+      if (answer.training || isTraining) showTraining(answer.training);
       isTraining = Boolean(answer.training);
-      if (!isTraining) last = content(answer);
+      if (!isTraining) last = answer.status === "error" ? { error: answer.message } : answer;
       if (!isTraining && !last.retrained) part(last);
     }
   } finally {
-    if (isTraining) await showTraining(null);
+    if (isTraining) showTraining(null);
   }
   return last;
 }
 
 // The visitor's own network is being trained again for an answer: {update, of}; null: no longer.
-async function showTraining(training) {
-  const { notice } = await import("./notice.js");
+const showTraining = (training) =>
   notice(training ? t("Training your network again: update {update} of {of}", training) : "");
-}
-
-const content = (answer) => (answer.status === "error" ? { error: answer.message } : answer);
 
 let reopen = () => {};
 const reopened = new Set(); // addresses, as JSON
@@ -128,7 +121,7 @@ export async function* lines(stream) {
 }
 
 // Create an asker {ask, stop, busy} of one question at a time. A new question stops the one before and drops its answer.
-export function createAsker(options = {}) {
+export function createAsker() {
   let current = null;
   return {
     // As ask() above; the answer is null if another question was asked meanwhile.
@@ -136,11 +129,7 @@ export function createAsker(options = {}) {
       current?.abort();
       const mine = (current = new AbortController());
       const partIfCurrent = (content) => mine === current && part(content);
-      const answer = await ask(name, question, {
-        ...options,
-        part: partIfCurrent,
-        signal: mine.signal,
-      });
+      const answer = await ask(name, question, { part: partIfCurrent, signal: mine.signal });
       if (mine !== current || mine.signal.aborted) return null;
       current = null;
       return answer;

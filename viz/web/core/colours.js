@@ -42,10 +42,7 @@ export function paint(canvas, map, colour) {
   for (let i = 0; i < values.length; i++) {
     if (values[i] === null || Number.isNaN(values[i])) continue;
     const [red, green, blue, opaque = 255] = colour(values[i]);
-    image.data[4 * i] = red;
-    image.data[4 * i + 1] = green;
-    image.data[4 * i + 2] = blue;
-    image.data[4 * i + 3] = opaque;
+    image.data.set([red, green, blue, opaque], 4 * i);
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
 }

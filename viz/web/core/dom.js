@@ -10,14 +10,15 @@ function filled(node, attributes, children) {
   }
   node.append(
     ...children
-      .flat()
-      .filter((child) => child !== null && child !== undefined)
+      .flat(Infinity)
+      .filter((child) => child !== null && child !== undefined && child !== false)
       .map(said),
   );
   return node;
 }
 
-// An element with attributes and children; strings become text, never markup.
+// An element with attributes and children, or lists of them; strings become text, never markup. What is null, undefined or false is
+// left out.
 export const el = (tag, attributes = {}, ...children) =>
   filled(document.createElement(tag), attributes, children);
 
@@ -29,28 +30,39 @@ export const svg = (tag, attributes = {}, ...children) =>
 export const button = (words, onclick, attributes = {}) =>
   el("button", { type: "button", class: "plain", onclick, ...attributes }, words);
 
+// A menu of options [value, words], of which one is chosen.
+export const menu = (options, chosen, attributes = {}) =>
+  el(
+    "select",
+    attributes,
+    options.map(([value, words]) => el("option", { value, selected: value === chosen }, words)),
+  );
+
 // A table of headings, texts or cells, over rows.
 export const table = (headings, rows, attributes = {}) =>
-  el(
-    "table",
-    attributes,
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
+  el("table", attributes, [
+    el("thead", {}, [
+      el("tr", {}, [
         headings.map((one) => (one instanceof Node ? one : el("th", { scope: "col" }, one))),
-      ),
-    ),
+      ]),
+    ]),
     el("tbody", {}, rows),
-  );
+  ]);
 
 // Words in place of a component that has nothing to show yet; without words, the component itself again.
 export function invite(root, words) {
   root.querySelector(":scope > .invitation")?.remove();
   root.classList.toggle("inviting", Boolean(words));
   if (words) root.prepend(el("p", { class: "invitation" }, words));
+}
+
+let notices = null;
+
+// A short message at the foot of the page while an answer takes unusually long; "" hides it.
+export function notice(words) {
+  if (!notices) document.body.append((notices = el("p", { id: "atlas-notice", role: "status" })));
+  notices.hidden = !words;
+  notices.replaceChildren(words);
 }
 
 // What a variable of the style sheet holds, such as a colour.
@@ -83,23 +95,21 @@ export function download(name, blob) {
 }
 
 // A hidden field for a file of JSON, which click() asks a person for: read(file), or in words why it cannot be read.
-export function fileField(read, refuse) {
-  const field = el("input", {
+export const fileField = (read, refuse) =>
+  el("input", {
     type: "file",
     accept: ".json,application/json",
     hidden: true,
-    onchange: async () => {
-      const [given] = field.files;
-      field.value = "";
+    onchange: async ({ target }) => {
+      const [file] = target.files;
+      target.value = "";
       try {
-        if (given) await read(given);
+        if (file) await read(file);
       } catch (error) {
         refuse(error.message);
       }
     },
   });
-  return field;
-}
 
 // Whether the page is used by touch: nothing can be pointed at without choosing it, and there is no Shift key.
 export const isTouch = matchMedia("(hover: none)").matches;
@@ -118,29 +128,18 @@ export function onTheme(callback) {
   return () => observer.disconnect();
 }
 
-const sheets = new Map(); // address -> a promise that the style sheet is there
-
 // A promise that a style sheet is there: what is drawn may measure itself.
-export function styled(address) {
-  if (!sheets.has(address)) sheets.set(address, sheet(address));
-  return sheets.get(address);
-}
-
-const sheet = (address) =>
+export const styled = (address) =>
   new Promise((resolve, reject) => {
     const links = [...document.querySelectorAll("link[rel=stylesheet]")];
-    if (links.some((link) => link.href === address && link.sheet)) return resolve();
-    const link = el("link", {
-      rel: "stylesheet",
-      href: address,
-      onload: resolve,
-      onerror: () => {
-        sheets.delete(address);
-        link.remove();
-        reject(new Error(address));
-      },
+    let link = links.find((one) => one.href === address);
+    if (link?.sheet) return resolve();
+    if (!link) document.head.append((link = el("link", { rel: "stylesheet", href: address })));
+    link.addEventListener("load", resolve);
+    link.addEventListener("error", () => {
+      link.remove(); // whoever asks again has it tried again
+      reject(new Error(address));
     });
-    document.head.append(link);
   });
 
 // That of a module, beside which it stands.
@@ -151,23 +150,11 @@ export const styleOf = (module) => styled(module.replace(/\.js$/, ".css"));
 export function whenSeen(root, opened) {
   let seen = false;
   function look() {
-    const now = root.offsetParent !== null;
-    if (now === seen) return;
-    seen = now;
-    if (seen) opened();
+    const before = seen;
+    seen = root.offsetParent !== null;
+    if (seen && !before) opened();
   }
-  // A tab that opens changes its style, or is hidden no more: told at once, the question is on its way while the tab is still being painted.
-  // The other observer sees what this one does not, such as a first opening.
-  for (
-    let tab = root.closest("[role=tabpanel]");
-    tab;
-    tab = tab.parentElement.closest("[role=tabpanel]")
-  )
-    new MutationObserver(look).observe(tab, {
-      attributes: true,
-      attributeFilter: ["style", "hidden"],
-    });
-  new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
+  new ResizeObserver(look).observe(root); // what is hidden has no size
   look();
   return () => seen;
 }

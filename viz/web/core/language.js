@@ -1,10 +1,6 @@
 // The words of the page: which language they are in, and English -> text. The page's head has chosen the language and sent
 // for its words by then (shell/early.js), so that they are on their way while the modules still load.
 let words = null; // English -> text
-let spoken = null; // a promise that the words are there or cannot be had, while they are on their way
-
-// languages: an object by codes. What it holds for the visitor's language, or undefined.
-const own = (languages) => languages[document.documentElement.dataset.language];
 
 // Gradio says, too, which language the page is in, later, of its own labels.
 function keep(language) {
@@ -19,37 +15,22 @@ const fetched = (address) =>
     answer.ok ? answer.json() : Promise.reject(answer.status),
   );
 
-const learnt = (more) => Object.assign((words ??= Object.create(null)), more);
-
-// languages: code -> a file of viz/web/words/, as its address or as what stands in it. Without the visitor's, or if it
-// cannot be had, the page is in English.
-export function speak(languages) {
-  const given = own(languages);
-  const settle = (found) => {
-    learnt(found);
-    keep(document.documentElement.dataset.language);
-  };
-  const english = () => keep("en");
-  if (given === undefined) english();
-  else if (typeof given === "object") settle(given);
-  else {
-    spoken = fetched(given)
-      .then(settle)
-      .catch(english)
-      .finally(() => (spoken = null));
+// Take on the words of the visitor's language. languages: code -> a file of viz/web/words/, as its address or as what stands in
+// it. A promise that the words are there; without the visitor's language, or if it cannot be had, what they say stays English.
+export async function learn(languages) {
+  const given = languages[document.documentElement.dataset.language];
+  if (given === undefined) return;
+  try {
+    const more = typeof given === "object" ? given : await fetched(given);
+    words = Object.assign(words ?? Object.create(null), more);
+  } catch {
+    // then the page is in English
   }
 }
 
-// A promise that the words are there, or cannot be had; null where that is settled.
-export const awaited = () => spoken;
-
-// More words, of what few visitors open: languages as above. A promise that they are there, or cannot be had.
-export const learn = (languages) =>
-  own(languages) === undefined
-    ? Promise.resolve()
-    : fetched(own(languages))
-        .then(learnt)
-        .catch(() => {});
+// Take on the page's first words, and say which language the page is in.
+export const speak = (languages) =>
+  learn(languages).then(() => keep(words ? document.documentElement.dataset.language : "en"));
 
 // Words of the page: English with {names} in braces, and their values, each of which may be words, too. Python says them
 // alike (model/trace/language.py), and sends them like this.

@@ -15,14 +15,12 @@ function headers() {
 }
 
 // As the transport of core/ask.js.
-export async function send(name, question, { signal, fetched }) {
+export async function send(name, question, signal) {
   const path = `gradio_api/call/${name}`,
-    asked = await post(path, { data: [question] }, { signal, fetched, headers: await headers() });
+    asked = await post(path, { data: [question] }, signal, await headers());
   const answer = await asked.json();
   if (!answer.event_id) return { status: asked.status, contents: [answer] };
-  const response = await fetched(new URL(`${path}/${answer.event_id}`, document.baseURI), {
-    signal,
-  });
+  const response = await fetch(new URL(`${path}/${answer.event_id}`, document.baseURI), { signal });
   return { status: response.status, contents: events(response.body) };
 }
 

@@ -8,7 +8,8 @@ export const tabLinks = {};
 // panel -> what its controls are set to, as the fields of a link.
 export const panelLinks = {};
 
-// tab -> a function that opens one of its panels, and sets the panel's controls, as a link's fields say.
+// tab -> a function that opens one of its panels, and sets the panel's controls, as a link's fields say; of the explorer one
+// that shows a head.
 export const openers = {};
 
 // Open a tab, a panel of it, and set that panel's controls, as a link's fields say: {tab, panel, and controls by name}. A tab
@@ -26,7 +27,7 @@ export function visit(link, frames = 600) {
 
 // Show a head in the explorer, {kind, layer, head}, with a cell {query, key} if there is one.
 export function look(detail) {
-  document.dispatchEvent(new CustomEvent("atlas-look", { detail }));
+  openers.explorer?.(detail);
   document.querySelector("#tabs [role=tab]")?.click();
 }
 
@@ -56,36 +57,27 @@ const pending = () => {
   const { translating } = store.state;
   return translating?.text === undefined || translating.fills ? null : translating;
 };
+const explorerLink = () => new URLSearchParams(tabLinks.explorer?.() || "");
 // The sentence that is to stand here again, until it does, or something else is typed: a page that is left before holds
 // the first example, and what was kept is kept.
 let awaited = kept && new URLSearchParams(kept.view).get("text");
-document.addEventListener("atlas-drawn", () => {
-  if (new URLSearchParams(tabLinks.explorer?.() || "").get("text") === awaited) awaited = null;
-});
 addEventListener("input", (event) => {
   if (event.isTrusted) awaited = null;
 });
 addEventListener("hashchange", () => (kept = awaited = null));
 addEventListener("pagehide", () => {
   if (awaited) return;
-  const view = new URLSearchParams(tabLinks.explorer?.() || ""),
+  const view = explorerLink(),
     tab = document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]'),
     typed = document.querySelector("#source-text :is(textarea, input)")?.value,
     asked = pending();
+  if (!view.has("text")) return;
   if (tab) view.set("tab", tab.dataset.tabId);
-  if (asked && view.has("text")) view.set("text", asked.text);
+  if (asked) view.set("text", asked.text);
+  const { toy } = store.state;
+  const found = { hash: location.hash, view: String(view), typed, asked, toy };
   try {
-    if (view.has("text"))
-      sessionStorage.setItem(
-        LEFT,
-        JSON.stringify({
-          hash: location.hash,
-          view: String(view),
-          typed,
-          asked,
-          toy: store.state.toy,
-        }),
-      );
+    sessionStorage.setItem(LEFT, JSON.stringify(found));
   } catch {
     // then the page opens as it ever does
   }
@@ -96,12 +88,10 @@ export const pageLink = () =>
   new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
 
 // The page's address with these fields in the place of those that it has.
-export const readdress = (fields) =>
-  history.replaceState(
-    history.state,
-    "",
-    `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
-  );
+export function readdress(fields) {
+  const hash = fields.size ? `#${fields}` : "";
+  history.replaceState(history.state, "", `${location.pathname}${location.search}${hash}`);
+}
 
 // Whether it takes room on the page now.
 export const seen = (node) => Boolean(node?.getClientRects().length);
@@ -115,12 +105,11 @@ export function viewLink() {
     name = tab?.id.replace("tab-", "");
   const fields = new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? "");
   if (tab) fields.set("tab", name);
-  const panel = openPanel();
-  const panelName = panel?.id.replace("panel-", "");
-  if (panel) fields.set("panel", panelName);
+  const panel = openPanel()?.id.replace("panel-", "");
+  if (panel) fields.set("panel", panel);
   else fields.delete("panel");
   // An empty menu means what is selected in the explorer, which is in the link already.
-  for (const [field, value] of Object.entries(panelLinks[panelName] ?? {}))
+  for (const [field, value] of Object.entries(panelLinks[panel] ?? {}))
     if (value !== "") fields.set(field, value);
   return fields;
 }
@@ -151,12 +140,8 @@ let last = null, // the view as it was last seen, as the fields of a link
   isFollowed = location.hash.length > 1; // whether the address names what is still to come
 
 function isSentenceOf(link, view) {
-  const { text, direction, checkpoint, ...rest } = Object.fromEntries(view);
-  const { beam = 1, interventions = "" } = rest;
-  return (
-    link.has("text") &&
-    isAbout(link, { text, direction, checkpoint, beam: Number(beam), interventions })
-  );
+  const { beam = 1, interventions = "", ...named } = Object.fromEntries(view);
+  return link.has("text") && isAbout(link, { ...named, beam: Number(beam), interventions });
 }
 
 // isNews: whether another translation has come.
@@ -175,13 +160,16 @@ function follow(isNews) {
   last = view;
   if (!opens) [isFollowed, kept] = [false, null];
 }
-const onLink = () => (isFollowed = true),
-  onQuestion = () => (isFollowed = false);
-for (const event of ["popstate", "hashchange"]) addEventListener(event, onLink);
+const onLink = () => (isFollowed = true);
+addEventListener("popstate", onLink);
+addEventListener("hashchange", onLink);
 store.follow(["translating"], ({ translating }) => {
-  if (translating?.text !== undefined && translating.typed === undefined) onQuestion();
+  if (translating?.text !== undefined && translating.typed === undefined) isFollowed = false;
 });
-document.addEventListener("atlas-drawn", () => follow(true));
+store.follow(["drawn"], () => {
+  if (explorerLink().get("text") === awaited) awaited = null;
+  follow(true);
+});
 const followSoon = debounce(() => last && follow(false), 300);
 for (const name of ["click", "keyup", "change"])
   document.addEventListener(name, (event) => event.isTrusted && followSoon());
@@ -201,13 +189,8 @@ export async function copyLink(
     await navigator.clipboard.writeText(address);
     show(done);
   } catch {
-    const field = el("input", {
-      class: "link",
-      readonly: true,
-      value: address,
-      "aria-label": label,
-      onfocus: (event) => event.target.select(),
-    });
+    const look = { class: "link", readonly: true, value: address, "aria-label": label };
+    const field = el("input", { ...look, onfocus: () => field.select() });
     show(field);
     field.focus();
   }

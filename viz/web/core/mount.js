@@ -1,21 +1,17 @@
 // How a component of ours comes onto Gradio's page (viz/ui/component.py).
 import { styled } from "./dom.js";
-import { awaited, speak } from "./language.js";
+import { speak } from "./language.js";
 import { plotlyAt } from "./plotly.js";
 
 const page = document.querySelector("script[data-languages]");
-if (page) speak(JSON.parse(page.dataset.languages));
+const spoken = page && speak(JSON.parse(page.dataset.languages));
 
 // component: a module's default, (root, api) => {}. options: what it is told once; styles: addresses of its style sheets;
 // plotly: where Plotly.js is.
 export async function mount(component, element, { props, trigger, options, styles, plotly }) {
   if (plotly) plotlyAt(plotly);
-  await Promise.all([awaited(), ...styles.map((one) => styled(one).catch(() => {}))]); // drawn plainly rather than not
+  await Promise.all([spoken, ...styles.map((one) => styled(one).catch(() => {}))]); // drawn plainly rather than not
   const root = element.querySelector(".atlas-root") || element;
   root.dataset.mounted = document.documentElement.dataset.mounted = "";
-  component(root, {
-    value: () => JSON.parse(props.value),
-    trigger,
-    options,
-  });
+  component(root, { value: () => JSON.parse(props.value), trigger, options });
 }

@@ -10,21 +10,15 @@ export const plotlyAt = (given) => (address = given);
 
 // A promise that it is there.
 export function plotly() {
-  loading ||= window.Plotly
-    ? Promise.resolve()
-    : painted().then(
-        () =>
-          new Promise((resolve, reject) => {
-            const script = el("script", {
-              src: address,
-              onload: resolve,
-              onerror: () => reject(new Error(address)),
-            });
-            document.head.append(script);
-          }),
-      );
+  loading ||= window.Plotly ? Promise.resolve() : painted().then(load);
   return loading;
 }
+
+const load = () =>
+  new Promise((resolve, reject) => {
+    const onerror = () => reject(new Error(address));
+    document.head.append(el("script", { src: address, onload: resolve, onerror }));
+  });
 
 let last = Promise.resolve();
 

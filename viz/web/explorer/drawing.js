@@ -10,20 +10,18 @@ import * as words from "./words.js";
 const FLICKER = 150; // milliseconds in which a map that is asked for is mostly here: nothing says before that it is awaited
 const READ = 400; // and in which a person may be at the next one: a screen reader is told of none before
 
-// scene: what is looked at; lines: the sentences as a picture; diverging: colours of what has a sign; the explorer's other
+// explorer: {scene: what is looked at, lines: the sentences as a picture, diverging: colours of what has a sign}, and its other
 // parts under their own names.
-export function createDrawing(
-  scene,
-  { overlays, maps, controls, thumbnails, views, sentence, lines, cut, diverging },
-) {
-  const guide = el("p", { class: "guide" });
-  const heading = el("h2", { class: "heading-line" });
-  const decoded = el("span", { class: "decoded" }),
-    reading = el("p", { class: "reading" });
-  const status = el("p", { class: "status", role: "status" });
-  const summary = el("p", { class: "sr-only", "aria-live": "polite" });
-  const legend = el("div", { class: "legend" });
-  const tip = el("p", { class: "tip" });
+export function createDrawing(explorer) {
+  const { scene, maps, controls, thumbnails, views, sentence, lines, cut, diverging } = explorer;
+  const guide = el("p", { class: "guide" }),
+    heading = el("h2", { class: "heading-line" }),
+    decoded = el("span", { class: "decoded" }),
+    reading = el("p", { class: "reading" }),
+    status = el("p", { class: "status", role: "status" }),
+    summary = el("p", { class: "sr-only", "aria-live": "polite" }),
+    legend = el("div", { class: "legend" }),
+    tip = el("p", { class: "tip" });
   let waiting = null, // timers
     telling = null,
     due = false; // whether the sentences are to be drawn after the next frame
@@ -33,34 +31,34 @@ export function createDrawing(
     scene.trace.kinds[scene.state.kind].large && scene.state.transform === "linear"
       ? { ...scene.state, transform: "sqrt" }
       : scene.state;
+  const overlayOf = () => states.overlayOf(scene.state, scene.overlays);
 
   // before: the state that was drawn last, where only what has changed since is to be drawn.
   function draw(before = null) {
     views.measure();
     const { state, trace } = scene,
-      { payload } = trace;
-    const overlay = overlays.find(state);
-    const map = (scene.map = maps.mapOf(trace, state));
-    scene.refused = (overlay && overlays.kept(trace, state)?.refused) ?? null;
+      overlay = overlayOf(),
+      found = maps.mapOf(trace, state);
+    const map = (scene.map = found?.refused ? null : found);
+    scene.refused = map ? null : (found?.refused ?? trace.left_out ?? null);
     controls.show(toned(), map);
     const used = model.usedHeads(trace, states.viewOf(state)),
       name = words.heading(state, used, overlay);
     heading.textContent = name;
-    decoded.textContent =
-      t("Decoding: {how}.", { how: payload.decoding }) +
-      (payload.beyond ? ` ${said(payload.beyond)}` : "") +
-      (payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
-    if (!map && !scene.refused && payload.left_out) scene.refused = payload.left_out;
+    decoded.textContent = [
+      t("Decoding: {how}.", { how: trace.decoding }),
+      trace.beyond && said(trace.beyond),
+      trace.attention_only && t("Attention only: this model runs elsewhere."),
+    ]
+      .filter(Boolean)
+      .join(" ");
     const waits = overlay ? t("Computing …") : t("Loading this layer…");
     read(map ? words.reading(state, trace, map, overlay) : scene.refused ? "" : waits);
     clearTimeout(waiting);
-    maps.waitForNone();
+    maps.beside.clear();
     if (map) {
-      const colours = colouring.ofMap(toned(), map, payload.colours, diverging);
-      views.draw(state, map, colours, {
-        ...words.titles(state, map, trace),
-        label: `${said(trace.kinds[state.kind].title)}, ${name}`,
-      });
+      const colours = colouring.ofMap(toned(), map, trace.colours, diverging);
+      views.draw(map, colours, { ...words.titles(state, map, trace), label: title() });
     } else if (scene.refused) views.clear();
     else if (overlay || trace.kinds[state.kind].large) waiting = setTimeout(views.wait, FLICKER);
     else views.wait();
@@ -69,13 +67,20 @@ export function createDrawing(
     if (repaint) drawAtlas();
     else if (before.overlay !== state.overlay) hover(null);
     thumbnails.select(state);
-    if (before) drawSentenceNext();
-    else drawSentence();
+    if (!before) drawSentence();
+    else if (!due) {
+      // The map of another head does not wait for the lines between its words.
+      due = true;
+      painted().then(() => {
+        due = false;
+        drawSentence();
+      });
+    }
     guide.textContent = words.guide(state, overlay);
     showPinned();
     if (map)
       scene.state = { ...state, beside: state.view === "compare" ? views.compare.beside() : "" };
-    maps.ahead();
+    maps.askAhead();
     clearTimeout(telling);
     telling = setTimeout(() => {
       if (scene.map)
@@ -84,16 +89,6 @@ export function createDrawing(
   }
 
   const read = (text) => reading.replaceChildren(...glossed(text));
-
-  // The map of another head does not wait for the lines between its words.
-  function drawSentenceNext() {
-    if (!due)
-      painted().then(() => {
-        due = false;
-        drawSentence();
-      });
-    due = true;
-  }
 
   function drawSentence() {
     const { state, trace } = scene;
@@ -113,21 +108,16 @@ export function createDrawing(
 
   function drawAtlas() {
     const { state, trace } = scene,
-      colours = colouring.scale(state, trace.payload.colours),
-      palette = colouring.palette(colours, toned().transform, 1);
+      colours = colouring.scale(state, trace.colours),
+      palette = colouring.palette(colours, toned().transform, 1),
+      { texts, places } = palette.ticks;
     thumbnails.draw(trace, state.kind, palette);
+    const ramp = `background: linear-gradient(to right, ${colours.join(", ")})`;
     legend.replaceChildren(
-      el("span", {
-        class: "ramp",
-        style: `background: linear-gradient(to right, ${colours.join(", ")})`,
-      }),
-      el(
-        "span",
-        { class: "ramp-ticks" },
-        palette.ticks.texts.map((text, i) =>
-          el("span", { style: `left: ${100 * palette.ticks.places[i]}%` }, text),
-        ),
-      ),
+      el("span", { class: "ramp", style: ramp }),
+      el("span", { class: "ramp-ticks" }, [
+        texts.map((text, i) => el("span", { style: `left: ${100 * places[i]}%` }, text)),
+      ]),
     );
     hover(null);
   }
@@ -137,7 +127,7 @@ export function createDrawing(
     const { state, trace } = scene,
       { entropies, readings } = trace.kinds[state.kind];
     const place = { layer: layer + 1, head: head + 1 };
-    if (layer === null) tip.textContent = words.thumbnailsTip(overlays.find(state));
+    if (layer === null) tip.textContent = words.thumbnailsTip(overlayOf());
     else if (!readings[layer]) tip.textContent = t("Layer {layer} · Head {head}", place);
     else {
       const named = words.named(trace, state.kind, layer, head);
@@ -169,8 +159,10 @@ export function createDrawing(
     views.pin({ row, column });
     if (row !== null || column !== null)
       status.replaceChildren(...parts(say("Pinned: {what}", { what: pointing(row, column) })));
-    else status.replaceChildren(views.hint(state));
+    else status.replaceChildren(views.hint());
   }
+
+  const title = () => `${said(scene.trace.kinds[scene.state.kind].title)}, ${heading.textContent}`;
 
   return {
     nodes: { guide, heading, decoded, reading, status, summary, legend, tip },
@@ -184,8 +176,8 @@ export function createDrawing(
       thumbnails.select(scene.state);
       read(words.reading(scene.state, scene.trace, scene.map));
     },
-    say: (text) => status.replaceChildren(text),
-    title: () => `${said(scene.trace.kinds[scene.state.kind].title)}, ${heading.textContent}`,
+    tell: (text) => status.replaceChildren(text),
+    title,
     caption: () => `${scene.trace.text} → ${scene.trace.translation}`,
   };
 }

@@ -1,51 +1,131 @@
-// The attention explorer: its parts, its memory of translations, and what becomes of what a person and the server say.
+// The attention explorer: its parts and where each stands, its memory of translations, and what becomes of what a person and the
+// server say.
 import { ask as askServer } from "../core/ask.js";
-import { debounce, invite, onTheme } from "../core/dom.js";
-import { said } from "../core/language.js";
-import { drawn, pageLink, tabLinks } from "../core/links.js";
+import { debounce, el, invite, onTheme } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { drawn, openers, pageLink, tabLinks } from "../core/links.js";
+import { pictured } from "../picture/copy.js";
 import { store } from "../store/store.js";
-import { openAddress, stay, translateLink } from "../store/translation.js";
-import { createOverlays } from "./overlays.js";
-import { createParts } from "./parts.js";
+import { stay, translateLink } from "../store/translation.js";
+import { createControls } from "./controls.js";
+import { createCut } from "./cut.js";
+import { createDrawing } from "./drawing.js";
+import { createExports, viewPicture } from "./exports.js";
+import { createHelp, listenKeys } from "./keyboard.js";
+import { createMaps } from "./maps.js";
 import * as states from "./state.js";
 import { Trace } from "./trace.js";
-import { createMaps } from "./wire/maps.js";
+import { createAtlas } from "./views/atlas.js";
+import { createSentence } from "./views/sentence.js";
+import { createViews } from "./views/views.js";
 
 const REMEMBERED = 6; // translations that stay reachable
 
 export default function explorer(root, api) {
+  const { formats, pairs, diverging, overlays = [] } = api.options ?? {};
   // What is looked at, for all parts. traces: oldest first; trace: the one that is shown; map: what is drawn of it, or null;
-  // refused: in words, why there is none.
-  const scene = { state: states.initial(), traces: [], trace: null, map: null, refused: null };
-  const options = api.options ?? {};
+  // refused: in words, why there is none; overlays: what can be shown in attention's place, {id, title, about, kinds, scope, asks}.
+  const scene = {
+    state: states.initial(),
+    traces: [],
+    trace: null,
+    map: null,
+    refused: null,
+    overlays,
+  };
   let awaited = null; // a state to take on when the translation of a shared link arrives
 
-  // Ask the server about the translation with this key. A translation without an address, as in an exported file, has no
-  // server.
-  async function ask(name, { key, ...fields }) {
-    const trace = key === undefined ? scene.trace : known({ key }),
-      { selection, asked } = store.state;
-    if (!trace?.address) return;
-    const question = { address: trace.address, fields: { ...fields, selection, asked } },
-      { error, ...answer } = await askServer(`page_${name}`, question);
-    await receive(error ? unanswered(name, { key, ...fields }, error) : answer);
+  // --- its parts --------------------------------------------------------------------------------------------------
+  const isInApp = Boolean(formats);
+  const maps = createMaps({ scene, ask, isPointed });
+  const controls = createControls(overlays, update, openTrace);
+  const thumbnails = createAtlas({
+    select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
+    toggle: toggleHeads,
+    hover: (...head) => drawing.hover(...head),
+  });
+  const views = createViews({
+    scene,
+    ...maps,
+    root,
+    hover: (...cell) => drawing.point(...cell),
+    pin: (row, column) => scene.map && pin(scene.map, row, column),
+    update,
+    pairs,
+    ask,
+  });
+  const cut = createCut({ scene, able: isInApp, ask });
+  const help = createHelp(scene, isInApp);
+  // The words of a picture, and what arrow keys do where one is presented.
+  const about = {
+    title: () => drawing.title(),
+    caption: () => drawing.caption(),
+    move: step,
+    page: (by) => update(states.paged(scene.state, shownKind(), by)),
+    hint: t("← → heads · ↑ ↓ layers"),
+  };
+  const sentence = createSentence({ pin }), // whose words may be hidden or cut into pieces in the large map
+    lines = pictured(sentence.root, { ...about, name: t("What each word read") });
+  const looks = { controls, thumbnails, views, sentence, lines, cut };
+  const drawing = createDrawing({ scene, maps, diverging, ...looks });
+  const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
+  const files = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
+  const heads = pictured(el("div", {}, thumbnails.root, legend), {
+    ...about,
+    name: t("All heads"),
+    title: () => thumbnails.root.firstChild?.ariaLabel ?? "",
+  });
+  const shown = pictured(views.root, {
+    ...about,
+    name: t("Selected head"),
+    svg: () => viewPicture(views),
+    main: true,
+    fit: (room) => {
+      views.fit(room);
+      if (scene.trace) drawing.draw(scene.state);
+    },
+  });
+  const section = (name, label, children) =>
+    el("section", { class: name, "aria-label": label }, children);
+  const parts = [
+    el("div", { class: "panes" }, [
+      section("reader", t("What each word read"), [
+        el("div", { class: "bar" }, controls.kind),
+        lines,
+      ]),
+      section("atlas-pane", t("All heads"), [
+        heads,
+        tip,
+        el("details", { class: "view-options" }, [
+          el("summary", {}, t("View options")),
+          thumbnails.several,
+          controls.options,
+        ]),
+      ]),
+      section("detail-pane", t("Selected head"), [
+        el("div", { class: "detail-head" }, [
+          el("div", { class: "titles" }, heading, decoded, reading),
+          controls.view,
+        ]),
+        shown,
+        status,
+        guide,
+        cut.root,
+      ]),
+    ]),
+    el("div", { class: "actions" }, files.root, help.button),
+    summary,
+    help.root,
+  ];
+  listenKeys(root, { scene, acts: { update, step, toggleHeads }, thumbnails, views, help });
+
+  // In place of the empty frame, as late as there is something to show in it: nothing jumps.
+  function lay() {
+    if (!help.root.isConnected) root.replaceChildren(...parts);
   }
 
-  // The answer to a question that was refused.
-  const unanswered = (name, { key, as, other }, error) =>
-    name === "cut"
-      ? { cut: { error } }
-      : name === "alike"
-        ? { alike: { key, other: scene.traces.find((one) => one.address === other)?.key, error } }
-        : { error, key, as };
-  const overlays = createOverlays(options.overlays);
-  const maps = createMaps({ scene, overlays, ask, isPointed });
-  const acts = { update, step, page, toggleHeads, pin, openTrace },
-    parts = createParts(root, { scene, overlays, maps, options, ask, openCut: openAddress, acts });
-  const { controls, views, cut, actions, drawing, lay } = parts;
-
   // --- what a person does -----------------------------------------------------------------------------------------
-  const fitted = (wanted) => overlays.fitted(states.fitted(wanted, scene.trace));
+  const shownKind = () => scene.trace.kinds[scene.state.kind];
 
   // Another state: everything on the page can look up what is selected.
   function take(state) {
@@ -53,24 +133,23 @@ export default function explorer(root, api) {
     store.set({ selection: states.selectionOf(state) });
   }
 
-  // Change the state and redraw what depends on it.
-  function update(changes) {
-    if (!scene.trace) return;
-    const before = scene.state;
-    take(fitted(states.changed(before, changes)));
+  // Another state, all of it, or what has changed since the state that was drawn before.
+  function open(state, before = null) {
+    take(states.fitted(state, scene.trace, overlays));
     drawing.draw(before);
   }
 
+  // Change the state and redraw what depends on it.
+  function update(changes) {
+    if (scene.trace) open(states.changed(scene.state, changes), scene.state);
+  }
+
   function step(down, right) {
-    update(states.stepped(scene.state, scene.trace.kinds[scene.state.kind], down, right));
+    update(states.stepped(scene.state, shownKind(), down, right));
   }
 
-  function page(by) {
-    update(states.paged(scene.state, scene.trace.kinds[scene.state.kind], by));
-  }
-
-  function toggleHeads(heads) {
-    update(states.toggled(scene.state, heads));
+  function toggleHeads(pairs) {
+    update(states.toggled(scene.state, pairs));
   }
 
   function pin(map, row, column) {
@@ -84,14 +163,10 @@ export default function explorer(root, api) {
     return at?.row === row && at.column === column;
   }
 
-  // Another state, all of it.
-  function open(state) {
-    take(fitted(state));
-    drawing.draw();
-  }
+  const known = (key) => scene.traces.find((one) => one.key === key);
 
   function openTrace(key) {
-    scene.trace = scene.traces.find((one) => one.key === key);
+    scene.trace = known(key);
     open(scene.state);
   }
 
@@ -101,10 +176,8 @@ export default function explorer(root, api) {
     const { state: wanted, ...named } = link,
       what = { beam: 1, ...named },
       { trace } = scene;
-    if (
-      trace &&
-      Object.keys(what).every((name) => trace[name] === null || what[name] === trace[name])
-    ) {
+    const isShown = ([name, value]) => trace[name] === null || trace[name] === value;
+    if (trace && Object.entries(what).every(isShown)) {
       stay(trace.text);
       open(wanted);
       return bringBeside(wanted.beside);
@@ -114,36 +187,40 @@ export default function explorer(root, api) {
   }
 
   // --- what the server says ---------------------------------------------------------------------------------------
+  // Ask the server about the translation with this key. A translation without an address, as in an exported file, has no
+  // server.
+  async function ask(name, { key, ...fields }) {
+    const trace = key === undefined ? scene.trace : known(key),
+      { selection, asked } = store.state;
+    if (!trace?.address) return;
+    const question = { address: trace.address, fields: { ...fields, selection, asked } },
+      { error, ...answer } = await askServer(`page_${name}`, question);
+    if (!error) return receive(answer);
+    const { as, other } = fields,
+      otherKey = () => scene.traces.find((one) => one.address === other)?.key;
+    if (name === "cut") cut.receive({ error });
+    else if (name === "alike") receiveAlike({ key, other: otherKey(), error });
+    else if (maps.refuse({ key, as, error })) drawing.draw();
+    else drawing.tell(said(error));
+  }
+
   async function receive(value) {
     if (value.invitation) {
       lay();
-      return invite(root, value.invitation);
-    }
-    if (value.cut) return cut.receive(value.cut);
-    if (value.kept) return receiveKept(value.kept);
-    if (value.alike) return receiveAlike(value.alike);
-    if (value.download) return actions.receive(value.download);
-    if (value.error) return maps.refuse(value) ? drawing.draw() : drawing.say(said(value.error));
-    if (value.cell) return receiveCell(value);
-    if (value.layers || value.overlay || value.tiles) return receivePart(value);
-    if (value.format) await receiveTrace(value);
+      invite(root, value.invitation);
+    } else if (value.cut) cut.receive(value.cut);
+    else if (value.kept) await receiveKept(value.kept);
+    else if (value.alike) receiveAlike(value.alike);
+    else if (value.download) await files.receive(value.download);
+    else if (value.cell) receiveCell(value);
+    else if (value.layers || value.overlay || value.tiles) await receivePart(value);
+    else if (value.format) await receiveTrace(value);
   }
-
-  // Another token is pinned in the tab "Why": what is about it is computed anew.
-  store.follow(["asked"], () => {
-    if (scene.trace && overlays.find(scene.state)?.asks) drawing.draw();
-  });
-
-  // Another part of the page has selected something else.
-  store.follow(["selection"], ({ selection }) => {
-    const own = JSON.stringify(states.selectionOf(scene.state));
-    if (scene.trace && selection && JSON.stringify(selection) !== own) update(selection);
-  });
 
   function receiveCell({ key, cell }) {
     maps.takeExact(key, cell);
     if (scene.map?.pyramid) views.large.more();
-    maps.ahead();
+    maps.askAhead();
     if (key === scene.trace.key && isPointed(cell.row, cell.column))
       drawing.point(cell.row, cell.column);
   }
@@ -155,7 +232,7 @@ export default function explorer(root, api) {
     if (!map || owner !== trace || part.thumbnails?.some(isShown)) drawing.draw();
     else if (part.strips?.some(isShown)) drawing.heads();
     if (scene.map?.pyramid) views.large.more(); // what it lacks is asked for before anything else
-    maps.ahead();
+    maps.askAhead();
   }
 
   function remember(...traces) {
@@ -164,11 +241,9 @@ export default function explorer(root, api) {
     controls.history(scene.traces, scene.trace);
   }
 
-  const known = ({ key }) => scene.traces.find((one) => one.key === key);
-
   // A sentence to compare with: beside the one that is shown, and not in its place.
   async function receiveKept(payload) {
-    const one = known(payload) ?? (await Trace.from(payload));
+    const one = known(payload.key) ?? (await Trace.from(payload));
     remember(...new Set([one, scene.trace]));
     update({ view: "compare", compare: "pair" });
     views.compare.keep(one);
@@ -176,7 +251,7 @@ export default function explorer(root, api) {
 
   // What a link says to compare with: here already, or to be translated by the same model.
   function bringBeside(text) {
-    if (!text || !options.pairs) return;
+    if (!text || !pairs) return;
     const one = views.compare.plain(text);
     if (!one) return ask("beside", { key: scene.trace.key, text });
     views.compare.keep(one);
@@ -184,27 +259,45 @@ export default function explorer(root, api) {
   }
 
   function receiveAlike(answer) {
-    views.compare.alike(answer);
+    views.compare.receiveAlike(answer);
     if (scene.trace.key === answer.key && scene.state.view === "compare") drawing.draw(scene.state);
   }
 
   async function receiveTrace(payload) {
-    root.dispatchEvent(new CustomEvent("atlas-received"));
-    scene.trace = known(payload) ?? (await Trace.from(payload));
+    scene.trace = known(payload.key) ?? (await Trace.from(payload));
     lay();
     invite(root, null);
     remember(scene.trace);
-    const { selection: chosen, link } = payload;
+    const { selection, link } = payload;
     if (link) scene.state = states.fromFragment(link).state; // of a file: all that was chosen where it was made
     const wanted = awaited;
     awaited = null;
-    open(wanted ?? { ...scene.state, ...chosen });
+    open(wanted ?? { ...scene.state, ...selection });
     bringBeside(wanted?.beside);
-    root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
+    store.set({ drawn: store.state.drawn + 1 });
   }
 
-  tabLinks.explorer = () => scene.trace && states.toFragment(scene.state, scene.trace);
+  // One translation after another, however long each takes to unpack.
+  let taken = Promise.resolve();
+  function receiveNext(value) {
+    const next = () => receive(value);
+    taken = taken.then(next, next);
+  }
 
+  // --- what other parts of the page say ---------------------------------------------------------------------------
+  // Another token is pinned in the tab "Why": what is about it is computed anew.
+  store.follow(["asked"], () => {
+    if (scene.trace && states.overlayOf(scene.state, overlays)?.asks) drawing.draw();
+  });
+  store.follow(["selection"], ({ selection }) => {
+    const own = JSON.stringify(states.selectionOf(scene.state));
+    if (selection && JSON.stringify(selection) !== own) update(selection);
+  });
+  store.follow(["translation"], ({ translation }) => {
+    if (translation.map) receiveNext(translation.map);
+  });
+  openers.explorer = (head) => update({ ...head, heads: [], overlay: "" });
+  tabLinks.explorer = () => scene.trace && states.toFragment(scene.state, scene.trace);
   // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
   drawn.key = () => scene.trace?.key ?? null;
   drawn.weights = () => scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };
@@ -218,24 +311,9 @@ export default function explorer(root, api) {
       drawing.draw(scene.state);
     }, 80),
   ).observe(views.root);
-  // One translation after another, however long each takes to unpack.
-  let taken = Promise.resolve();
-  function receiveNext(value) {
-    const next = () => receive(value);
-    taken = taken.then(next, next);
-  }
-  store.follow(
-    ["translation"],
-    ({ translation }) => translation.map && receiveNext(translation.map),
-  );
   window.addEventListener("hashchange", openLink);
-  // A panel shows a head here.
-  document.addEventListener("atlas-look", ({ detail }) =>
-    update({ ...detail, heads: [], overlay: "" }),
-  );
   const first = api.value();
   if (first.address) store.set({ address: first.address });
-  api.onValue?.(receiveNext); // of a file or a notebook
-  receiveNext(first);
+  for (const value of [first, ...(api.later ?? [])]) receiveNext(value); // several of a file or a notebook
   taken.then(openLink);
 }

@@ -1,5 +1,5 @@
 // What the explorer computes: a payload of viz/wire/payload.py in, the map to draw out. No page is needed here.
-// viz/maps/reduce.py and viz/figures/colour.py say the same in Python; tests/page/explorer/test_parity.py holds them equal.
+// viz/maps/reduce.py and viz/figures/attention.py say the same in Python; tests/page/explorer/test_parity.py holds them equal.
 import { t } from "../core/language.js";
 
 // Which (layer, head) pairs a view combines.
@@ -44,26 +44,16 @@ export const entry = (tokens) => {
   });
 };
 
-function meanOfHeads(trace, kind, heads) {
-  const { queries, keys } = trace.kinds[kind];
-  const sum = new Float64Array(queries * keys);
-  for (const [layer, head] of heads) {
-    const weights = trace.head(kind, layer, head);
-    for (let i = 0; i < sum.length; i++) sum[i] += weights[i];
-  }
-  for (let i = 0; i < sum.length; i++) sum[i] /= heads.length;
-  return sum;
+function combineHeads(trace, kind, heads, combine) {
+  const { queries, keys } = trace.kinds[kind],
+    map = new Float64Array(queries * keys);
+  for (const [layer, head] of heads)
+    trace.head(kind, layer, head).forEach((weight, i) => (map[i] = combine(map[i], weight)));
+  return map;
 }
 
-function maxOfHeads(trace, kind, heads) {
-  const { queries, keys } = trace.kinds[kind];
-  const largest = new Float64Array(queries * keys);
-  for (const [layer, head] of heads) {
-    const weights = trace.head(kind, layer, head);
-    for (let i = 0; i < largest.length; i++) if (weights[i] > largest[i]) largest[i] = weights[i];
-  }
-  return largest;
-}
+const meanOfHeads = (trace, kind, heads) =>
+  combineHeads(trace, kind, heads, (sum, weight) => sum + weight / heads.length);
 
 // [n, m] times [m, p]
 function multiply(a, b, n, m, p) {
@@ -98,49 +88,36 @@ function halfWithIdentity(trace, kind, layer, n) {
 
 // Jointly over [source | prefix]; the formula stands in viz/maps/reduce.py, decoder_rollout.
 function decoderRollout(trace, layers) {
-  const { queries: target, keys: source } = trace.kinds.cross;
+  const { queries: target, keys: source } = trace.kinds.cross,
+    width = source + target;
   const encoder = rollout(trace, trace.kinds.encoder_self.layers);
-  const width = source + target;
   let flow = new Float64Array(target * width);
   for (let i = 0; i < target; i++) flow[i * width + source + i] = 1;
   for (let layer = 0; layer < layers; layer++) {
-    flow = multiply(
-      halfWithIdentity(trace, "decoder_self", layer, target),
-      flow,
-      target,
-      target,
-      width,
-    );
-    const mean = meanOfHeads(trace, "cross", allHeads(trace, "cross", layer));
-    const across = multiply(mean, encoder, target, source, source);
-    for (let i = 0; i < target; i++) {
-      for (let j = 0; j < width; j++) flow[i * width + j] *= 0.5;
+    const own = halfWithIdentity(trace, "decoder_self", layer, target),
+      mean = meanOfHeads(trace, "cross", allHeads(trace, "cross", layer)),
+      across = multiply(mean, encoder, target, source, source);
+    flow = multiply(own, flow, target, target, width).map((value) => 0.5 * value);
+    for (let i = 0; i < target; i++)
       for (let j = 0; j < source; j++) flow[i * width + j] += 0.5 * across[i * source + j];
-    }
   }
   return flow;
 }
 
-// A row with nothing left is blank: NaN.
-function hide(map, rows, columns, renormalise) {
-  const values = new Float64Array(rows.length * columns.length);
+// These rows and columns of values [row, width]. A row with nothing left is blank: NaN.
+function hide(values, width, rows, columns, renormalise) {
+  const left = new Float64Array(rows.length * columns.length);
   let hidden = 0;
   rows.forEach((row, i) => {
-    let total = 0,
-      all = 0;
-    for (let c = 0; c < map.columns.length; c++) all += map.values[row * map.columns.length + c];
-    columns.forEach((column, j) => {
-      const value = map.values[row * map.columns.length + column];
-      values[i * columns.length + j] = value;
-      total += value;
-    });
-    hidden += 1 - total / all;
-    for (let j = 0; j < columns.length; j++) {
-      if (!(total > 0)) values[i * columns.length + j] = NaN;
-      else if (renormalise) values[i * columns.length + j] /= total;
-    }
+    const whole = values.subarray(row * width, (row + 1) * width),
+      some = columns.map((column) => whole[column]),
+      sum = (numbers) => numbers.reduce((total, value) => total + value, 0),
+      total = sum(some);
+    hidden += 1 - total / sum(whole);
+    if (!(total > 0)) some.fill(NaN);
+    left.set(renormalise ? some.map((value) => value / total) : some, i * columns.length);
   });
-  return { values, hidden: rows.length ? hidden / rows.length : null };
+  return { values: left, hidden: rows.length ? hidden / rows.length : null };
 }
 
 // Sum over a word's keys, mean over its queries; of a score that is no attention the largest over both. Blank rows
@@ -171,22 +148,19 @@ export function unitOf(view, used) {
 }
 
 function combined(trace, view, used) {
-  if (view.combine === "rollout") {
-    return view.kind === "encoder_self"
-      ? rollout(trace, view.layer + 1)
-      : decoderRollout(trace, view.layer + 1);
-  }
-  if (used.length === 1) return trace.head(view.kind, used[0][0], used[0][1]);
+  const { kind } = view;
+  if (view.combine === "rollout")
+    return (kind === "encoder_self" ? rollout : decoderRollout)(trace, view.layer + 1);
+  if (used.length === 1) return trace.head(kind, ...used[0]);
   return view.combine === "max"
-    ? maxOfHeads(trace, view.kind, used)
-    : meanOfHeads(trace, view.kind, used);
+    ? combineHeads(trace, kind, used, Math.max)
+    : meanOfHeads(trace, kind, used);
 }
 
 function joined(first, second) {
   const offset = first.labels.length;
   return {
     labels: [...first.labels, ...second.labels],
-    raw: [...first.raw, ...second.raw],
     special: [...first.special, ...second.special],
     ends: [...(first.ends ?? []), ...(second.ends ?? []).map((i) => i + offset)],
     word_labels: [...first.word_labels, ...second.word_labels],
@@ -194,68 +168,51 @@ function joined(first, second) {
   };
 }
 
+// The words of these tokens, as rows or columns. places: where a word's pieces stand among those that are shown.
+function wordsOf(tokens, shown) {
+  const places = new Map(shown.map((position, place) => [position, place]));
+  return tokens.words
+    .map((positions, word) => ({
+      label: tokens.word_labels[word],
+      positions,
+      places: positions.map((position) => places.get(position)),
+      ends: Boolean(tokens.ends?.includes(positions.at(-1))),
+    }))
+    .filter(({ places: [first] }) => first !== undefined);
+}
+
 // The map that a view shows, like reduce.score_map: values row by row (NaN: blank), rows and columns as
 // {label, positions}, unit, attention, hidden, sourceColumns (where a joint map's prefix begins).
 export function scoreMap(trace, view) {
-  const used = usedHeads(trace, view);
-  const joint = view.combine === "rollout" && view.kind !== "encoder_self";
+  const used = usedHeads(trace, view),
+    joint = view.combine === "rollout" && view.kind !== "encoder_self",
+    attention = view.combine !== "max";
   const queries = trace.rowTokens(view.kind, view.predicted);
   const keys = joint ? joined(trace.tokens.source, trace.tokens.read) : trace.keyTokens(view.kind);
-  const positions = (tokens) => tokens.labels.map((_, i) => i);
-  let map = {
-    values: combined(trace, view, used),
-    rows: positions(queries).map(entry(queries)),
-    columns: positions(keys).map(entry(keys)),
-    unit: unitOf(view, used),
-    attention: view.combine !== "max",
-    hidden: null,
-  };
+  const shown = ({ special }) =>
+    [...special.keys()].filter((i) => view.special === "show" || !special[i]);
+  const shownRows = shown(queries),
+    shownColumns = shown(keys);
+  let values = combined(trace, view, used),
+    hidden = null;
   if (view.special !== "show") {
-    const shown = (tokens) => positions(tokens).filter((i) => !tokens.special[i]);
-    const rows = shown(queries),
-      columns = shown(keys);
-    const left = hide(map, rows, columns, view.special === "renormalise" && map.attention);
-    map = {
-      ...map,
-      values: left.values,
-      hidden: map.attention ? left.hidden : null,
-      rows: rows.map(entry(queries)),
-      columns: columns.map(entry(keys)),
-    };
+    const isScaled = view.special === "renormalise" && attention;
+    const left = hide(values, keys.labels.length, shownRows, shownColumns, isScaled);
+    values = left.values;
+    if (attention) hidden = left.hidden;
   }
+  let rows = shownRows.map(entry(queries)),
+    columns = shownColumns.map(entry(keys));
   if (view.words) {
-    const grouped = (tokens, shown) => {
-      const place = new Map(shown.map((item, i) => [item.positions[0], i]));
-      return tokens.words
-        .map((group, word) => ({ label: tokens.word_labels[word], positions: group }))
-        .filter((item) => place.has(item.positions[0]))
-        .map((item) => ({
-          ...item,
-          places: item.positions.map((i) => place.get(i)),
-          ends: Boolean(tokens.ends?.includes(item.positions.at(-1))),
-        }));
-    };
-    const rows = grouped(queries, map.rows),
-      columns = grouped(keys, map.columns);
-    map = {
-      ...map,
-      rows,
-      columns,
-      values: mergeWords(
-        map.values,
-        map.columns.length,
-        rows.map((r) => r.places),
-        columns.map((c) => c.places),
-        map.attention,
-      ),
-    };
+    rows = wordsOf(queries, shownRows);
+    columns = wordsOf(keys, shownColumns);
+    const places = [rows, columns].map((words) => words.map((word) => word.places));
+    values = mergeWords(values, shownColumns.length, ...places, attention);
   }
-  const source = joint ? trace.tokens.source.labels.length : Infinity;
-  return {
-    ...map,
-    joint,
-    sourceColumns: map.columns.filter((c) => c.positions[0] < source).length,
-  };
+  const source = joint ? trace.tokens.source.labels.length : Infinity,
+    sourceColumns = columns.filter(({ positions: [first] }) => first < source).length;
+  const unit = unitOf(view, used);
+  return { values, rows, columns, unit, attention, hidden, joint, sourceColumns };
 }
 
 // The fewest cells of each row that cover `coverage` (0 to 1) of its mass, whatever their sign: [{row, column, value}].

@@ -62,23 +62,26 @@ export function viewOf(state) {
 // Of a large map: a head's alone, as it is.
 const ALONE = { view: "map", combine: "single", words: false, special: "show", overlay: "" };
 
-// The same state, inside the limits of a trace.
-export function fitted(given, trace) {
+// What a state shows in attention's place, of these descriptors {id, title, about, kinds, scope, asks}; null for attention.
+export const overlayOf = (state, overlays) =>
+  overlays.find(({ id, kinds }) => id === state.overlay && kinds.includes(state.kind)) ?? null;
+
+// The same state, inside the limits of a trace, without an overlay that there is not.
+export function fitted(given, trace, overlays) {
   // Another network may have other kinds of attention; a recurrent one has no layers to roll out.
   const state = trace.kinds[given.kind]
     ? { ...given }
     : withKind(given, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
   if (state.kind === "alignment" && state.combine === "rollout") state.combine = "single";
-  const { layers, heads, queries, keys } = trace.kinds[state.kind];
+  const { layers, heads, queries, keys, large } = trace.kinds[state.kind];
   const within = (value, count) => (value !== null && value < count ? value : null);
   return {
     ...state,
-    ...(trace.kinds[state.kind].large ? ALONE : {}),
+    overlay: overlayOf(state, overlays) ? state.overlay : "",
+    ...(large ? ALONE : {}),
     layer: Math.min(state.layer, layers - 1),
     head: Math.min(state.head, heads - 1),
-    heads: state.heads.filter(
-      ([layer, head]) => layer < layers && head < heads && !trace.kinds[state.kind].large,
-    ),
+    heads: state.heads.filter(([layer, head]) => layer < layers && head < heads && !large),
     query: within(state.query, queries),
     key: within(state.key, keys),
   };
@@ -96,13 +99,11 @@ function withKind(state, kind) {
   };
 }
 
-// The same state after what a person changed; which of a row's tokens it carries may be said of the state's kind alone.
+// The same state after what a person changed. predicted: of the kind of this state.
 export function changed(state, { predicted, ...changes }) {
   const isOther = changes.kind && changes.kind !== state.kind;
   const next = { ...(isOther ? withKind(state, changes.kind) : state), ...changes };
-  if (predicted === null || typeof predicted === "boolean")
-    next.predicted = { ...next.predicted, [next.kind]: predicted };
-  else if (predicted) next.predicted = predicted;
+  if (predicted !== undefined) next.predicted = { ...next.predicted, [next.kind]: predicted };
   // Several heads as one map: of attention alone.
   if (changes.heads?.length || (changes.combine || "single") !== "single") next.overlay = "";
   // Lines show several heads one by one, all other views their mean.
@@ -128,8 +129,7 @@ export function paged(state, { layers, heads }, by) {
 // These heads added to the choice; if all of them are in it, taken out. Another head joins the selected one. A single
 // head is shown as it is, not as the mean of one.
 export function toggled(state, pairs) {
-  const within = (list, [layer, head]) =>
-    list.some((pair) => pair[0] === layer && pair[1] === head);
+  const within = (list, pair) => list.some((other) => other.join() === pair.join());
   const selected = [[state.layer, state.head]],
     joins = pairs.length === 1 && !within(pairs, selected[0]);
   const start = state.heads.length || !joins ? state.heads : selected;
@@ -147,25 +147,26 @@ export function toggled(state, pairs) {
 }
 
 // What the server and the other tabs know of a state.
-export function selectionOf({ kind, layer, head, query, key }) {
-  return { kind, layer, head, query, key };
-}
+export const selectionOf = ({ kind, layer, head, query, key }) => ({
+  kind,
+  layer,
+  head,
+  query,
+  key,
+});
 
 // A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
-const shift = ({ kind }, map, trace) =>
+export const shift = ({ kind }, map, trace) =>
   map.joint && kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
 
 // Row and column of a map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
 export function pinnedCells(state, map, trace) {
   const find = (items, position) => {
-    const at =
-      position === null ? -1 : items.findIndex((item) => item.positions.includes(position));
+    const at = items.findIndex((item) => item.positions.includes(position));
     return at < 0 ? null : at;
   };
-  return {
-    row: find(map.rows, state.query),
-    column: find(map.columns, state.key === null ? null : state.key + shift(state, map, trace)),
-  };
+  const key = state.key === null ? null : state.key + shift(state, map, trace);
+  return { row: find(map.rows, state.query), column: find(map.columns, key) };
 }
 
 // Each row's two tokens, [read, written], where a row carries both: a decoder's, piece by piece; of a map so large
@@ -197,24 +198,15 @@ export function withPin(state, map, trace, { row, column }) {
 // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
 export function toFragment(state, trace) {
   const start = initial(),
-    fields = linkTo(trace);
-  fields.set("kind", state.kind);
-  fields.set("layer", state.layer + 1);
-  fields.set("head", state.head + 1);
-  for (const name of Object.keys(CHOICES)) {
-    if (name !== "kind" && state[name] !== start[name]) fields.set(name, state[name]);
-  }
+    fields = linkTo(trace, { kind: state.kind, layer: state.layer + 1, head: state.head + 1 });
+  for (const name of [...Object.keys(CHOICES), "coverage", "overlay", "beside"])
+    if (state[name] !== start[name]) fields.set(name, state[name]);
   if (state.heads.length)
     fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
   for (const name of ["words", "glosses"]) if (state[name]) fields.set(name, "1");
-  for (const name of ["overlay", "beside"]) if (state[name]) fields.set(name, state[name]);
-  if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
-  for (const kind of Object.keys(start.predicted)) {
-    if (state.predicted[kind] !== start.predicted[kind])
-      fields.set(`${kind}_rows`, state.predicted[kind] ? "predicted" : "read");
-  }
-  if (state.query !== null) fields.set("query", state.query + 1);
-  if (state.key !== null) fields.set("key", state.key + 1);
+  for (const [kind, predicted] of Object.entries(state.predicted))
+    if (predicted !== null) fields.set(`${kind}_rows`, predicted ? "predicted" : "read");
+  for (const name of ["query", "key"]) if (state[name] !== null) fields.set(name, state[name] + 1);
   return fields.toString();
 }
 
@@ -224,9 +216,8 @@ export function fromFragment(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!fields.has("text")) return null;
   const state = initial();
-  for (const [name, allowed] of Object.entries(CHOICES)) {
+  for (const [name, allowed] of Object.entries(CHOICES))
     if (allowed.includes(fields.get(name))) state[name] = fields.get(name);
-  }
   const number = (text, fallback) =>
     /^\d{1,4}$/.test(text || "") && Number(text) > 0 ? Number(text) - 1 : fallback;
   for (const name of ["layer", "head", "query", "key"])
@@ -245,20 +236,15 @@ export function fromFragment(fragment) {
     if (rows === "predicted" || rows === "read") state.predicted[kind] = rows === "predicted";
   }
   const beam = /^[2-8]$/.test(fields.get("beam") || "") ? { beam: Number(fields.get("beam")) } : {};
-  return {
-    text: fields.get("text"),
-    direction: fields.get("direction") || "",
-    checkpoint: fields.get("checkpoint") || "",
-    interventions: fields.get("interventions") || "",
-    ...beam,
-    state,
-  };
+  const names = ["text", "direction", "checkpoint", "interventions"],
+    named = Object.fromEntries(names.map((name) => [name, fields.get(name) ?? ""]));
+  return { ...named, ...beam, state };
 }
 
 // What a row's and a column's word became, by a position of it: functions. Rows stand for the token that is written;
 // what a decoder reads of its own is one place behind. Null for a translation that has no glosses.
 export function glossesOf({ kind }, trace) {
-  const { source, target } = trace.payload.glosses ?? {};
+  const { source, target } = trace.glosses ?? {};
   if (!source) return null;
   const read = { source: (i) => source[i] ?? "", target: (i) => target[i] ?? "" };
   if (kind === "encoder_self") return { rows: read.source, columns: read.source };

@@ -50,36 +50,26 @@ export const CODECS = {
   float32: (data) => new Float32Array(data.buffer),
 };
 
-// One translation in the page's memory. weights[kind][layer] is a Float32Array [heads, query, key], or null as long
-// as that layer has not been sent.
+const decoded = async ({ codec, data }) => CODECS[codec](await unpack(data));
+
+// One translation in the page's memory: what a payload says of it, and what has come. weights[kind][layer] is a Float32Array
+// [heads, query, key], or null as long as that layer has not been sent.
 export class Trace {
-  constructor(payload) {
-    Object.assign(this, {
-      key: payload.key,
-      address: payload.address,
-      text: payload.text,
-      translation: payload.translation,
-      direction: payload.direction,
-      checkpoint: payload.checkpoint,
-      beam: payload.beam,
-      interventions: payload.interventions,
-      tokens: payload.tokens,
-      kinds: payload.kinds,
-      lazy: payload.lazy,
-      payload,
-    });
+  constructor({ blocks, thumbnails, strips, tiles, ...told }) {
+    Object.assign(this, told);
     this.weights = Object.fromEntries(
-      Object.keys(this.kinds).map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]),
+      Object.entries(this.kinds).map(([kind, { layers }]) => [kind, new Array(layers).fill(null)]),
     );
     this.thumbnails = {};
     this.strips = {}; // kind -> by layer: thumbnails of large maps
     this.pyramids = new Map(); // "kind.layer.head" -> of a large map what has come
-    this.overlays = new Map(); // name of a question -> map; see overlays.js
+    this.overlays = new Map(); // name of a question -> map, or {refused}; see maps.js
   }
 
   // What a head is named by a survey of these weights: [{mark, title, value}], mostly of none.
   names(kind, layer, head) {
-    return (this.payload.marks?.named ?? [])
+    const { named = [] } = this.marks ?? {};
+    return named
       .filter((one) => one.kind === kind)
       .flatMap(({ mark, title, heads }) =>
         heads
@@ -89,40 +79,39 @@ export class Trace {
   }
 
   static async from(payload) {
-    const trace = new Trace(payload);
+    const trace = new Trace(payload),
+      { blocks, thumbnails = [], strips = [], tiles = [] } = payload;
     await Promise.all([
-      ...payload.blocks.map((block) => trace.add(block)),
-      ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one)),
-      ...(payload.strips || []).map((one) => trace.addStrip(one)),
-      ...(payload.tiles || []).map((one) => trace.addTiles(one)),
+      ...blocks.map((block) => trace.add(block)),
+      ...thumbnails.map((one) => trace.addThumbnails(one)),
+      ...strips.map((one) => trace.addStrip(one)),
+      ...tiles.map((one) => trace.addTiles(one)),
     ]);
     payload.blocks = payload.thumbnails = []; // decoded: no need to keep both
     return trace;
   }
 
   async add(block) {
-    const values = CODECS[block.codec](await unpack(block.data));
-    const { heads, queries, keys } = this.kinds[block.kind];
-    const size = heads * queries * keys;
+    const values = await decoded(block),
+      { heads, queries, keys } = this.kinds[block.kind],
+      size = heads * queries * keys;
     for (let layer = block.first; layer < block.last; layer++) {
       const start = (layer - block.first) * size;
       this.weights[block.kind][layer] = values.subarray(start, start + size);
     }
   }
 
-  async addThumbnails({ kind, rows, columns, codec, data }) {
-    this.thumbnails[kind] = { rows, columns, values: CODECS[codec](await unpack(data)) };
+  async addThumbnails(sent) {
+    const { kind, rows, columns } = sent;
+    this.thumbnails[kind] = { rows, columns, values: await decoded(sent) };
   }
 
   // The thumbnails of one layer of a kind whose maps are large, and what is said of its heads.
-  async addStrip({ kind, layer, rows, columns, codec, data, entropies, readings }) {
-    (this.strips[kind] ||= [])[layer] = {
-      rows,
-      columns,
-      values: CODECS[codec](await unpack(data)),
-    };
-    this.kinds[kind].entropies[layer] = entropies;
-    this.kinds[kind].readings[layer] = readings;
+  async addStrip(sent) {
+    const { kind, layer, rows, columns } = sent;
+    (this.strips[kind] ||= [])[layer] = { rows, columns, values: await decoded(sent) };
+    this.kinds[kind].entropies[layer] = sent.entropies;
+    this.kinds[kind].readings[layer] = sent.readings;
   }
 
   pyramid(kind, layer, head) {
@@ -148,12 +137,8 @@ export class Trace {
 
   // Whether there are heads of a kind of which nothing has been sent.
   lacks(kind) {
-    return (
-      this.lazy &&
-      !this.kinds[kind].large &&
-      !this.thumbnails[kind] &&
-      this.weights[kind].includes(null)
-    );
+    const isDrawable = this.kinds[kind].large || this.thumbnails[kind];
+    return this.lazy && !isDrawable && this.weights[kind].includes(null);
   }
 
   // kind -> of each layer its weights as they are drawn from, encoded; null where they have not been sent, or are too many
@@ -177,20 +162,11 @@ export class Trace {
   // {values, rows, columns} to draw small: never more than `size` cells a side; null where it has not been sent
   thumbnail(kind, layer, head, size) {
     const { heads, queries, keys } = this.kinds[kind];
-    const strip = this.strips[kind]?.[layer];
-    if (strip) {
-      const { rows, columns, values } = strip;
-      return pool(
-        values.subarray(head * rows * columns, (head + 1) * rows * columns),
-        rows,
-        columns,
-        size,
-      );
-    }
     if (this.weights[kind][layer]) return pool(this.head(kind, layer, head), queries, keys, size);
-    if (!this.thumbnails[kind]) return null;
-    const { rows, columns, values } = this.thumbnails[kind];
-    const start = (layer * heads + head) * rows * columns;
+    const strip = this.strips[kind]?.[layer],
+      { rows, columns, values } = strip ?? this.thumbnails[kind] ?? {};
+    if (!values) return null;
+    const start = (strip ? head : layer * heads + head) * rows * columns;
     return pool(values.subarray(start, start + rows * columns), rows, columns, size);
   }
 
@@ -240,9 +216,5 @@ function pool(values, rows, columns, size) {
   return { values: pooled, rows: height, columns: width };
 }
 
-function blockOf(i, length, blocks) {
-  if (length <= blocks) return i;
-  let block = Math.floor((i * blocks) / length);
-  while (block + 1 < blocks && Math.floor(((block + 1) * length) / blocks) <= i) block++;
-  return block;
-}
+// The last block that begins at or before i, where block b begins at floor(b * length / blocks).
+const blockOf = (i, length, blocks) => Math.ceil(((i + 1) * blocks) / length) - 1;

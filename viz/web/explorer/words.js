@@ -83,7 +83,7 @@ export function name(trace, traces, limit) {
       .trim();
   let from = Math.max(...others.map(shared));
   while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
-  const decoded = (one) => said(one.payload.decoding);
+  const decoded = (one) => said(one.decoding);
   if (!written(from) && others.some((one) => decoded(one) !== decoded(trace)))
     return `${shorten(trace.text, limit - 14)} (${decoded(trace)})`;
   const own = `${from ? "… " : ""}${written(from)}`,
@@ -105,30 +105,26 @@ export function titles(state, map, trace) {
 }
 
 export function heading(state, used, overlay = null) {
-  if (overlay) return overlayHeading(state, overlay);
+  const place = (layer, head) =>
+    t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 });
+  const layer = { layer: state.layer + 1 },
+    isChosen = state.heads.length > 0;
+  if (overlay?.scope === "head")
+    return `${place(state.layer, state.head)} · ${said(overlay.title)}`;
+  if (overlay?.scope === "layer") return `${t("Layer {layer}", layer)} · ${said(overlay.title)}`;
+  if (overlay) return said(overlay.title);
   if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
     return t("{n} heads, each in its colour", { n: state.heads.length });
-  if (state.combine === "rollout")
-    return t("Rollout up to layer {layer}", { layer: state.layer + 1 });
-  if (used.length === 1)
-    return t("Layer {layer} · Head {head}", { layer: used[0][0] + 1, head: used[0][1] + 1 });
-  const layers = new Set(used.map(([layer]) => layer));
-  const where = { n: used.length, layer: [...layers][0] + 1 };
+  if (state.combine === "rollout") return t("Rollout up to layer {layer}", layer);
+  if (used.length === 1) return place(...used[0]);
+  const where = { n: used.length, layer: used[0][0] + 1 };
   if (state.combine === "mean")
-    return state.heads.length
+    return isChosen
       ? t("Mean of {n} chosen heads", where)
       : t("Mean of all {n} heads of layer {layer}", where);
-  return state.heads.length
+  return isChosen
     ? t("Maximum of {n} chosen heads", where)
     : t("Maximum of all {n} heads of layer {layer}", where);
-}
-
-function overlayHeading({ layer, head }, { scope, title }) {
-  const place = {
-    head: t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 }),
-    layer: t("Layer {layer}", { layer: layer + 1 }),
-  };
-  return [...(place[scope] ? [place[scope]] : []), said(title)].join(" · ");
 }
 
 // The line below the heading: what the numbers are, and the pattern of a single head.
@@ -147,21 +143,9 @@ export function reading(state, trace, map, overlay = null) {
     if (state.combine === "rollout")
       found.push(t("0.5 × attention + 0.5 × residual, layer after layer (Abnar and Zuidema 2020)"));
   }
-  if (map.hidden !== null)
-    found.push(
-      t("{share} of the mass was on hidden tokens", {
-        share: `${(100 * map.hidden).toFixed(1)}%`,
-      }),
-    );
+  const share = `${(100 * map.hidden).toFixed(1)}%`;
+  if (map.hidden !== null) found.push(t("{share} of the mass was on hidden tokens", { share }));
   return found.join("  ·  ");
-}
-
-function top(map, count, valueAt, items) {
-  return items
-    .map((item, i) => ({ label: item.label, value: valueAt(i) }))
-    .filter((entry) => Math.abs(entry.value) > 0)
-    .sort((a, b) => Math.abs(b.value) - Math.abs(a.value))
-    .slice(0, count);
 }
 
 const token = (label) => el("bdi", { class: "token" }, label);
@@ -182,57 +166,37 @@ function rowName(map, row, trace, kind) {
 // Texts and nodes for a cell, a row or a column of the map; trace, kind: whose
 export function pointing(map, row, column, trace, kind) {
   if (map.pyramid) return pointingLarge(map, row, column, trace, kind);
-  const width = map.columns.length,
-    at = (r, c) => map.values[r * width + c];
-  const list = (entries) =>
-    entries.flatMap((entry, i) => [
-      ...(i ? [", "] : []),
-      token(entry.label),
-      ` ${valueText(map, entry.value)}`,
-    ]);
+  const at = (r, c) => map.values[r * map.columns.length + c];
   const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
+  const name = row !== null ? rowName(map, row, trace, kind) : [token(map.columns[column].label)];
   if (row !== null && column !== null) {
+    const value = el("strong", {}, valueText(map, at(row, column)));
+    return [...name, " · ", token(map.columns[column].label), ": ", value, ...unit];
+  }
+  const values =
+    row !== null ? map.columns.map((_, c) => at(row, c)) : map.rows.map((_, r) => at(r, column));
+  const others = strongest(values, 5).flatMap((i, place) => [
+    ...(place ? [", "] : []),
+    token((row !== null ? map.columns : map.rows)[i].label),
+    ` ${valueText(map, values[i])}`,
+  ]);
+  if (map.overlay)
     return [
-      ...rowName(map, row, trace, kind),
-      " · ",
-      token(map.columns[column].label),
-      ": ",
-      el("strong", {}, valueText(map, at(row, column))),
+      ...parts(say("{token}: furthest from 0 with {others}", { token: name, others })),
       ...unit,
     ];
-  }
-  if (map.overlay) {
-    const others =
-      row !== null
-        ? top(map, 5, (c) => at(row, c), map.columns)
-        : top(map, 5, (r) => at(r, column), map.rows);
-    const one = row !== null ? rowName(map, row, trace, kind) : [token(map.columns[column].label)];
-    return [
-      ...parts(
-        say("{token}: furthest from 0 with {others}", {
-          token: one,
-          others: list(others),
-        }),
-      ),
-      ...unit,
-    ];
-  }
-  if (row !== null) {
-    const found = {
-      row: rowName(map, row, trace, kind),
-      others: list(top(map, 5, (c) => at(row, c), map.columns)),
-    };
-    return map.attention
-      ? parts(say("{row}: attends to {others}", found))
-      : parts(say("{row}: scores highest with {others}", found));
-  }
-  return parts(
-    say("{token} gets most from {others}", {
-      token: token(map.columns[column].label),
-      others: list(top(map, 5, (r) => at(r, column), map.rows)),
-    }),
-  );
+  if (row === null) return parts(say("{token} gets most from {others}", { token: name, others }));
+  return map.attention
+    ? parts(say("{row}: attends to {others}", { row: name, others }))
+    : parts(say("{row}: scores highest with {others}", { row: name, others }));
 }
+
+// Where the values furthest from 0 stand.
+export const strongest = (values, count) =>
+  [...values.keys()]
+    .filter((i) => Math.abs(values[i]) > 0)
+    .sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]))
+    .slice(0, count);
 
 // Of a large map: exactly where that has been asked for, else what its tiles say of the cells around.
 function pointingLarge(map, row, column, trace, kind) {
@@ -246,48 +210,34 @@ function pointingLarge(map, row, column, trace, kind) {
   if (!known) return tokens;
   if (known.exact !== undefined)
     return [...tokens, ": ", el("strong", {}, valueText(map, known.exact))];
-  const about = (value) => `≈ ${valueText(map, value)}`;
-  if (known.side === 1) return [...tokens, ": ", about(known.largest)];
-  return [
-    ...tokens,
-    ": ",
-    t("{side} × {side} cells here: largest {largest}, mean {mean}", {
-      side: known.side,
-      largest: about(known.largest),
-      mean: about(known.mean),
-    }),
-  ];
+  const [largest, mean] = [known.largest, known.mean].map((value) => `≈ ${valueText(map, value)}`),
+    { side } = known;
+  const block = t("{side} × {side} cells here: largest {largest}, mean {mean}", {
+    side,
+    largest,
+    mean,
+  });
+  return [...tokens, ": ", side === 1 ? largest : block];
 }
 
 // For screen readers: the selected map in a sentence or two.
 export function summary(state, trace, map, used, overlay = null) {
   const name = `${said(trace.kinds[state.kind].title)}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}.`;
-  if (map.pyramid)
-    return `${name} ${t("{rows} rows, {columns} columns.", { rows: map.rows.length, columns: map.columns.length })}`;
-  const strongest = [];
-  const width = map.columns.length;
-  for (let row = 0; row < map.rows.length; row++) {
-    for (let column = 0; column < width; column++) {
-      const value = map.values[row * width + column];
-      if (map.overlay ? Math.abs(value) > 0 : value > 0.05) strongest.push({ row, column, value });
-    }
-  }
-  strongest.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-  const edges = strongest.slice(0, 3).map((edge) =>
-    t("{query} to {key} {weight}", {
-      query: map.rows[edge.row].label,
-      key: map.columns[edge.column].label,
-      weight: valueText(map, edge.value),
-    }),
-  );
-  return (
-    `${name} ` +
-    t("{rows} rows, {columns} columns. Strongest: {edges}.", {
-      rows: map.rows.length,
-      columns: width,
-      edges: edges.join("; ") || t("none above 0.05"),
-    })
-  );
+  const rows = map.rows.length,
+    columns = map.columns.length;
+  if (map.pyramid) return `${name} ${t("{rows} rows, {columns} columns.", { rows, columns })}`;
+  const edges = strongest(map.values, 3)
+    .filter((i) => map.overlay || map.values[i] > 0.05)
+    .map((i) =>
+      t("{query} to {key} {weight}", {
+        query: map.rows[Math.floor(i / columns)].label,
+        key: map.columns[i % columns].label,
+        weight: valueText(map, map.values[i]),
+      }),
+    )
+    .join("; ");
+  const words = { rows, columns, edges: edges || t("none above 0.05") };
+  return `${name} ${t("{rows} rows, {columns} columns. Strongest: {edges}.", words)}`;
 }
 
 // What a survey names a head, with its numbers; empty where it has no name.
@@ -297,7 +247,7 @@ export function named(trace, kind, layer, head) {
     .map(({ title, value }) => `${said(title)} ${value.toFixed(2)}`);
   return names.length
     ? t("over {n} sentences: {names}", {
-        n: trace.payload.marks.sentences,
+        n: trace.marks.sentences,
         names: names.join(", "),
       })
     : "";

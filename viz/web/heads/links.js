@@ -3,7 +3,6 @@
 import { button, download, el, svg } from "../core/dom.js";
 import { t } from "../core/language.js";
 
-const SIDES = ["source", "target"];
 const NEXT = { none: "sure", sure: "possible", possible: "none" };
 const SAID = {
   sure: (words) => t("{source} and {target}: linked", words),
@@ -20,11 +19,11 @@ export function links(block, keep, api) {
     [...links]
       .map(([link, kind]) => [...link.split("-").map(Number), kind])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  const of = (kind) =>
-    pairs()
-      .filter((pair) => pair[2] === kind)
-      .map(([source, target]) => [source, target]);
-  const text = (side, i) => block.words[side][i].text;
+  const of = (kind) => pairs().flatMap(([a, b, itsKind]) => (itsKind === kind ? [[a, b]] : []));
+  const texts = (source, target) => ({
+    source: block.words.source[source].text,
+    target: block.words.target[target].text,
+  });
 
   const side = (name) =>
     el(
@@ -34,18 +33,12 @@ export function links(block, keep, api) {
         role: "group",
         "aria-label": name === "source" ? t("source") : t("target"),
       },
-      block.words[name].map((word, i) =>
-        el(
-          "button",
-          {
-            type: "button",
-            class: "link-word",
-            dir: "auto",
-            "aria-pressed": "false",
-            onclick: () => pick(name, i),
-          },
-          word.text,
-        ),
+      block.words[name].map(({ text }, i) =>
+        button(text, () => pick(name, i), {
+          class: "link-word",
+          dir: "auto",
+          "aria-pressed": "false",
+        }),
       ),
     );
   const rows = { source: side("source"), target: side("target") };
@@ -58,28 +51,20 @@ export function links(block, keep, api) {
         next = NEXT[links.get(link) ?? "none"];
       if (next === "none") links.delete(link);
       else links.set(link, next);
-      told.replaceChildren(
-        SAID[next]({
-          source: text("source", picked.source),
-          target: text("target", picked.target),
-        }),
-      );
+      told.replaceChildren(SAID[next](texts(picked.source, picked.target)));
       picked.source = picked.target = null;
     }
-    for (const one of SIDES)
-      [...rows[one].children].forEach((button, at) =>
-        button.setAttribute("aria-pressed", picked[one] === at),
-      );
+    for (const [side, row] of Object.entries(rows))
+      for (const [at, word] of [...row.children].entries())
+        word.setAttribute("aria-pressed", picked[side] === at);
     draw();
   }
 
   // Side by side where each side is one line, else as columns: lines across several rows of words cannot be followed.
   function lay() {
     stage.classList.remove("upright");
-    const wraps = SIDES.some(
-      (name) =>
-        rows[name].lastChild &&
-        rows[name].lastChild.offsetTop > rows[name].firstChild.offsetTop + 4,
+    const wraps = Object.values(rows).some(
+      ({ firstChild, lastChild }) => lastChild?.offsetTop > firstChild?.offsetTop + 4,
     );
     stage.classList.toggle("upright", wraps);
     return wraps;
@@ -92,50 +77,36 @@ export function links(block, keep, api) {
     const end = (name, i) => {
       const word = rows[name].children[i].getBoundingClientRect(),
         first = name === "source";
-      if (!upright)
-        return {
-          x: (word.left + word.right) / 2 - box.left,
-          y: (first ? word.bottom : word.top) - box.top,
-        };
       const before = first === (getComputedStyle(stage).direction === "ltr");
-      return {
-        x: (before ? word.right : word.left) - box.left,
-        y: (word.top + word.bottom) / 2 - box.top,
-      };
+      const [x, y] = upright
+        ? [before ? word.right : word.left, (word.top + word.bottom) / 2]
+        : [(word.left + word.right) / 2, first ? word.bottom : word.top];
+      return [x - box.left, y - box.top];
     };
     lines.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
     lines.replaceChildren(
       ...pairs().map(([source, target, kind]) => {
-        const [a, b] = [end("source", source), end("target", target)];
-        return svg("line", {
-          x1: a.x,
-          y1: a.y,
-          x2: b.x,
-          y2: b.y,
-          class: kind,
-          "stroke-width": 1.5 + 4.5 * (block.scores[target][source] ?? 0),
-        });
+        const [x1, y1] = end("source", source),
+          [x2, y2] = end("target", target),
+          width = 1.5 + 4.5 * (block.scores[target][source] ?? 0);
+        return svg("line", { x1, y1, x2, y2, class: kind, "stroke-width": width });
       }),
     );
     list.replaceChildren(
       ...pairs().map(([source, target, kind]) => {
-        const values = {
-          source: text("source", source),
-          target: text("target", target),
-          percent: Math.round(100 * block.scores[target][source]),
-        };
-        return el(
-          "li",
-          {},
+        const percent = Math.round(100 * block.scores[target][source]),
+          values = { ...texts(source, target), percent };
+        const words =
           kind === "sure"
             ? t("{source} – {target}: {percent}%", values)
-            : t("{source} – {target}: {percent}%, possible", values),
-        );
+            : t("{source} – {target}: {percent}%, possible", values);
+        return el("li", {}, words);
       }),
     );
   }
 
-  const file = (name, line) => download(name, new Blob([`${line}\n`], { type: "text/plain" }));
+  const save = (name, links) =>
+    download(name, new Blob([`${links.join(" ")}\n`], { type: "text/plain" }));
   const list = el("ul", { class: "link-list" });
   const root = el(
     "div",
@@ -162,19 +133,15 @@ export function links(block, keep, api) {
       }),
       // Words count from 1 there, and "p" marks a possible link: what is read as links by hand (model/trace/alignment/formats.py).
       button(t("Save as hand-made links (talp)"), () =>
-        file(
+        save(
           "gold.talp",
-          pairs()
-            .map(([a, b, kind]) => `${a + 1}${kind === "sure" ? "-" : "p"}${b + 1}`)
-            .join(" "),
+          pairs().map(([a, b, kind]) => `${a + 1}${kind === "sure" ? "-" : "p"}${b + 1}`),
         ),
       ),
       button(t("Save the links (Pharaoh)"), () =>
-        file(
+        save(
           "links.txt",
-          of("sure")
-            .map((pair) => pair.join("-"))
-            .join(" "),
+          of("sure").map((pair) => pair.join("-")),
         ),
       ),
     ),

@@ -1,12 +1,12 @@
 // All heads of a survey (viz/wire/survey.py): as a grid, a scatter or a table, filtered by name, with thresholds to move.
-import { button as plainButton, el } from "../core/dom.js";
+import { button, el, menu, table as tableOf } from "../core/dom.js";
 import { fixed } from "../core/format.js";
 import { createGrid, shade } from "../core/grid.js";
 import { said, t } from "../core/language.js";
 import { copyLink, linkTo, pageLink, tabLinks } from "../core/links.js";
+import { scrolling } from "../lab/scroll.js";
 import { pictured } from "../picture/copy.js";
 import { drawScatter } from "./scatter.js";
-import { drawTable } from "./table.js";
 
 // Every head with its values; the names that it has under these thresholds, the surest first.
 function flatten(block) {
@@ -52,8 +52,8 @@ export function survey(block, keep, api) {
     names = Object.keys(statistics);
   const thresholds = Object.fromEntries(
     names
-      .filter((name) => statistics[name].threshold !== null)
-      .map((name) => [name, statistics[name].threshold]),
+      .map((name) => [name, statistics[name].threshold])
+      .filter(([, threshold]) => threshold !== null),
   );
   const hue = Object.fromEntries(Object.keys(thresholds).map((name, i) => [name, i])); // of a circle of 17, viz/web/lab/panel.css
   const importance = names.includes("ablation") ? "ablation" : "gradient";
@@ -71,24 +71,20 @@ export function survey(block, keep, api) {
   const stage = el("div", { class: "stage" }),
     count = el("span", { class: "count", role: "status" });
 
-  const choose = (head, button) => {
+  const choose = (head, node) => {
     state.chosen = head;
     kept.head = { kind: head.kind, layer: head.layer, head: head.head };
     for (const old of stage.querySelectorAll(".chosen")) old.classList.remove("chosen");
-    button?.classList.add("chosen");
+    node?.classList.add("chosen");
     api.act("card", "card", kept.head);
   };
-  const shown = () =>
-    heads.filter((head) => {
-      const own = namesOf(head, thresholds);
-      return (
-        state.label === "" || (state.label === "none" ? !own.length : own.includes(state.label))
-      );
-    });
   const named = (head) => namesOf(head, thresholds);
+  const isShown = (head) =>
+    state.label === "" ||
+    (state.label === "none" ? !named(head).length : named(head).includes(state.label));
   const does = (head) => {
-    const own = namesOf(head, thresholds);
-    return `${said(head.title)}, ${place(head)}: ${own.length ? own.map((name) => said(statistics[name].plain)).join("; ") : said(head.graded)}`;
+    const plain = named(head).map((name) => said(statistics[name].plain));
+    return `${said(head.title)}, ${place(head)}: ${plain.join("; ") || said(head.graded)}`;
   };
 
   function grid(chosen) {
@@ -97,7 +93,7 @@ export function survey(block, keep, api) {
     const limit = statistics[state.x].share ? Math.max(0.5, most) : most;
     const own = heads.filter((one) => one.kind === kind.kind);
     const cell = (head) => {
-      const names = namesOf(head, thresholds),
+      const names = named(head),
         value = head.of(state.x);
       return {
         ...shade(value === null ? null : Math.max(0, value) / limit),
@@ -116,7 +112,8 @@ export function survey(block, keep, api) {
         ],
       };
     };
-    const drawn = createGrid(
+    const act = (layer, head) => choose(own[layer * kind.heads + head], nodes[layer][head]);
+    const { root: grid, nodes } = createGrid(
       {
         name: `${said(kind.title)}: ${title(state.x)}`,
         kind: "named",
@@ -124,15 +121,56 @@ export function survey(block, keep, api) {
           own.slice(layer * kind.heads, (layer + 1) * kind.heads).map(cell),
         ),
       },
-      {
-        act: (layer, head) => choose(own[layer * kind.heads + head], drawn.nodes[layer][head]),
-      },
+      { act },
     );
-    return drawn.root;
+    return grid;
+  }
+
+  function table(chosen) {
+    const columns = [...new Set([state.x, state.y, importance])].filter(
+      (name) => name in statistics,
+    );
+    const sort = columns.includes(state.sort) ? state.sort : columns[0];
+    const rows = heads
+      .filter((head) => chosen.has(head))
+      .sort((a, b) => (state.down ? 1 : -1) * ((b.of(sort) ?? -1) - (a.of(sort) ?? -1)));
+    const heading = (name) => {
+      const isSorted = name === sort,
+        order = isSorted ? (state.down ? "descending" : "ascending") : null;
+      const by = () => {
+        Object.assign(state, { sort: name, down: !isSorted || !state.down });
+        draw();
+      };
+      const arrow = { descending: " ↓", ascending: " ↑" }[order] ?? "";
+      return el(
+        "th",
+        { scope: "col", class: "right", "aria-sort": order },
+        button(`${title(name)}${arrow}`, by),
+      );
+    };
+    const number = (head, name) => {
+      const [value, low, high] = ["value", "low", "high"].map((part) => head.of(name, part));
+      const range = value === null ? null : `${fixed(low, 3)} – ${fixed(high, 3)}`;
+      return el("td", { class: "right", title: range }, fixed(value, 3));
+    };
+    const row = (head) => {
+      const name = `${said(head.title)} ${head.layer + 1}.${head.head + 1}`,
+        chooses = button(name, () => choose(head, chooses));
+      return el(
+        "tr",
+        {},
+        el("th", { scope: "row" }, chooses),
+        columns.map((name) => number(head, name)),
+        el("td", {}, named(head).map(title).join(", ")),
+      );
+    };
+    return scrolling(tableOf([t("head"), ...columns.map(heading), t("names")], rows.map(row)), {
+      "aria-label": t("All heads"),
+    });
   }
 
   function draw() {
-    const chosen = new Set(shown());
+    const chosen = new Set(heads.filter(isShown));
     copied.replaceChildren(); // it was about what was shown before
     count.replaceChildren(t("{n} of {all} heads", { n: chosen.size, all: heads.length }));
     threshold.hidden = !(state.label in thresholds);
@@ -145,14 +183,14 @@ export function survey(block, keep, api) {
     about.replaceChildren(
       `${title(state.x)}: ${said(statistics[state.x].plain)} (${said(statistics[state.x].exact)})`,
     );
-    const shared = { heads, state, statistics, title, importance, choose, named, does, draw };
-    const views = {
-      grid: () => grid(chosen),
-      scatter: () => drawScatter(chosen, { ...shared, hue, room: stage.clientWidth }),
-      table: () => drawTable(chosen, shared),
-    };
-    stage.replaceChildren(views[state.view]());
+    stage.replaceChildren(views[state.view](chosen));
   }
+  const shared = { heads, state, statistics, title, importance, choose, named, does, hue };
+  const views = {
+    grid,
+    scatter: (chosen) => drawScatter(chosen, { ...shared, room: stage.clientWidth }),
+    table,
+  };
 
   function takeOver() {
     for (const [name, menu] of Object.entries(menus)) {
@@ -183,19 +221,13 @@ export function survey(block, keep, api) {
   const copy = () => copyLink(linked(), (said) => copied.replaceChildren(said));
 
   const select = (name, label, options) => {
-    const box = el(
-      "select",
-      {
-        onchange: () => {
-          state[name] = kept[name] = box.value;
-          draw();
-        },
-      },
-      options.map(([value, text]) =>
-        el("option", { value, selected: value === state[name] }, text),
-      ),
-    );
-    return el("label", {}, el("span", {}, label), box).lastChild;
+    const onchange = ({ target }) => {
+      state[name] = kept[name] = target.value;
+      draw();
+    };
+    const node = menu(options, state[name], { onchange });
+    el("label", {}, el("span", {}, label), node);
+    return node;
   };
   const all = names.map((name) => [name, title(name)]);
   const menus = {
@@ -231,7 +263,7 @@ export function survey(block, keep, api) {
   const threshold = el("label", {}, el("span", {}, t("threshold")), slider, told),
     about = el("p", { class: "text note" });
   const copied = el("span", { class: "copied", role: "status" });
-  const link = plainButton(t("Copy link"), copy, { title: t("A link that restores this view") });
+  const link = button(t("Copy link"), copy, { title: t("A link that restores this view") });
   const root = el(
     "div",
     { class: "survey" },

@@ -1,44 +1,41 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
-import { el, table as tableOf } from "../core/dom.js";
+import { button, download, el, table as tableOf } from "../core/dom.js";
+import { pointed } from "../core/keys.js";
 import { numeral, said, t } from "../core/language.js";
 import { copyLink, linkTo, look } from "../core/links.js";
+import { bytes } from "../explorer/trace.js";
 import { math } from "./math.js";
 import { figure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
 import { bars, maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
-import { pictured } from "../picture/copy.js";
+import { pictured, png } from "../picture/copy.js";
 import * as picture from "../picture/drawing.js";
+import { askQuestion } from "../why/question.js";
 
 // One row of numbers as cells of a canvas, with the number under the pointer in its title.
 function strip(cell) {
   const count = cell.values.length;
+  const name = t("{name}: {n} numbers, the largest {limit}", {
+    name: cell.name || t("row"),
+    n: count,
+    limit: cell.limit,
+  });
   const canvas = shaded(cell.values, count, cell.limit, cell.signed);
-  canvas.className = "strip";
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute(
-    "aria-label",
-    t("{name}: {n} numbers, the largest {limit}", {
-      name: cell.name || t("row"),
-      n: count,
-      limit: cell.limit,
-    }),
-  );
+  Object.assign(canvas, { className: "strip", role: "img", ariaLabel: name });
   canvas.style.setProperty("--cells", count);
   canvas.style.setProperty("--cell", count < 16 ? "14px" : "4px");
   canvas.addEventListener("pointermove", (event) => {
-    const box = canvas.getBoundingClientRect();
-    const i = Math.min(
-      count - 1,
-      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * count)),
-    );
-    const value = cell.values[i];
+    const [, i] = pointed(event, canvas, 1, count),
+      value = cell.values[i];
     canvas.title =
       (cell.name ? `${said(cell.name)}, ` : "") +
       t("dimension {i}: {value}", { i, value: value === null ? t("masked") : value });
   });
   return canvas;
 }
+
+const action = (words, onclick) => button(words, onclick, { class: "plain action" });
 
 const cells = {
   number: (cell) => el("span", { class: "number" }, numeral(cell.text)),
@@ -70,12 +67,7 @@ const cells = {
       el("span", { class: "sr-only" }, cell.passed ? t("yes") : t("no")),
     ),
   token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
-  button: (cell, api) =>
-    el(
-      "button",
-      { type: "button", class: "plain action", onclick: () => follow(cell.to, api) },
-      cell.text,
-    ),
+  button: (cell, api) => action(cell.text, () => follow(cell.to, api)),
 };
 const draw = (cell, api) =>
   cell === null ? "" : cell.cell ? cells[cell.cell](cell, api) : numeral(String(said(cell)));
@@ -85,7 +77,7 @@ const draw = (cell, api) =>
 function follow(to, api) {
   if (to.look) look(to.look);
   else if (to.open) api.open(to.open);
-  else if (to.ask) document.dispatchEvent(new CustomEvent("atlas-question", { detail: to.ask }));
+  else if (to.ask) askQuestion(to.ask);
   else api.act(to.act, to.slot, to.data);
 }
 
@@ -107,36 +99,24 @@ function kindOf(cell, next) {
 function table(block, keep, api) {
   const lines = [...block.rows, ...(block.foot ? [block.foot] : [])];
   const numbers = block.columns.map((_, i) => lines.some((cells) => right(cells[i])));
-  const row = (values, marked, tag) =>
+  function cellOf(value, i, values) {
+    const isRight = numbers[i] && typeof value === "string" && NUMBER.test(value);
+    return el("td", { class: isRight ? "right" : kindOf(value, values[i + 1]) }, draw(value, api));
+  }
+  const row = ([name, ...values], isMarked) =>
     el(
       "tr",
-      { class: marked ? "marked" : null },
-      values.map((value, i) =>
-        i === 0
-          ? el(
-              "th",
-              { scope: "row", class: kindOf(value) === "words" ? "words" : null },
-              draw(value, api),
-            )
-          : el(
-              tag,
-              {
-                class:
-                  numbers[i] && typeof value === "string" && NUMBER.test(value)
-                    ? "right"
-                    : kindOf(value, values[i + 1]),
-              },
-              draw(value, api),
-            ),
-      ),
+      { class: isMarked ? "marked" : null },
+      el("th", { scope: "row", class: kindOf(name) === "words" ? "words" : null }, draw(name, api)),
+      values.map((value, i) => cellOf(value, i + 1, [name, ...values])),
     );
   const drawn = tableOf(
     block.columns.map((name, i) =>
       name ? el("th", { scope: "col", class: numbers[i] ? "right" : null }, name) : el("td"),
     ),
-    block.rows.map((values, i) => row(values, block.marked.includes(i), "td")),
+    block.rows.map((values, i) => row(values, block.marked.includes(i))),
   );
-  if (block.foot) drawn.append(el("tfoot", {}, row(block.foot, false, "td")));
+  if (block.foot) drawn.append(el("tfoot", {}, row(block.foot, false)));
   return el(
     "div",
     { class: "titled" },
@@ -165,7 +145,7 @@ function frames(b, keep, api) {
     "aria-label": b.name,
     oninput: () => (pause(), show()),
   });
-  const play = el("button", { type: "button", class: "plain", onclick: toggle });
+  const play = button("", toggle);
   const at = () => Number(slider.value);
   function show() {
     slider.setAttribute("aria-valuetext", t("{n} of {all}", { n: at() + 1, all: last + 1 }));
@@ -191,6 +171,47 @@ function frames(b, keep, api) {
   pause();
   show();
   return el("div", { class: "frames" }, el("div", { class: "player" }, play, slider), box);
+}
+
+// What a panel lets people take away (viz/ui/lab/downloads.py): its matrix or its grids as a picture, and files that the
+// server writes.
+function exports(block, keep, api) {
+  const status = el("span", { class: "caption", role: "status" });
+  const action = (text, title, onclick) => button(text, onclick, { class: "action", title });
+  async function save(event, format) {
+    const shown = event.target
+      .closest(".atlas-panel")
+      .querySelector(".matrix .scroll > table, .heads .kinds, .heads .cells");
+    try {
+      const svg = picture.element(shown);
+      const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await png(svg);
+      download(`why.${format}`, blob);
+    } catch (error) {
+      status.textContent = t("No picture could be made: {why}.", { why: error.message });
+    }
+  }
+  const ask = (format) => {
+    status.textContent = t("Computing …");
+    api.request(block.act, { ...block.data, format }, (value) => {
+      status.textContent = said(value.error) || "";
+      if (!value.blocks) return;
+      const [{ file, media, data }] = value.blocks;
+      download(file, new Blob([bytes(data)], { type: media }));
+    });
+  };
+  return el(
+    "div",
+    { class: "exports", role: "group", "aria-label": t("Export and share") },
+    el("span", { class: "caption" }, t("Export")),
+    block.picture
+      ? [
+          action("PNG", t("What is shown, as a picture"), (event) => save(event, "png")),
+          action("SVG", t("What is shown, as a vector picture"), (event) => save(event, "svg")),
+        ]
+      : null,
+    block.formats.map(({ text, about }) => action(text.toUpperCase(), about, () => ask(text))),
+    status,
+  );
 }
 
 export const simple = {
@@ -239,25 +260,11 @@ export const simple = {
   stack: (b, keep, api) => el("div", { class: "stack" }, all(b, keep, api)),
   folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), all(b, keep, api)),
   action: (b, keep, api) =>
-    el(
-      "button",
-      {
-        type: "button",
-        class: "plain action",
-        onclick: () => (b.to ? follow(b.to, api) : api.ask(b.event, b.data)),
-      },
-      b.text,
-    ),
+    action(b.text, () => (b.to ? follow(b.to, api) : api.ask(b.event, b.data))),
   link: (b) => {
     const status = el("span", { class: "text note", role: "status" });
     const copy = () => copyLink(linkTo(b.about, b.fields), (told) => status.replaceChildren(told));
-    return el(
-      "p",
-      {},
-      el("button", { type: "button", class: "plain action", onclick: copy }, b.text),
-      " ",
-      status,
-    );
+    return el("p", {}, action(b.text, copy), " ", status);
   },
   // A word's number is said as well as shown: its superscript is read aloud, too.
   marked: (b) =>
@@ -272,14 +279,10 @@ export const simple = {
           el(
             "p",
             { dir: "auto" },
-            words
-              .map(([word, n]) => [
-                n
-                  ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n)))
-                  : word,
-                " ",
-              ])
-              .flat(),
+            words.flatMap(([word, n]) => [
+              n ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n))) : word,
+              " ",
+            ]),
           ),
           note ? el("small", {}, note) : null,
         ),
@@ -293,6 +296,7 @@ export const simple = {
       }),
     ),
   bars,
+  exports,
   table,
   figure: (b, keep, api) => figure(b, keep, { about: api.about, follow: (to) => follow(to, api) }),
   flow,

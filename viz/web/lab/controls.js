@@ -1,6 +1,5 @@
 // The controls of a panel, as it declares them (viz/ui/lab/controls.py), drawn with the browser's own elements.
-import { el } from "../core/dom.js";
-import { said } from "../core/language.js";
+import { el, menu } from "../core/dom.js";
 import { pageLink } from "../core/links.js";
 import { store } from "../store/store.js";
 
@@ -11,25 +10,17 @@ export function createControls(panel, declared, button, { moved, pressed }) {
     field,
     CONTROLS[description.type](`set-${panel}-${field}`, description, moved),
   ]);
-  const press =
-    button &&
-    el("button", { type: "submit", id: button.id, class: "plain strong" }, said(button.label));
-  const element =
-    controls.length || button
-      ? el(
-          "form",
-          {
-            class: "controls",
-            novalidate: true, // values are put within bounds
-            onsubmit: (event) => {
-              event.preventDefault();
-              if (button) pressed();
-            },
-          },
-          controls.map(([, control]) => control.element),
-          press,
-        )
-      : null;
+  function submit(event) {
+    event.preventDefault();
+    if (button) pressed();
+  }
+  const form = el(
+    "form",
+    { class: "controls", novalidate: true, onsubmit: submit }, // values are put within bounds
+    controls.map(([, control]) => control.element),
+    button && el("button", { type: "submit", id: button.id, class: "plain strong" }, button.label),
+  );
+  const element = controls.length || button ? form : null;
 
   return {
     element,
@@ -49,12 +40,11 @@ export function createControls(panel, declared, button, { moved, pressed }) {
     // The answer for a sentence: what the controls were taken for, and the ends of sliders.
     take({ controls: values = {}, ends = {}, lacks }) {
       for (const [field, control] of controls) control.take(values[field], ends[field]);
-      if (element) element.hidden = Boolean(lacks); // they would do nothing
+      form.hidden = Boolean(lacks); // they would do nothing
     },
     // Put a text into the panel's line.
     fill(text) {
-      const [, line] = controls.find(([field]) => declared[field].type === "text");
-      line.set(text);
+      controls.find(([field]) => declared[field].type === "text")[1].set(text);
     },
   };
 }
@@ -64,12 +54,7 @@ const labelled = (id, { label, info, scale }, kind, attributes, ...parts) =>
   el(
     "div",
     { class: `control ${kind}`, style: scale ? `--scale: ${scale}` : null, ...attributes },
-    el(
-      "span",
-      { class: "label" },
-      el("span", { id }, said(label)),
-      info ? el("small", {}, said(info)) : "",
-    ),
+    el("span", { class: "label" }, el("span", { id }, label), info ? el("small", {}, info) : ""),
     ...parts,
   );
 
@@ -110,34 +95,25 @@ const CONTROLS = {
 
   choice(id, description, moved) {
     const { options, start, folded } = description;
-    const menu = folded
-      ? el(
-          "select",
-          { "aria-labelledby": id, onchange: moved },
-          options.map(([value, words]) => el("option", { value }, said(words))),
-        )
+    const attributes = { "aria-labelledby": id, onchange: moved };
+    const choices = folded
+      ? menu(options, start, attributes)
       : el(
           "div",
-          { class: "options", role: "radiogroup", "aria-labelledby": id, onchange: moved },
+          { class: "options", role: "radiogroup", ...attributes },
           options.map(([value, words]) =>
-            el(
-              "label",
-              {},
-              el("input", { type: "radio", name: id, value }),
-              el("span", {}, said(words)),
-            ),
+            el("label", {}, el("input", { type: "radio", name: id, value }), el("span", {}, words)),
           ),
         );
     const put = (wanted) => {
       if (!options.some(([value]) => value === wanted)) return; // a link may say anything
-      if (folded) menu.value = wanted;
-      else
-        for (const radio of menu.querySelectorAll("input")) radio.checked = radio.value === wanted;
+      if (folded) choices.value = wanted;
+      else choices.querySelector(`input[value="${CSS.escape(wanted)}"]`).checked = true;
     };
     put(start);
     return {
-      element: labelled(id, description, folded ? "menu" : "radio", {}, menu),
-      value: () => (folded ? menu.value : menu.querySelector("input:checked").value),
+      element: labelled(id, description, folded ? "menu" : "radio", {}, choices),
+      value: () => (folded ? choices.value : choices.querySelector("input:checked").value),
       set: put,
       take() {},
     };

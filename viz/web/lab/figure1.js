@@ -1,6 +1,6 @@
 // The whole model as the paper's figure 1 draws it (viz/wire/blocks.py, flow): two stacks of boxes, each with what this
 // sentence leaves there. The boxes are laid out by the style sheet; what joins them is drawn where they came to stand.
-import { el, svg } from "../core/dom.js";
+import { button, el, svg } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
 import { thumbnail } from "./maps.js";
@@ -9,7 +9,7 @@ const BEND = 9; // pixels that an arrow's corner is rounded by
 const HEADROOM = 5; // of an arrow's tip
 
 // A way through these points, with round corners; its tip at the last.
-function way(points, tip = true) {
+function way(points) {
   const [last, before] = [points.at(-1), points.at(-2)];
   const towards = ([x, y], [to, down], length) => {
     const whole = Math.hypot(to - x, down - y) || 1,
@@ -20,40 +20,32 @@ function way(points, tip = true) {
     const [from, to] = [towards(corner, points[i], BEND), towards(corner, points[i + 2], BEND)];
     return `L${from} Q${corner} ${to}`;
   });
-  const found = [svg("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: "way" })];
-  if (!tip) return found;
   const [x, y] = towards(last, before, HEADROOM),
     [aside, off] = [(last[1] - y) * 0.7, (last[0] - x) * 0.7];
-  found.push(
-    svg("path", {
-      d: `M${last} L${x + aside},${y - off} L${x - aside},${y + off} Z`,
-      class: "tip",
-    }),
-  );
-  return found;
+  const tip = `M${last} L${x + aside},${y - off} L${x - aside},${y + off} Z`;
+  return [
+    svg("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: "way" }),
+    svg("path", { d: tip, class: "tip" }),
+  ];
 }
 
 export function flow(block, keep, api) {
   const box = (one, kind = "") => {
-    const axes = one.axes.map(said).join(" × ");
-    return el(
-      "button",
-      {
-        type: "button",
-        class: `station ${kind}`,
-        title: `${one.shape}: ${axes}`,
-        onclick: () => api.open(one.link),
-      },
+    const words = [
       el("span", { class: "name" }, one.name),
       el("span", { class: "shape" }, one.shape),
       one.maps.length
         ? el("span", { class: "thumbnails", "aria-hidden": "true" }, one.maps.map(thumbnail))
         : null,
-    );
+    ];
+    return button(words, () => api.open(one.link), {
+      class: `station ${kind}`,
+      title: `${one.shape}: ${one.axes.map(said).join(" × ")}`,
+    });
   };
-  const joins = []; // {plus, from, side}: what is added, past what
+  const joins = [], // {plus, node}: what is added, past which sublayer
+    readers = []; // boxes that read the memory
   let memory = null;
-  const readers = [];
 
   const sublayer = (one) => {
     const row = el(
@@ -64,25 +56,19 @@ export function flow(block, keep, api) {
     const plus = one.residual ? el("span", { class: "plus", "aria-hidden": "true" }, "+") : null;
     const norm = box(one.norm, "norm");
     const parts = one.first ? [norm, row, plus] : [row, plus, norm];
-    const node = el("div", { class: "sublayer" }, parts.filter(Boolean));
+    const node = el("div", { class: "sublayer" }, parts);
     if (plus) joins.push({ plus, node });
     if (one.memory) readers.push(row.firstChild);
     return node;
   };
   const stack = (one) => {
-    const ends = one.exit.map((each) => box(each, each.maps.length ? "" : "norm"));
-    if (!memory) memory = ends.at(-1);
-    const layers = el(
-      "div",
-      { class: "layers" },
-      one.sublayers.map(sublayer),
-      el(
-        "button",
-        { type: "button", class: "times", onclick: () => api.open(one.link) },
-        t("× {n} layers", { n: one.layers }),
-        el("small", {}, t("pictured: layer {n}", { n: one.shown })),
-      ),
-    );
+    const end = (each) => box(each, each.maps.length ? "" : "norm"),
+      ends = one.exit.map(end);
+    memory ??= ends.at(-1);
+    const times = [
+      t("× {n} layers", { n: one.layers }),
+      el("small", {}, t("pictured: layer {n}", { n: one.shown })),
+    ];
     return el(
       "div",
       { class: "column" },
@@ -91,19 +77,19 @@ export function flow(block, keep, api) {
         "div",
         { class: "stack" },
         el("p", { class: "words", dir: "auto" }, one.words.join(" ")),
+        el("div", { class: "entry" }, one.entry.map(end)),
         el(
           "div",
-          { class: "entry" },
-          one.entry.map((each) => box(each, each.maps.length ? "" : "norm")),
+          { class: "layers" },
+          one.sublayers.map(sublayer),
+          button(times, () => api.open(one.link), { class: "times" }),
         ),
-        layers,
         ...ends,
       ),
     );
   };
   const lines = svg("svg", { class: "joins", "aria-hidden": "true" });
-  const root = el("div", { class: "flow" }, block.stacks.map(stack));
-  root.prepend(lines);
+  const root = el("div", { class: "flow" }, lines, block.stacks.map(stack));
 
   function join() {
     if (!root.isConnected || !root.offsetWidth) return;
@@ -111,22 +97,19 @@ export function flow(block, keep, api) {
       scale = frame.width / root.offsetWidth;
     const at = (node) => {
       const found = node.getBoundingClientRect();
-      const [left, top, right, bottom] = [
-        found.left - frame.left,
-        found.top - frame.top,
-        found.right - frame.left,
-        found.bottom - frame.top,
-      ].map((value) => Math.round(value / scale));
+      const across = (value) => Math.round((value - frame.left) / scale),
+        down = (value) => Math.round((value - frame.top) / scale);
+      const [left, right] = [across(found.left), across(found.right)],
+        [top, bottom] = [down(found.top), down(found.bottom)];
       return { left, top, right, bottom, x: (left + right) / 2, y: (top + bottom) / 2 };
     };
     // Of a row of boxes the first is entered and the last is left; all else, in the middle of its column.
-    const passing = (node) => {
-      const here = at(node),
-        row = node.matches(".function, .entry")
-          ? [node.firstChild, node.lastChild].map((one) => at(one).x)
-          : null;
-      return { ...here, row };
-    };
+    const passing = (node) => ({
+      ...at(node),
+      ...(node.matches(".function, .entry")
+        ? { enter: at(node.firstChild).x, leave: at(node.lastChild).x }
+        : {}),
+    });
     const found = [];
     for (const one of root.querySelectorAll(".stack")) {
       const middle = at(one).x;
@@ -138,36 +121,24 @@ export function flow(block, keep, api) {
       for (let i = 1; i < passed.length; i++) {
         const [below, above] = [passed[i - 1], passed[i]];
         if (below.top - above.bottom <= 2) continue;
-        const from = [below.row?.[1] ?? middle, below.top],
-          to = [above.row?.[0] ?? middle, above.bottom],
+        const from = [below.leave ?? middle, below.top],
+          to = [above.enter ?? middle, above.bottom],
           turn = from[1] - 3; // which leaves room for the tip
-        found.push(
-          ...way([
-            from,
-            ...(from[0] === to[0]
-              ? []
-              : [
-                  [from[0], turn],
-                  [to[0], turn],
-                ]),
-            to,
-          ]),
-        );
+        const corners = [from[0], to[0]].map((x) => [x, turn]);
+        found.push(...way([from, ...(from[0] === to[0] ? [] : corners), to]));
       }
     }
     for (const { plus, node } of joins) {
-      const here = at(plus),
-        whole = at(node),
+      const { x, y, left } = at(plus),
         edge = at(node.closest(".layers")).left + 7,
-        below = whole.bottom + 3;
-      found.push(
-        ...way([
-          [here.x, below],
-          [edge, below],
-          [edge, here.y],
-          [here.left, here.y],
-        ]),
-      );
+        below = at(node).bottom + 3;
+      const points = [
+        [x, below],
+        [edge, below],
+        [edge, y],
+        [left, y],
+      ];
+      found.push(...way(points));
     }
     for (const reader of readers) {
       const from = at(memory),

@@ -1,5 +1,5 @@
 // Every head of the model as a cell: what it is worth, and a basket of those that are switched off together.
-import { button, el } from "../core/dom.js";
+import { button, debounce, el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { createGrid, shade } from "../core/grid.js";
 import { scrolling } from "./scroll.js";
@@ -8,11 +8,10 @@ import * as drawing from "../picture/drawing.js";
 import { keptOf, same } from "../why/kept.js";
 
 const SHOWN = 24; // heads of the basket that are named
-let drawn = null; // the block that stands on the page now: its focus, and how it takes a basket that a link brought
-document.addEventListener(
-  "atlas-kept",
-  ({ detail }) => drawn?.about === detail.about && drawn.changed(),
-);
+let drawn = null; // the block that stands on the page now: {about, changed(), focused()}
+
+// A link has brought heads that are switched off, of this translation.
+export const headsRestored = (about) => drawn?.about === about && drawn.changed();
 
 // A grid as it is sent, {columns, rows: [{label, title, cells: [{value, text, name, marks}]}], corner}; a cell's value is its
 // share of the largest, -1 to 1, or null; marks: class names. tell(name) hears what is pointed at, in words, null on leaving.
@@ -87,7 +86,7 @@ function kinds(block, about, hooksFor) {
   return { root, grids };
 }
 
-// {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/experiments/heads.py.
+// {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/heads.py.
 // joint: the slot that says what is switched off together; none: to be read alone.
 export function heads(block, keep, api) {
   if (!block.joint) return kinds(block, api.about, () => ({})).root;
@@ -115,6 +114,7 @@ export function heads(block, keep, api) {
     });
   const list = () => [...basket.values()];
   const measure = () => block.done && api.act("joint", block.joint, { heads: list() });
+  const measureSoon = debounce(measure, 120);
 
   function toggle(places) {
     const off = places.every((one) => basket.has(same(one)));
@@ -125,50 +125,34 @@ export function heads(block, keep, api) {
     changed();
   }
 
-  // What a link named may not be there.
-  function sort() {
-    for (const [place, head] of basket) if (!known(...head)) basket.delete(place);
-  }
-
   function changed() {
-    sort();
     for (const grid of grids) grid.press();
     show();
-    clearTimeout(changed.timer);
-    changed.timer = setTimeout(measure, 120);
+    measureSoon();
   }
 
   function show() {
-    const chip = (one) =>
-      el(
-        "button",
-        {
-          type: "button",
-          class: "chip",
-          "aria-label": t("Switch on again: {head}", { head: name(one) }),
-          onclick: () => (
-            toggle([one]),
-            (chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")).focus()
-          ),
-        },
-        `${name(one)} ×`,
-      );
-    chips.replaceChildren(
-      ...(basket.size
-        ? [
-            el("span", { class: "caption" }, t("Off:")),
-            ...list().slice(0, SHOWN).map(chip),
-            ...(basket.size > SHOWN
-              ? [el("span", {}, t("and {n} more", { n: basket.size - SHOWN }))]
-              : []),
-            button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
-            button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
-          ]
-        : []),
+    for (const [place, head] of basket) if (!known(...head)) basket.delete(place); // a link's
+    const chip = (one) => {
+      const switchOn = () => {
+        toggle([one]);
+        (chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")).focus();
+      };
+      const label = t("Switch on again: {head}", { head: name(one) });
+      return button(`${name(one)} ×`, switchOn, { class: "chip", "aria-label": label });
+    };
+    chips.replaceChildren();
+    if (!basket.size) return;
+    const more = basket.size - SHOWN;
+    chips.append(
+      el("span", { class: "caption" }, t("Off:")),
+      ...list().slice(0, SHOWN).map(chip),
+      more > 0 ? el("span", {}, t("and {n} more", { n: more })) : "",
+      button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
+      button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
     );
   }
 
-  sort();
   show();
   keep.push(() => {
     drawn = {

@@ -7,14 +7,6 @@ import question from "../why/question.js";
 import { createPanel } from "./panel.js";
 import { createTabs } from "./tabs.js";
 
-// Components with an inner tab of their own, loaded when it is opened. A component is (root, {options}) => {}.
-const COMPONENTS = {
-  train: () => [
-    import("../train/train.js"),
-    styleOf(new URL("../train/train.js", import.meta.url).href),
-  ],
-};
-
 export default function lab(root, api) {
   const { tab, asks, places, folded, follows } = api.options,
     panels = new Map(), // name -> what createPanel returns, of those that were opened
@@ -40,22 +32,16 @@ export default function lab(root, api) {
     if (chapter.opened() === null) chapter.open(first);
   }
 
-  function chapterOf(place) {
-    if (!chapters.has(place.name))
-      chapters.set(
-        place.name,
-        createTabs(
-          `${tab}-${place.name}-tabs`,
-          place.panels.map((panel) => ({
-            name: panel.name,
-            id: `${tab}-${place.name}-${panel.name}`,
-            title: said(panel.title),
-            fill: (parent) => mount(panel, parent),
-          })),
-          { class: "tabs chapter" },
-        ),
-      );
-    return chapters.get(place.name);
+  function chapterOf({ name, panels: within }) {
+    const tabs = within.map((panel) => ({
+      name: panel.name,
+      id: `${tab}-${name}-${panel.name}`,
+      title: said(panel.title),
+      fill: (parent) => mount(panel, parent),
+    }));
+    if (!chapters.has(name))
+      chapters.set(name, createTabs(`${tab}-${name}-tabs`, tabs, { class: "tabs chapter" }));
+    return chapters.get(name);
   }
 
   function mount(panel, parent) {
@@ -63,10 +49,12 @@ export default function lab(root, api) {
     panels.set(panel.name, createPanel(panel, { parent, follows, link }));
   }
 
+  // A component with an inner tab of its own is loaded when that is opened: (root, {options}) => {}.
   async function mountComponent({ component, options }, parent) {
     const root = el("div", { class: `atlas-root atlas-${component}` });
     parent.append(el("div", { id: component }, root));
-    const [module] = await Promise.all(COMPONENTS[component]());
+    const address = new URL(`../${component}/${component}.js`, import.meta.url).href;
+    const [module] = await Promise.all([import(address), styleOf(address)]);
     root.dataset.mounted = "";
     module.default(root, { options });
   }

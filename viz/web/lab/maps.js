@@ -4,6 +4,7 @@ import { el, shorten } from "../core/dom.js";
 import { significant } from "../core/format.js";
 import { arrow, clamp, pointed } from "../core/keys.js";
 import { said, t } from "../core/language.js";
+import { bytes } from "../explorer/trace.js";
 import { pictured } from "../picture/copy.js";
 
 const NONE = [128, 128, 128, 89];
@@ -14,29 +15,20 @@ export function shaded(values, width, limit, signed) {
   const canvas = el("canvas"),
     colour = diverging();
   const one = (value) => (missing(value) ? NONE : colour((signed ? value : -value) / limit));
-  paint(
-    canvas,
-    { values: Array.from(values, one), rows: values.length / width, columns: width },
-    (c) => c,
-  );
+  const cells = { values: Array.from(values, one), rows: values.length / width, columns: width };
+  paint(canvas, cells, (c) => c);
   return canvas;
 }
 
 const LABELLED = 12; // pixels a cell must have for names beside it
 // Pixels of a cell where there are this many side by side.
-const room = (count, most) =>
-  count <= 16
-    ? 18
-    : count <= 24
-      ? innerWidth > 860
-        ? 17
-        : LABELLED
-      : count <= 48
-        ? 7
-        : most / count;
+function room(count, most) {
+  if (count <= 16) return 18;
+  if (count <= 24) return innerWidth > 860 ? 17 : LABELLED;
+  return count <= 48 ? 7 : most / count;
+}
 
-const numbers = (map) =>
-  new Float32Array(Uint8Array.from(atob(map.data), (c) => c.charCodeAt(0)).buffer);
+const numbers = (map) => new Float32Array(bytes(map.data).buffer);
 
 // A heatmap() as a picture in something else.
 export const thumbnail = (map) => shaded(numbers(map), map.shape[1], map.limit, map.signed);
@@ -56,14 +48,10 @@ function heatmap(map) {
     square = rows.length && columns.length;
   const across = square ? room(Math.max(width, height), 340) : room(width, 256);
   const down = square ? across : Math.min(14, room(height, 180));
-  const title = said(map.title);
+  const title = said(map.title),
+    size = `${height} × ${width}`;
   const canvas = shaded(values, width, map.limit, map.signed);
-  for (const [name, value] of Object.entries({
-    tabindex: 0,
-    role: "img",
-    "aria-label": `${title}, ${height} × ${width}`,
-  }))
-    canvas.setAttribute(name, value);
+  Object.assign(canvas, { tabIndex: 0, role: "img", ariaLabel: `${title}, ${size}` });
   const place = (node, row, column, tall, wide) => {
     const share = (n, all) => `${(100 * n) / all}%`;
     node.style.cssText = `top: ${share(row, height)}; left: ${share(column, width)}; height: ${share(tall, height)}; width: ${share(wide, width)}`;
@@ -102,18 +90,18 @@ function heatmap(map) {
     const [row, column] = at && !cursor.hidden ? [at[0] + step[0], at[1] + step[1]] : [0, 0];
     read(clamp(row, height), clamp(column, width));
   });
-  const names = (list, side, size) =>
-    list.length && size >= LABELLED
+  const names = (list, side, cell) =>
+    list.length && cell >= LABELLED
       ? el(
           "div",
-          { class: side, "aria-hidden": "true", style: `--cell: ${size}px` },
+          { class: side, "aria-hidden": "true", style: `--cell: ${cell}px` },
           list.map((name) => el("span", {}, short(name))),
         )
       : null;
   return el(
     "figure",
     { class: "heatmap" },
-    el("figcaption", {}, title, " ", el("small", {}, `${height} × ${width}`)),
+    el("figcaption", {}, title, " ", el("small", {}, size)),
     el(
       "div",
       { class: "framed" },
@@ -140,42 +128,28 @@ export const maps = (block, wrap = (figure) => figure) =>
   );
 
 // A chart is rows of bars, each of one number or of several beside one another: {title, note, rows: [label, shares, texts]}.
-export const bars = (block, keep, api) =>
-  pictured(
+export function bars(block, keep, api) {
+  const row = ([label, shares, texts]) =>
     el(
       "div",
-      { class: "bar-charts" },
-      block.charts.map((chart) =>
-        el(
-          "figure",
-          { class: chart.marked ? "marked" : null },
-          el("figcaption", {}, chart.title, chart.note ? el("small", {}, chart.note) : null),
-          block.legend.length
-            ? el(
-                "p",
-                { class: "legend" },
-                block.legend.map((name) => el("span", {}, el("i", {}), name)),
-              )
-            : null,
-          el(
-            "div",
-            { class: "bar-rows", role: "list" },
-            chart.rows.map(([label, shares, texts]) =>
-              el(
-                "div",
-                { class: "bar-row", role: "listitem" },
-                el("span", { class: "token", dir: "auto" }, label),
-                el(
-                  "span",
-                  { class: "meters" },
-                  shares.map((share) => el("i", { style: `--share: ${share}` })),
-                ),
-                el("span", { class: "number" }, texts.join(" → ")),
-              ),
-            ),
-          ),
-        ),
+      { class: "bar-row", role: "listitem" },
+      el("span", { class: "token", dir: "auto" }, label),
+      el(
+        "span",
+        { class: "meters" },
+        shares.map((share) => el("i", { style: `--share: ${share}` })),
       ),
+      el("span", { class: "number" }, texts.join(" → ")),
+    );
+  const names = () => block.legend.map((name) => el("span", {}, el("i", {}), name));
+  const charts = block.charts.map(({ marked, title, note, rows }) =>
+    el(
+      "figure",
+      { class: marked ? "marked" : null },
+      el("figcaption", {}, title, note ? el("small", {}, note) : null),
+      block.legend.length ? el("p", { class: "legend" }, names()) : null,
+      el("div", { class: "bar-rows", role: "list" }, rows.map(row)),
     ),
-    api.about(""),
   );
+  return pictured(el("div", { class: "bar-charts" }, charts), api.about(""));
+}

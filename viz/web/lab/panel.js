@@ -1,6 +1,6 @@
 // A lab panel: what to look for, its controls, and its content, which the server computes (viz/questions/panels.py).
 import { createAsker, ask as askServer } from "../core/ask.js";
-import { el, whenSeen } from "../core/dom.js";
+import { button, el, whenSeen } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { drawn, panelLinks, visit } from "../core/links.js";
 import { plotly } from "../core/plotly.js";
@@ -10,15 +10,14 @@ import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import * as surveying from "../heads/take.js";
 import { taken } from "../picture/figure.js";
-import { words } from "../why/words.js";
+import { words } from "../why/kept.js";
 import { simple } from "./blocks.js";
 import { createControls } from "./controls.js";
-import { exports } from "./exports.js";
 import { glossed } from "./glossary.js";
 import { grid, heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 
-const BLOCKS = { ...simple, ...surveying, survey, exports, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
+const BLOCKS = { ...simple, ...surveying, survey, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
 
 // Create a panel. described: what viz/ui/lab/lab.py says of it. parent: the element that it is put into; follows: fields of
 // the store that make it ask again; link: fields that set its controls. Returns {set(link)}.
@@ -32,7 +31,7 @@ export function createPanel(described, { parent, follows, link }) {
   );
   let about = null; // which translation the panel is about, in words
   let turn = 0, // of what was asked and of what came
-    figures = null; // a promise that those of what came are drawn, until they are
+    figures = Promise.resolve(); // that those of what came are drawn
   let acts = 0,
     checked; // what the page drew when the last question went out, for a panel that checks it
   let shown = () => false; // whether the panel is seen, and can be drawn
@@ -64,47 +63,39 @@ export function createPanel(described, { parent, follows, link }) {
     ),
   );
 
-  const stop = el(
-    "button",
-    {
-      type: "button",
-      class: "plain stop",
-      onclick: () => (asker.stop(), stop.remove(), root.setAttribute("aria-busy", "false")),
-    },
-    t("Stop"),
-  );
+  const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));
+  const halt = () => (asker.stop(), stop.remove(), setBusy(false));
+  const stop = button(t("Stop"), halt, { class: "plain stop" });
 
   function show(value) {
     if (value.error) {
-      root.setAttribute("aria-busy", "false");
+      setBusy(false);
       stop.remove();
       root.querySelector(".failed")?.remove();
       root.prepend(el("p", { class: "failed", role: "alert" }, said(value.error)));
       return; // what was there stays readable
     }
     const mine = value.blocks ? ++turn : turn,
-      ready = () => mine === turn && root.setAttribute("aria-busy", "false");
+      ready = () => mine === turn && setBusy(false);
     if (value.more === false) stop.remove();
-    if (!value.blocks) return void (figures ? figures.then(ready) : ready());
+    if (!value.blocks) return void figures.then(ready);
     panelLinks[name] = value.controls ?? {};
     controls.take(value);
     about = value.about;
-    const plotted = (figures = place(root, value.blocks));
-    if (plotted) plotted.then(() => plotted === figures && (figures = null));
-    if (!value.more) show({});
+    figures = place(root, value.blocks);
+    if (!value.more) figures.then(ready);
     if (value.more && stops) root.prepend(stop);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
 
-  // A promise that its figures are drawn, where there are some.
+  // Returns a promise that its figures are drawn.
   function place(parent, blocks) {
     const after = [],
       handOver = taken(parent);
     parent.replaceChildren(...blocks.map((block) => drawBlock(block, after)));
     handOver();
     // A figure takes its width from the page, so it must be in it.
-    const plotted = after.map((plot) => plot()).filter((one) => one instanceof Promise);
-    return plotted.length ? Promise.allSettled(plotted) : null;
+    return Promise.allSettled(after.map((plot) => plot()));
   }
 
   // keep: takes what is to be called once the block stands on the page.
@@ -164,13 +155,12 @@ export function createPanel(described, { parent, follows, link }) {
     box.setAttribute("aria-busy", "true");
     request(name, data, (value) => {
       if (!box.isConnected || box.dataset.act !== mine) return;
-      const ready = () => box.dataset.act === mine && box.setAttribute("aria-busy", "false");
-      const plotted = place(
-        box,
-        value.error ? [{ type: "text", text: value.error, tone: "bad" }] : value.blocks,
+      const blocks = value.error
+        ? [{ type: "text", text: value.error, tone: "bad" }]
+        : value.blocks;
+      place(box, blocks).then(
+        () => box.dataset.act === mine && box.setAttribute("aria-busy", "false"),
       );
-      if (plotted) plotted.then(ready);
-      else ready();
     });
   }
 
@@ -182,7 +172,7 @@ export function createPanel(described, { parent, follows, link }) {
     if (held) return;
     turn += 1;
     asker.stop();
-    root.setAttribute("aria-busy", "true");
+    setBusy(true);
     checked = checksPage ? drawn.weights() : undefined;
     asking += 1;
     await asker.ask("page_panel", question({ drawn: checked }), { part: show });
@@ -194,11 +184,7 @@ export function createPanel(described, { parent, follows, link }) {
     shown = whenSeen(root, ask);
     store.follow(follows, () => shown() && ask());
     // The explorer may draw a new translation after this panel has asked about it.
-    if (checksPage)
-      document.addEventListener(
-        "atlas-drawn",
-        () => shown() && checked?.key !== drawn.key() && ask(),
-      );
+    if (checksPage) store.follow(["drawn"], () => shown() && checked?.key !== drawn.key() && ask());
   });
 
   return { set: (link) => controls.set(link) && shown() && ask() };

@@ -1,63 +1,45 @@
 // What is said of a translation: what speaks up about it, and of the model, what it was trained on and how it scores.
-import { el } from "../core/dom.js";
+import { button, el, table } from "../core/dom.js";
 import { fixed } from "../core/format.js";
 import { t } from "../core/language.js";
 import { visit } from "../core/links.js";
 
-function scoreTable(about) {
-  if (!about.scores.length) return null;
-  // A row for each set of sentences in a direction; a pair of columns for each part of them, as it was decoded.
+// A row for each set of sentences in a direction; two columns for each part of them, as it was decoded.
+function scoreTable({ scores }) {
+  if (!scores.length) return null;
   const run = ({ split, beam }) =>
     `${split === "dev" ? t("development") : t("test")} · ${
       beam === 1 ? t("greedy") : t("beam {width}", { width: beam })
     }`;
-  const runs = [...new Set(about.scores.map(run))],
-    key = ({ data, direction }) => `${data}\n${direction}`,
-    rows = [...new Set(about.scores.map(key))].map((name) =>
-      about.scores.filter((one) => key(one) === name),
-    );
-  const score = (one) =>
-    [one?.bleu, one?.chrf].map((number) =>
-      el("td", {}, Number.isFinite(number) ? fixed(number, 1) : ""),
-    );
-  const head = (text, attributes = {}) => el("th", { scope: "col", ...attributes }, text);
-  return el(
-    "div",
-    { class: "scroll" },
-    el(
-      "table",
-      {},
+  const runs = [...new Set(scores.map(run))];
+  const rows = Map.groupBy(scores, ({ data, direction }) => `${data}\n${direction}`);
+  const heading = (text, attributes) => el("th", { scope: "col", ...attributes }, text);
+  const number = (value) => el("td", {}, Number.isFinite(value) ? fixed(value, 1) : "");
+  const drawn = table(
+    runs.flatMap(() => ["BLEU", "chrF"]),
+    [...rows.values()].map((row) =>
       el(
-        "thead",
+        "tr",
         {},
-        el(
-          "tr",
-          {},
-          head(t("Sentences of"), { rowspan: 2 }),
-          head(t("Direction"), { rowspan: 2 }),
-          runs.map((one) => head(one, { colspan: 2, scope: "colgroup" })),
-        ),
-        el(
-          "tr",
-          {},
-          runs.flatMap(() => [head("BLEU"), head("chrF")]),
-        ),
-      ),
-      el(
-        "tbody",
-        {},
-        rows.map((found) =>
-          el(
-            "tr",
-            {},
-            el("th", { scope: "row", lang: "en" }, found[0].data),
-            el("td", {}, found[0].direction),
-            runs.flatMap((name) => score(found.find((one) => run(one) === name))),
-          ),
-        ),
+        el("th", { scope: "row", lang: "en" }, row[0].data),
+        el("td", {}, row[0].direction),
+        runs.flatMap((name) => {
+          const score = row.find((one) => run(one) === name);
+          return [number(score?.bleu), number(score?.chrf)];
+        }),
       ),
     ),
   );
+  drawn.tHead.prepend(
+    el(
+      "tr",
+      {},
+      heading(t("Sentences of"), { rowspan: 2 }),
+      heading(t("Direction"), { rowspan: 2 }),
+      runs.map((name) => heading(name, { colspan: 2, scope: "colgroup" })),
+    ),
+  );
+  return el("div", { class: "scroll" }, drawn);
 }
 
 export function aboutModel(about) {
@@ -85,40 +67,23 @@ export function aboutModel(about) {
 
 // What speaks up about a translation: each leads to where one sees it, and says how often it was right.
 // doubts: {text, right, about, step, link}; pin(step): the token that is asked about from then on.
-export const doubted = (doubts, pin) =>
-  el(
+export function doubted(doubts, pin) {
+  const lead = ({ text, about, step, link }) => {
+    const go = () => {
+      if (step !== null) pin(step);
+      visit(link);
+    };
+    return button(text, go, { class: null, title: about, "aria-description": about });
+  };
+  const close = button("×", () => root.remove(), { class: "close", "aria-label": t("Close") });
+  const root = el(
     "p",
     { class: "doubts" },
     t("Do not trust this blindly:"),
     " ",
-    doubts.flatMap(({ text, right, about, step, link }, i) => [
-      i ? " · " : "",
-      el(
-        "button",
-        {
-          type: "button",
-          title: about,
-          "aria-description": about,
-          onclick: () => {
-            if (step !== null) pin(step);
-            visit(link);
-          },
-        },
-        text,
-      ),
-      " (",
-      right,
-      ")",
-    ]),
+    doubts.flatMap((doubt, i) => [i ? " · " : "", lead(doubt), " (", doubt.right, ")"]),
     " ",
-    el(
-      "button",
-      {
-        type: "button",
-        class: "close",
-        "aria-label": t("Close"),
-        onclick: (event) => event.currentTarget.parentNode.remove(),
-      },
-      "×",
-    ),
+    close,
   );
+  return root;
+}

@@ -1,6 +1,6 @@
 // The page's language, its colours and the size of its text: a small menu. What is chosen is kept by the browser, and
 // shell/early.js sees to it before anything is painted.
-import { el } from "../core/dom.js";
+import { el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 
 const KEPT = "atlas-display";
@@ -20,7 +20,8 @@ const title = (language) =>
     .replace(/^./u, (first) => first.toLocaleUpperCase(language));
 
 export function display() {
-  const languages = ["en", ...Object.keys(JSON.parse(page()?.dataset.languages ?? "{}"))];
+  const page = document.querySelector("script[data-languages]");
+  const languages = ["en", ...Object.keys(JSON.parse(page?.dataset.languages ?? "{}"))];
   const chosen = read();
   function choose(name, value) {
     chosen[name] = value || undefined;
@@ -30,61 +31,57 @@ export function display() {
       // it holds until the page is left
     }
     if (name === "size") document.documentElement.style.zoom = value;
-    const address = new URL(location);
     if (name === "theme") {
-      address.searchParams.delete("__theme");
+      const address = new URL(location);
       if (value) address.searchParams.set("__theme", value);
+      else address.searchParams.delete("__theme");
       history.replaceState(history.state, "", address);
       const dark = value ? value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       document.body.classList.toggle("dark", dark);
     }
     if (name === "language") location.reload(); // what is here comes back (core/links.js)
   }
-  const menu = (name, label, options, now) =>
+  const choice = (name, label, options, now) =>
     el(
       "label",
       {},
       el("span", {}, label),
-      el(
-        "select",
-        { onchange: ({ target }) => choose(name, target.value) },
-        Object.entries(options).map(([value, text]) =>
-          el("option", { value, selected: String(now ?? "") === value, lang: null }, text),
-        ),
-      ),
+      menu(options, String(now ?? ""), { onchange: ({ target }) => choose(name, target.value) }),
     );
-  const theme = new URL(location).searchParams.get("__theme");
-  const root = el(
-    "details",
-    { class: "display" },
+  const label = t("Language, colours, text size");
+  return closing(
     el(
-      "summary",
-      { class: "way", title: t("Language, colours, text size") },
-      el("span", { "aria-hidden": "true" }, "Aa"),
-      el("span", { class: "sr-only" }, t("Language, colours, text size")),
-    ),
-    el(
-      "div",
-      { class: "choices" },
-      menu(
-        "language",
-        t("Language"),
-        {
-          "": t("as the browser says"),
-          ...Object.fromEntries(languages.map((one) => [one, title(one)])),
-        },
-        chosen.language,
+      "details",
+      { class: "display" },
+      el(
+        "summary",
+        { class: "way", title: label },
+        el("span", { "aria-hidden": "true" }, "Aa"),
+        el("span", { class: "sr-only" }, label),
       ),
-      menu(
-        "theme",
-        t("Colours"),
-        { "": t("as the system says"), light: t("light"), dark: t("dark") },
-        theme,
+      el(
+        "div",
+        { class: "choices" },
+        choice(
+          "language",
+          t("Language"),
+          [["", t("as the browser says")], ...languages.map((code) => [code, title(code)])],
+          chosen.language,
+        ),
+        choice(
+          "theme",
+          t("Colours"),
+          [
+            ["", t("as the system says")],
+            ["light", t("light")],
+            ["dark", t("dark")],
+          ],
+          new URL(location).searchParams.get("__theme"),
+        ),
+        choice("size", t("Text size"), Object.entries(SIZES), chosen.size ?? 1),
       ),
-      menu("size", t("Text size"), SIZES, chosen.size ?? 1),
     ),
   );
-  return closing(root);
 }
 
 // A menu, <details>, that closes when it is left.
@@ -103,5 +100,3 @@ export function closing(root) {
   });
   return root;
 }
-
-const page = () => document.querySelector("script[data-languages]");

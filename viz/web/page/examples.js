@@ -1,5 +1,5 @@
 // Example sentences in a menu.
-import { el } from "../core/dom.js";
+import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { field, pairOf, submitExample } from "../store/controls.js";
 import { store } from "../store/store.js";
@@ -11,44 +11,29 @@ export default function examples(root, api) {
       "div",
       { class: "list", role: "menu", hidden: true, "aria-label": t("Examples") },
       sentences.map((text) =>
-        el(
-          "button",
-          {
-            type: "button",
-            class: "example",
-            role: "menuitem",
-            onclick: () => {
-              show(false);
-              submitExample(text);
-            },
-          },
-          text,
-        ),
+        button(text, () => (show(false), submitExample(text)), {
+          class: "example",
+          role: "menuitem",
+        }),
       ),
     );
-    const button = el(
-      "button",
-      {
-        type: "button",
-        class: "opens",
-        "aria-haspopup": "menu",
-        "aria-expanded": "false",
-        onclick: () => show(list.hidden),
-      },
-      t("Examples"),
-    );
+    const opens = button(t("Examples"), () => show(list.hidden), {
+      class: "opens",
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+    });
     const show = (open) => {
       list.hidden = !open;
-      button.setAttribute("aria-expanded", String(open));
+      opens.setAttribute("aria-expanded", String(open));
     };
-    const menu = el("div", { class: "menu" }, button, list);
+    const menu = el("div", { class: "menu" }, opens, list);
     menu.addEventListener("focusout", (event) => menu.contains(event.relatedTarget) || show(false));
     menu.addEventListener("keydown", (event) => {
       const items = [...list.children],
         at = items.indexOf(document.activeElement);
       if (event.key === "Escape") {
         show(false);
-        button.focus();
+        opens.focus();
       } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
         show(true);
         const next = event.key === "ArrowDown" ? at + 1 : at < 0 ? -1 : at - 1;

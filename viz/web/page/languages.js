@@ -1,5 +1,5 @@
 // Two menus of languages for a model of many: type a name or a code, or choose from the list. The browser knows the names.
-import { el } from "../core/dom.js";
+import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { choose as chooseDirection, pairOf } from "../store/controls.js";
 import { store } from "../store/store.js";
@@ -22,20 +22,13 @@ export default function languages(root) {
 
   // code -> name, by name; the script or the country only where a language stands in the list twice
   function names(codes) {
-    const short = codes.map((code) => named(code.split("_")[0]) ?? code),
-      count = new Map();
-    short.forEach((name) => count.set(name, (count.get(name) || 0) + 1));
-    const found = codes.map((code, i) => [
-      code,
-      count.get(short[i]) > 1 ? (named(code) ?? code) : short[i],
-    ]);
-    const twice = new Set(
-      found.map(([, name]) => name).filter((name, i, all) => all.indexOf(name) !== i),
-    );
+    const isUnique = (name, i, all) => all.indexOf(name) === all.lastIndexOf(name);
+    const whole = codes
+      .map((code) => named(code.split("_")[0]) ?? code)
+      .map((name, i, all) => (isUnique(name, i, all) ? name : (named(codes[i]) ?? codes[i])))
+      .map((name, i, all) => (isUnique(name, i, all) ? name : `${name} (${codes[i]})`));
     return new Map(
-      found
-        .map(([code, name]) => [code, twice.has(name) ? `${name} (${code})` : name])
-        .sort((a, b) => a[1].localeCompare(b[1])),
+      codes.map((code, i) => [code, whole[i]]).sort((a, b) => a[1].localeCompare(b[1])),
     );
   }
 
@@ -90,37 +83,30 @@ export default function languages(root) {
     if (next.source === value.source && next.target === value.target) return;
     if (!next.sources.includes(next.source) || !next.targets.includes(next.target)) return;
     value = next;
-    root
-      .querySelectorAll("input")
-      .forEach(
-        (input) =>
-          (input.value = names(value[`${input.dataset.side}s`]).get(value[input.dataset.side])),
-      );
-    swap();
+    for (const input of root.querySelectorAll("input")) {
+      const { side } = input.dataset;
+      input.value = names(value[`${side}s`]).get(value[side]);
+    }
+    enableSwap();
     chooseDirection(value.entry, pairOf(value));
   }
 
-  const button = el(
-    "button",
-    {
-      type: "button",
-      class: "plain swap",
-      onclick: () => choose({ source: value.target, target: value.source }),
-    },
-    "⇄",
-  );
-  const swap = () =>
-    (button.disabled =
+  const label = t("Swap the two languages");
+  const swap = button("⇄", () => choose({ source: value.target, target: value.source }), {
+    class: "plain swap",
+    "aria-label": label,
+    title: label,
+  });
+  const enableSwap = () =>
+    (swap.disabled =
       !value.sources.includes(value.target) || !value.targets.includes(value.source));
 
   function draw(next) {
     value = next;
     if (!value) return root.replaceChildren();
-    const label = t("Swap the two languages");
-    for (const name of ["aria-label", "title"]) button.setAttribute(name, label);
     root.replaceChildren(
       ...menu("source", t("From"), value.sources),
-      button,
+      swap,
       ...menu("target", t("Into"), value.targets),
       el(
         "span",
@@ -130,16 +116,15 @@ export default function languages(root) {
         }),
       ),
     );
-    swap();
+    enableSwap();
   }
-  // What stands there already is not drawn again: somebody may be typing in it.
-  const stands = (next) =>
-    value && next && ["model", "source", "target"].every((name) => value[name] === next[name]);
   let seen = null; // the menus that were last answered
   function follow({ direction: { menus } }) {
     if (menus === seen) return;
     seen = menus;
-    if (!stands(menus)) draw(menus);
+    // What stands there already is not drawn again: somebody may be typing in it.
+    if (!["model", "source", "target"].every((name) => menus && value?.[name] === menus[name]))
+      draw(menus);
   }
   store.follow(["direction"], follow);
   follow(store.state);

@@ -1,9 +1,9 @@
 // The page's name, what one can do here, and the ways into what goes through the page.
-import { el } from "../core/dom.js";
+import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { presenting } from "../present/way.js";
-import { teach } from "../tour/teach.js";
-import { display } from "./display.js";
+import { listen, openViews, present } from "../present/start.js";
+import { openSheet, startTour } from "../tour/guide.js";
+import { closing, display } from "./display.js";
 
 // A strip that is pushed aside with a finger shows the tab that a link or a tour has opened.
 function keepInSight(strips) {
@@ -22,24 +22,55 @@ function keepInSight(strips) {
   });
 }
 
+// What a class needs: a small menu beside the tours. hasTours: whether there are any here.
+function teach(hasTours) {
+  const entry = (words, about, start) => {
+    const choose = () => {
+      root.open = false;
+      root.querySelector("summary").focus(); // here one comes back
+      start();
+    };
+    return button([el("b", {}, words), el("small", {}, about)], choose, { class: null });
+  };
+  const lesson = () => startTour({ tour: "lesson", stop: 1 });
+  const root = el(
+    "details",
+    { class: "teach" },
+    el("summary", { class: "way" }, t("For a class")),
+    el(
+      "div",
+      { class: "choices" },
+      hasTours
+        ? entry(t("A lesson of 45 minutes"), t("A tour that asks before it shows"), lesson)
+        : null,
+      entry(t("Worksheets"), t("Of a tour, or of your own sentences, with a key"), () =>
+        openSheet({}),
+      ),
+      entry(t("My views"), t("Collected, ordered, played as slides"), openViews),
+    ),
+  );
+  return closing(root);
+}
+
 export default function title(root, api) {
   const { heading, text } = api.value(),
     { tour } = api.options;
-  const begin = () =>
-    document.dispatchEvent(new CustomEvent("atlas-tour", { detail: { tour: tour.name } }));
-  const way = (name, label, onclick, about) =>
-    el("button", { type: "button", class: `way ${name}`, title: about, onclick }, label);
   const tourLabel = [
     el("span", { class: "wide" }, t("Take the tour ({n} minutes)", { n: tour?.minutes })),
     el("span", { class: "narrow" }, t("Take the tour")), // on a phone
   ];
+  const begin = () => startTour({ tour: tour.name, stop: 1 });
   root.replaceChildren(
     el("h1", {}, heading),
     el("p", {}, text),
-    tour ? way("tour", tourLabel, begin) : "",
-    way("present", t("Present"), presenting(), t("One picture fills the screen, for a class (f)")),
+    tour ? button(tourLabel, begin, { class: "way tour" }) : "",
+    button(t("Present"), () => present(), {
+      class: "way present",
+      title: t("One picture fills the screen, for a class (f)"),
+    }),
     teach(Boolean(tour)),
     display(),
   );
   keepInSight(document.querySelector(".gradio-container"));
+  listen();
 }

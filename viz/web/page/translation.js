@@ -1,7 +1,7 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
 import { ask as askServer } from "../core/ask.js";
-import { button, el, painted, scrollTo } from "../core/dom.js";
+import { button, el, menu, painted, scrollTo } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
@@ -18,10 +18,8 @@ export default function translation(root, api) {
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
   const starts = (token) => token.text.startsWith("\u2581") || token.symbol;
 
-  function chip(token, extra, tag = "span", text = shown(token)) {
-    const kind = token.symbol ? " symbol" : token.byte ? " byte" : "";
-    return el(tag, { class: `chip${kind}${starts(token) ? " starts" : ""}`, ...extra }, text);
-  }
+  const look = (token) =>
+    `chip${token.symbol ? " symbol" : token.byte ? " byte" : ""}${starts(token) ? " starts" : ""}`;
 
   // The tokens of one side, for those who want to see the pieces.
   const row = (label, tokens) =>
@@ -32,18 +30,13 @@ export default function translation(root, api) {
       el(
         "div",
         { class: "chips" },
-        tokens.map((token) => chip(token, {})),
+        tokens.map((token) => el("span", { class: look(token) }, shown(token))),
       ),
     );
 
   // What was last pointed at, and the way on from the token that is pinned.
   const words = el("span", {});
-  const why = el("button", {
-    type: "button",
-    class: "why",
-    hidden: true,
-    onclick: () => visit({ tab: "why" }),
-  });
+  const why = button("", () => visit({ tab: "why" }), { class: "why", hidden: true });
 
   // The words of a side as they stand in the text; where the tokens do not spell it, the tokens themselves.
   const inText = (given, tokens) =>
@@ -59,7 +52,7 @@ export default function translation(root, api) {
     given.flatMap(({ gap, text }) => [gap, el("span", { class: "word" }, text)]);
 
   function written(value) {
-    const button = (step, text) => {
+    const chip = (step, text) => {
       const token = value.target[step];
       const others = token.others
         .map(([other, p]) => `${other.replaceAll("\u2581", "") || "␣"} ${percent(p)}`)
@@ -76,34 +69,25 @@ export default function translation(root, api) {
           },
         ) + (token.given ? ` (${t("given, not decoded")})` : "");
       const show = () => (words.textContent = about);
-      const node = chip(
-        token,
-        {
-          type: "button",
-          "aria-label": about,
-          "data-step": step,
-          onmouseenter: show,
-          onfocus: show,
-          onclick: () => pin(step),
-        },
-        "button",
-        text,
-      );
-      node.style.setProperty("--p", token.probability.toFixed(4));
-      node.classList.add("shaded");
-      node.classList.toggle("given", token.given);
-      return node;
+      return button(text, () => pin(step), {
+        class: `${look(token)} shaded${token.given ? " given" : ""}`,
+        style: `--p: ${token.probability.toFixed(4)}`,
+        "aria-label": about,
+        "data-step": step,
+        onmouseenter: show,
+        onfocus: show,
+      });
     };
     const text = [];
     for (const { gap, text: word, pieces, tokens } of inText(value.written, value.target)) {
       const parts = pieces.length ? pieces : [word];
-      const chips = parts.map((piece, i) => button(tokens[i], piece));
+      const chips = parts.map((piece, i) => chip(tokens[i], piece));
       if (!gap && CLOSES.test(word) && text.length) text.at(-1).append(...chips);
       else text.push(gap, el("span", { class: "word" }, chips));
     }
     // Marks such as the one that ends a sentence are written, too, but are no part of the text.
     const marks = value.target.flatMap((token, step) =>
-      token.symbol ? [button(step, shown(token))] : [],
+      token.symbol ? [chip(step, shown(token))] : [],
     );
     return [
       el(
@@ -118,26 +102,15 @@ export default function translation(root, api) {
 
   // Rarely needed details: the decoding, the model, the tokens.
   const details = el("div", { class: "details" });
-  const decoding = el(
-    "select",
-    { id: "decoding", onchange: () => store.set({ beam: decoding.value }) },
-    Object.entries(api.options.searches).map(([width, name]) =>
-      el("option", { value: width }, name),
-    ),
-  );
+  const decoding = menu(Object.entries(api.options.searches), null, {
+    id: "decoding",
+    onchange: () => store.set({ beam: decoding.value }),
+  });
   const searching = el("label", { class: "decoding" }, el("span", {}, t("Decoding")), decoding);
-  const more = el(
-    "button",
-    {
-      type: "button",
-      class: "more",
-      onclick: () => open(more.getAttribute("aria-expanded") !== "true"),
-    },
-    t("Details"),
-  );
-  function open(wanted) {
-    more.setAttribute("aria-expanded", String(wanted));
-    details.hidden = !wanted;
+  const more = button(t("Details"), () => open(details.hidden), { class: "more" });
+  function open(isOpen) {
+    more.setAttribute("aria-expanded", String(isOpen));
+    details.hidden = !isOpen;
   }
   open(false);
 
@@ -145,9 +118,8 @@ export default function translation(root, api) {
 
   function draw(value) {
     if (value.error) {
-      const banner = el("p", { class: "notice error", role: "alert" }, value.error);
       root.querySelector(".notice.error")?.remove();
-      root.prepend(banner);
+      root.prepend(el("p", { class: "notice error", role: "alert" }, value.error));
       return; // what was there stays readable
     }
     details.replaceChildren(
@@ -199,8 +171,7 @@ export default function translation(root, api) {
       "p",
       { class: "notice warn" },
       text,
-      other ? " " : "",
-      other ? button(other.label, () => translateLink(other.link)) : "",
+      other ? [" ", button(other.label, () => translateLink(other.link))] : null,
     );
 
   // Another direction was chosen: what was translated before does not belong to it.
@@ -221,6 +192,7 @@ export default function translation(root, api) {
       ),
     );
   }
+
   function drawDoubts(doubts) {
     root.querySelector(".doubts")?.remove();
     if (doubts.length) details.before(doubted(doubts, pin));

@@ -1,6 +1,6 @@
 // A picture of the page that can be taken away: a small button copies it as an image, with its title above it and the
 // sentence below, so that it speaks for itself on a slide.
-import { download, el, themed } from "../core/dom.js";
+import { button as plainButton, download, el, themed } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { svg as drawn, whole, xml } from "./drawing.js";
 
@@ -46,12 +46,14 @@ export function framed(svg, title, caption) {
           `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(themed("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
       )
       .join("");
-  return whole(
-    inner + 2 * PAD,
-    Math.ceil(bottom + below.length * LINE + PAD),
-    `<rect width="100%" height="100%" fill="${themed("--atlas-paper")}"/>${write(above, TITLE, themed("--atlas-ink"), PAD, HEAD)}` +
-      `${svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `)}${write(below, CAPTION, themed("--atlas-muted"), bottom, LINE)}`,
-  );
+  const parts = [
+    `<rect width="100%" height="100%" fill="${themed("--atlas-paper")}"/>`,
+    write(above, TITLE, themed("--atlas-ink"), PAD, HEAD),
+    svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `),
+    write(below, CAPTION, themed("--atlas-muted"), bottom, LINE),
+  ];
+  const tall = Math.ceil(bottom + below.length * LINE + PAD);
+  return whole(inner + 2 * PAD, tall, parts.join(""));
 }
 
 let told = null;
@@ -64,25 +66,22 @@ function tell(words) {
 // Onto the clipboard; where nothing may be written there, into a file.
 async function copy(node, about) {
   const title = about.title(),
-    making = (async () =>
-      png(framed(await (about.svg?.() ?? drawn(node)), title, about.caption())))();
+    picture = async () => png(framed(await (about.svg?.() ?? drawn(node)), title, about.caption())),
+    making = picture();
   try {
     // The promise itself: a browser that asks for a person's click would not wait for the picture.
     await navigator.clipboard.write([new ClipboardItem({ "image/png": making })]);
-    tell(t("Copied as an image: paste it into a slide."));
+    return tell(t("Copied as an image: paste it into a slide."));
   } catch {
-    try {
-      const name = `${
-        title
-          .replace(/[^\p{L}\p{N}]+/gu, "-")
-          .replace(/^-|-$/g, "")
-          .slice(0, 80) || "attention"
-      }.png`;
-      download(name, await making);
-      tell(t("Saved as {name}: the clipboard is not available here.", { name }));
-    } catch (error) {
-      tell(t("No picture could be made: {why}.", { why: error.message }));
-    }
+    // then it is saved
+  }
+  const words = title.match(/[\p{L}\p{N}]+/gu) ?? ["attention"],
+    name = `${words.join("-").slice(0, 80)}.png`;
+  try {
+    download(name, await making);
+    tell(t("Saved as {name}: the clipboard is not available here.", { name }));
+  } catch (error) {
+    tell(t("No picture could be made: {why}.", { why: error.message }));
   }
 }
 
@@ -99,22 +98,13 @@ export function pictured(node, about) {
     (document.querySelector(".gradio-container") ?? document.body).append(
       (told = el("p", { class: "atlas-told", role: "status" })),
     );
-  const box = el(
-    "div",
-    { class: "pictured" },
-    node,
-    el(
-      "button",
-      {
-        type: "button",
-        class: "copy-picture",
-        "aria-label": about.name ? t("Copy as image: {name}", { name: about.name }) : null,
-        title: t("Copy as image"),
-        onclick: () => copy(node, about),
-      },
-      el("span", {}, t("Copy as image")),
-    ),
-  );
+  const words = t("Copy as image"),
+    button = plainButton(el("span", {}, words), () => copy(node, about), {
+      class: "copy-picture",
+      "aria-label": about.name ? t("Copy as image: {name}", { name: about.name }) : null,
+      title: words,
+    });
+  const box = el("div", { class: "pictured" }, node, button);
   described.set(box, { node, ...about });
   return box;
 }

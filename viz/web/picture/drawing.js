@@ -5,16 +5,9 @@ import { plotly } from "../core/plotly.js";
 
 const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture";
 const DRAWN = "text, rect, circle, path, line"; // shapes whose look may come from the style sheet
-const LOOKS = [
-  "fill",
-  "fill-opacity",
-  "stroke",
-  "stroke-width",
-  "stroke-opacity",
-  "stroke-dasharray",
-  "opacity",
-  "paint-order",
-];
+const COLOURS = ["fill", "stroke"];
+const STROKE = ["stroke-width", "stroke-opacity", "stroke-dasharray"];
+const LOOKS = [...COLOURS, "fill-opacity", ...STROKE, "opacity", "paint-order"];
 const FONT = ["font-size", "font-family", "font-weight", "font-style", "text-anchor"];
 const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // what XML has no way to say
 
@@ -31,13 +24,12 @@ const tag = (name, given, inside = "") => `<${name}${attributes(given)}>${inside
 // A computed colour as every reader of SVG knows it: color-mix() is computed to color(srgb ..). Null: nothing to be seen.
 function colour(computed) {
   const mixed = /^color\(srgb (\S+) (\S+) (\S+?)(?: \/ (\S+))?\)$/.exec(computed);
-  const [red, green, blue, alpha = 1] = (
-    mixed ? mixed.slice(1).filter(Boolean) : (computed.match(/[\d.]+/g) ?? [0, 0, 0, 0])
-  ).map(Number);
+  const texts = mixed
+    ? mixed.slice(1).filter(Boolean)
+    : (computed.match(/[\d.]+/g) ?? [0, 0, 0, 0]);
+  const [red, green, blue, alpha = 1] = texts.map(Number);
   if (alpha === 0) return null;
-  const parts = mixed
-    ? [red, green, blue].map((part) => Math.round(255 * part))
-    : [red, green, blue];
+  const parts = [red, green, blue].map((part) => (mixed ? Math.round(255 * part) : part));
   return alpha < 1 ? `rgba(${parts.join(",")},${alpha})` : `rgb(${parts.join(",")})`;
 }
 
@@ -77,81 +69,59 @@ function ramp(image) {
   return colours.length > 1 ? { colours, up: /to top/.test(image) } : null;
 }
 
+// A border's or an outline's rectangle, around a box by so many pixels; dashes: of a dashed one.
+function outlined(at, by, style, rx, dashes, look) {
+  const [width, height] = [at.width, at.height].map((side) => Math.max(0, side + 2 * by));
+  const stroke = { ...look, "stroke-dasharray": style === "dashed" && look.stroke ? dashes : null };
+  return tag("rect", { x: at.x - by, y: at.y - by, width, height, rx, ...stroke });
+}
+
 function box(node, look, place, parts) {
   const at = place(node.getBoundingClientRect()),
     rx = Math.min(parseFloat(look.borderTopLeftRadius) || 0, at.height / 2);
-  const sides = ["top", "right", "bottom", "left"].map((side) => ({
-    width:
-      look.getPropertyValue(`border-${side}-style`) === "none"
-        ? 0
-        : parseFloat(look.getPropertyValue(`border-${side}-width`)),
-    colour: colour(look.getPropertyValue(`border-${side}-color`)),
-  }));
-  const even = sides.every(
-      (side) => side.width === sides[0].width && side.colour === sides[0].colour,
-    ),
+  const sides = ["top", "right", "bottom", "left"].map((side) => {
+    const [style, width, shade] = ["style", "width", "color"].map((name) =>
+      look.getPropertyValue(`border-${side}-${name}`),
+    );
+    return { width: style === "none" ? 0 : parseFloat(width), stroke: colour(shade) };
+  });
+  const [first] = sides,
+    isEven = sides.every(({ width, stroke }) => width === first.width && stroke === first.stroke),
     shades = ramp(look.backgroundImage);
   let fill = colour(look.backgroundColor);
   if (shades) {
-    fill = `url(#ramp${parts.length})`;
-    const stops = shades.colours
-      .map((one, i) => tag("stop", { offset: i / (shades.colours.length - 1), "stop-color": one }))
-      .join("");
-    parts.push(
-      tag(
-        "linearGradient",
-        { id: `ramp${parts.length}`, x1: 0, x2: shades.up ? 0 : 1, y1: shades.up ? 1 : 0, y2: 0 },
-        stops,
-      ),
-    );
+    const id = `ramp${parts.length}`,
+      ends = { id, x1: 0, x2: shades.up ? 0 : 1, y1: shades.up ? 1 : 0, y2: 0 };
+    const stop = (shade, i) =>
+      tag("stop", { offset: i / (shades.colours.length - 1), "stop-color": shade });
+    fill = `url(#${id})`;
+    parts.push(tag("linearGradient", ends, shades.colours.map(stop).join("")));
   }
-  const stroke = even && sides[0].width ? sides[0].colour : null;
-  const inset = stroke ? sides[0].width / 2 : 0; // a border lies inside its box
+  const stroke = isEven && first.width ? first.stroke : null,
+    inset = stroke ? first.width / 2 : 0; // a border lies inside its box
   if (fill || stroke) {
-    parts.push(
-      tag("rect", {
-        x: at.x + inset,
-        y: at.y + inset,
-        width: Math.max(0, at.width - 2 * inset),
-        height: Math.max(0, at.height - 2 * inset),
-        rx,
-        fill: fill ?? "none",
-        stroke,
-        "stroke-width": stroke && sides[0].width,
-        "stroke-dasharray": look.borderTopStyle === "dashed" && stroke ? "3 2" : null,
-      }),
-    );
+    const shown = { fill: fill ?? "none", stroke, "stroke-width": stroke && first.width };
+    parts.push(outlined(at, -inset, look.borderTopStyle, rx, "3 2", shown));
   }
   const [right, bottom] = [at.x + at.width, at.y + at.height];
   const edges = [
-    [at.x, at.y, right, at.y],
-    [right, at.y, right, bottom],
-    [at.x, bottom, right, bottom],
-    [at.x, at.y, at.x, bottom],
+    { x1: at.x, y1: at.y, x2: right, y2: at.y },
+    { x1: right, y1: at.y, x2: right, y2: bottom },
+    { x1: at.x, y1: bottom, x2: right, y2: bottom },
+    { x1: at.x, y1: at.y, x2: at.x, y2: bottom },
   ];
-  if (!even)
-    sides.forEach((side, i) => side.width && side.colour && parts.push(line(edges[i], side)));
-  const outline = parseFloat(look.outlineWidth),
-    around = parseFloat(look.outlineOffset) + outline / 2;
-  if (look.outlineStyle !== "none" && outline && colour(look.outlineColor)) {
-    parts.push(
-      tag("rect", {
-        x: at.x - around,
-        y: at.y - around,
-        width: at.width + 2 * around,
-        height: at.height + 2 * around,
-        rx,
-        fill: "none",
-        stroke: colour(look.outlineColor),
-        "stroke-width": outline,
-        "stroke-dasharray": look.outlineStyle === "dashed" ? "4 3" : null,
-      }),
-    );
+  sides.forEach(({ width, stroke }, i) => {
+    if (!isEven && width && stroke)
+      parts.push(tag("line", { ...edges[i], stroke, "stroke-width": width }));
+  });
+  const width = parseFloat(look.outlineWidth),
+    outline = colour(look.outlineColor);
+  if (look.outlineStyle !== "none" && width && outline) {
+    const shown = { fill: "none", stroke: outline, "stroke-width": width },
+      by = parseFloat(look.outlineOffset) + width / 2;
+    parts.push(outlined(at, by, look.outlineStyle, rx, "4 3", shown));
   }
 }
-
-const line = ([x1, y1, x2, y2], { width, colour: stroke }) =>
-  tag("line", { x1, y1, x2, y2, stroke, "stroke-width": width });
 
 // A text node's lines as the browser broke them: [text, box].
 function lines(node) {
@@ -194,24 +164,19 @@ function text(node, turned, place, parts) {
       fill: colour(look.color) ?? "none",
       "xml:space": "preserve",
     };
-    const given = turn
+    const middle = { x: x + width / 2, y: y + height / 2 };
+    const where = turn
       ? {
-          x: x + width / 2,
-          y: y + height / 2,
+          ...middle,
           "text-anchor": "middle",
           "dominant-baseline": "central",
-          transform: `rotate(${turn} ${x + width / 2} ${y + height / 2})`,
+          transform: `rotate(${turn} ${middle.x} ${middle.y})`,
         }
       : { x, y: y + height * 0.78 };
-    const drawn = tag("text", { ...given, ...font }, xml(words));
-    if (!hides) parts.push(drawn);
-    else {
-      // as much of it as its box shows
-      const cut = place(parent.getBoundingClientRect());
-      parts.push(
-        tag("svg", { ...cut, viewBox: `${cut.x} ${cut.y} ${cut.width} ${cut.height}` }, drawn),
-      );
-    }
+    const drawn = tag("text", { ...where, ...font }, xml(words));
+    const cut = place(parent.getBoundingClientRect()), // as much of it as its box shows
+      viewBox = `${cut.x} ${cut.y} ${cut.width} ${cut.height}`;
+    parts.push(hides ? tag("svg", { ...cut, viewBox }, drawn) : drawn);
   }
 }
 
@@ -223,10 +188,7 @@ function drawing(node, place) {
     const look = getComputedStyle(original);
     for (const name of original.tagName === "text" ? [...LOOKS, ...FONT] : LOOKS) {
       const value = look.getPropertyValue(name);
-      copies[i].setAttribute(
-        name,
-        name === "fill" || name === "stroke" ? (colour(value) ?? "none") : value,
-      );
+      copies[i].setAttribute(name, COLOURS.includes(name) ? (colour(value) ?? "none") : value);
     }
     copies[i].removeAttribute("style");
   });
@@ -251,19 +213,13 @@ function add(node, turned, place, parts) {
   const within = []; // what is faint on the page is faint here
   if (look.display !== "contents") box(node, look, place, within);
   if (node.tagName === "CANVAS" && node.width && node.height) {
-    within.push(
-      tag("image", {
-        ...place(node.getBoundingClientRect()),
-        preserveAspectRatio: "none",
-        style: "image-rendering:pixelated",
-        href: node.toDataURL(),
-      }),
-    );
+    const pixels = { preserveAspectRatio: "none", style: "image-rendering:pixelated" },
+      href = node.toDataURL();
+    within.push(tag("image", { ...place(node.getBoundingClientRect()), ...pixels, href }));
   }
   for (const child of node.childNodes) add(child, turned + turning(look), place, within);
-  parts.push(
-    ...(Number(look.opacity) < 1 ? [tag("g", { opacity: look.opacity }, within.join(""))] : within),
-  );
+  if (Number(look.opacity) < 1) parts.push(tag("g", { opacity: look.opacity }, within.join("")));
+  else parts.push(...within);
 }
 
 // An element as it stands on the page. but: a selector of what is left out of it.
@@ -271,12 +227,10 @@ export function element(root, but = null) {
   root.classList.add("atlas-whole");
   const { width, height, place } = frameOf(root),
     parts = [tag("rect", { width, height, fill: themed("--atlas-paper") })];
-  const left = but
-    ? [...root.querySelectorAll(but)].map((node) => [node, node.style.visibility])
-    : [];
-  for (const [node] of left) node.style.visibility = "hidden";
+  const left = but ? [...root.querySelectorAll(but)] : [];
+  for (const node of left) node.style.visibility = "hidden";
   for (const child of root.childNodes) add(child, 0, place, parts);
-  for (const [node, before] of left) node.style.visibility = before;
+  for (const node of left) node.style.visibility = "";
   root.classList.remove("atlas-whole");
   return whole(width, height, parts.join(""));
 }

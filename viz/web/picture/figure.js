@@ -9,70 +9,45 @@ import { pictured } from "./copy.js";
 const REST = 250; // milliseconds
 const NARROW = 560; // pixels: below, what can stand upright does
 const UNDER = -0.31; // of what is left of the height by a legend of many rows: below the axis's title
-const OPTIONS = {
-  displaylogo: false,
-  showSendToCloud: false,
-  displayModeBar: false,
-  responsive: false,
-};
 
-// Words in the page's language, in place.
-function translated({ data, layout }, rows) {
-  for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
-  for (const note of layout.annotations || []) note.text = said(note.text);
-  if (layout.xaxis.ticktext) layout.xaxis.ticktext = layout.xaxis.ticktext.map(said);
-  if (rows.length) layout.yaxis.ticktext = rows.map(said);
-  for (const trace of data)
+// A figure as the page shows it, in place: words in its language, and each label stands, even one that does not fit. To find
+// those, Plotly measures them all, twice, which takes longer than all else. The margins make room for them.
+function prepare({ data, layout }, rows) {
+  const { xaxis, yaxis } = layout;
+  for (const note of layout.annotations ?? []) note.text = said(note.text);
+  if (xaxis.ticktext) xaxis.ticktext = xaxis.ticktext.map(said);
+  if (rows.length) yaxis.ticktext = rows.map(said);
+  for (const [name, axis] of Object.entries(layout))
+    if (/^[xy]axis/.test(name)) axis.ticklabeloverflow = "allow";
+  for (const { title } of [xaxis, yaxis]) if (title) title.text = said(title.text);
+  for (const trace of data) {
+    if (trace.colorbar) trace.colorbar.ticklabeloverflow = "allow";
     for (const key of ["name", "hovertemplate", "text", "customdata"])
-      if (trace[key])
-        trace[key] = Array.isArray(trace[key]) ? trace[key].map(said) : said(trace[key]);
-}
-
-// Each label stands, even one that does not fit: to find those, Plotly measures them all, twice, which takes longer than all
-// else. The margins make room for them.
-function lightened({ data, layout }) {
-  const light = (axis) => ({ ...axis, ticklabeloverflow: "allow" });
-  const axes = Object.entries(layout).filter(([name]) => /^[xy]axis/.test(name));
-  return {
-    data: data.map((trace) =>
-      trace.colorbar ? { ...trace, colorbar: light(trace.colorbar) } : trace,
-    ),
-    layout: {
-      ...layout,
-      ...Object.fromEntries(axes.map(([name, axis]) => [name, light(axis)])),
-    },
-  };
+      if (Array.isArray(trace[key])) trace[key] = trace[key].map(said);
+      else if (trace[key]) trace[key] = said(trace[key]);
+  }
 }
 
 // The same from top to bottom: what was right is below, what was below is right.
 function upright({ data, layout }) {
-  const turned = (axis) => ({
-    ...axis,
-    ...(axis.range ? { range: axis.range.map((end) => -end).reverse() } : {}),
-    ...(axis.tickvals ? { tickvals: axis.tickvals.map((at) => -at) } : {}),
-  });
-  const shape = ({ x0, x1, y0, y1, ...rest }) => ({
+  const turned = ({ range, tickvals, ...rest }) => ({
     ...rest,
-    x0: y0,
-    x1: y1,
-    y0: -x1,
-    y1: -x0,
-    xref: rest.yref,
-    yref: "y",
+    ...(range ? { range: range.map((end) => -end).reverse() } : {}),
+    ...(tickvals ? { tickvals: tickvals.map((at) => -at) } : {}),
   });
+  const shape = ({ x0, x1, y0, y1, ...rest }) => {
+    const place = { x0: y0, x1: y1, y0: -x1, y1: -x0 };
+    return { ...rest, ...place, xref: rest.yref, yref: "y" };
+  };
+  const trace = ({ x, y, textposition, ...rest }) => {
+    const text = Array.isArray(textposition) ? "middle left" : textposition;
+    const place = { x: y.map((at) => -at), y: x.map((at) => -at) };
+    return { ...rest, ...place, ...(text ? { textposition: text } : {}) };
+  };
+  const axes = { xaxis: turned(layout.yaxis), yaxis: turned(layout.xaxis) };
   return {
-    data: data.map((trace) => ({
-      ...trace,
-      x: trace.y.map((at) => -at),
-      y: trace.x.map((at) => -at),
-      ...(Array.isArray(trace.textposition) ? { textposition: "middle left" } : {}),
-    })),
-    layout: {
-      ...layout,
-      xaxis: turned(layout.yaxis),
-      yaxis: turned(layout.xaxis),
-      shapes: layout.shapes.map(shape),
-    },
+    data: data.map(trace),
+    layout: { ...layout, ...axes, shapes: layout.shapes.map(shape) },
   };
 }
 
@@ -117,7 +92,7 @@ export function figure(block, keep, { about, follow }) {
   };
   const whole = pictured(box, { ...about(said(block.label)), fit });
   if (block.width) whole.style.maxWidth = `${block.width}px`;
-  translated(block.figure, block.rows);
+  prepare(block.figure, block.rows);
 
   // Where pointer or keys rest: the point's own words are said, and what it leads to is asked for.
   const spoken = el("span", { class: "sr-only", role: "status" });
@@ -157,19 +132,15 @@ export function figure(block, keep, { about, follow }) {
   }
 
   function draw() {
-    const { data, layout } = lightened(stands() ? upright(block.figure) : block.figure),
+    const { data, layout } = stands() ? upright(block.figure) : block.figure,
       height = tall(),
       legend = { ...layout.legend };
     if (legend.y < 0 && box.clientWidth < NARROW) legend.y = UNDER;
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
     const font = { ...layout.font, color: themed("--atlas-muted") };
-    const drawn = Plotly.react(
-      box,
-      data,
-      { ...layout, font, legend, height, autosize: true, separators: `.${thousands()}` },
-      OPTIONS,
-    );
+    const look = { font, legend, height, autosize: true, separators: `.${thousands()}` };
+    const drawn = Plotly.react(box, data, { ...layout, ...look }, { displayModeBar: false });
     box.querySelector(":scope > .before")?.remove();
     return drawn;
   }

@@ -31,3 +31,9 @@ export function createReach() {
     return true;
   };
 }
+
+// The focus goes back to what had it before something was opened, else to what a selector names.
+export function giveBack(opener, instead) {
+  const hadNone = !opener?.isConnected || opener === document.body;
+  (hadNone ? document.querySelector(instead) : opener)?.focus({ preventScroll: true });
+}

@@ -1,17 +1,47 @@
 // A presentation: one picture of the page fills the screen, with its title, the sentence, and the keys that lead on. The
 // picture stays where it is in the page, lifted into the browser's top layer: whatever changes it changes it here, too.
 import { arrow, modified } from "../core/keys.js";
-import { el, styleOf } from "../core/dom.js";
+import { button, el, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { openPanel, openTab, pageLink, readdress, seen, viewLink } from "../core/links.js";
 import { described } from "../picture/copy.js";
-import { createFit, style } from "./fit.js";
-import { createReach, drop, lift } from "./layer.js";
-import { pictures, pointed, sheet } from "./pictures.js";
+import { createReach, drop, giveBack, lift } from "./layer.js";
 
+const HEIGHT = 360,
+  WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
+const TABLES = 1180; // and what is nothing but tables
+const LARGEST = 4; // times
 const PATIENCE = 1000; // milliseconds for the browser's full screen
 const SETTLED = 300; // and after a change
 const PAGES = { PageUp: -1, PageDown: 1 };
+
+// The sheet of a tour, while it is there.
+const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
+
+const isMain = (picture) => Boolean(described.get(picture).main);
+
+// The pictures of the open tab; the one that the tab is about comes first.
+const pictures = () =>
+  [...(openTab()?.querySelectorAll(".pictured") ?? [])]
+    .filter(seen)
+    .sort((a, b) => isMain(b) - isMain(a));
+
+// What a stop of a tour is about: a picture, or the part of the page with several, or with none.
+function pointed() {
+  const about = document.querySelector(".atlas-pointed"),
+    within = pictures().filter((one) => about?.contains(one));
+  return (
+    about?.closest(".pictured") ??
+    (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : about)
+  );
+}
+
+// Only another value: whoever watches the page's styles hears of each.
+const style = (node, name, value) =>
+  node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
+
+// The button of a tour's sheet that leads on (1) or back (-1).
+const moveOf = (tour, by) => tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)");
 
 // A promise of the presentation, once its style sheet is there.
 export const ready = async () => {
@@ -31,10 +61,10 @@ function createPresentation() {
   const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }),
     hint = el("p", { class: "hint" }),
     caption = el("p", { class: "caption", dir: "auto" });
-  const button = (sign, words, onclick) =>
-    el("button", { type: "button", "aria-label": words, title: words, onclick }, sign);
-  const back = button("‹", t("Back"), () => page(-1)),
-    next = button("›", t("Next"), () => page(1));
+  const sign = (text, words, onclick) =>
+    button(text, onclick, { class: null, "aria-label": words, title: words });
+  const back = sign("‹", t("Back"), () => page(-1)),
+    next = sign("›", t("Next"), () => page(1));
   const room = el("div", { class: "room" });
   const lectern = el(
     "section",
@@ -43,7 +73,7 @@ function createPresentation() {
       "header",
       {},
       title,
-      el("div", { class: "keys" }, hint, back, next, button("✕", t("End the presentation"), leave)),
+      el("div", { class: "keys" }, hint, back, next, sign("✕", t("End the presentation"), leave)),
     ),
     room,
     caption,
@@ -96,33 +126,20 @@ function createPresentation() {
     if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
       (tour?.querySelector(".moves .strong") ?? shown ?? lectern).focus({ preventScroll: true });
     style(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
-    write(
-      title,
-      now?.title() ??
-        (shown
-          ? ""
-          : (openTab()?.querySelector(".invitation")?.textContent ??
-            t("There is no picture here yet."))),
+    const invitation = openTab()?.querySelector(".invitation")?.textContent;
+    const missing = t(
+      "Nothing is drawn on this tab yet: leave the presentation, start it there, and present it then.",
     );
+    write(title, now?.title() ?? (shown ? "" : (invitation ?? t("There is no picture here yet."))));
     title.classList.toggle("long", title.textContent.length > 80);
-    write(
-      room,
-      shown
-        ? ""
-        : t(
-            "Nothing is drawn on this tab yet: leave the presentation, start it there, and present it then.",
-          ),
-    );
-    write(caption, slides ? slides.about() : tour ? "" : (now?.caption() ?? ""));
-    write(
-      hint,
-      `${slides ? t("← → my views") : tour ? t("← → stops of the tour") : (now?.hint ?? t("← → pictures of this tab"))} · ${t("Esc ends the presentation")}`,
-    );
-    for (const [one, by] of [
-      [back, -1],
-      [next, 1],
-    ])
-      one.setAttribute("aria-disabled", String(!further(by)));
+    write(room, shown ? "" : missing);
+    let [words, arrows] = [now?.caption() ?? "", now?.hint ?? t("← → pictures of this tab")];
+    if (slides) [words, arrows] = [slides.about(), t("← → my views")];
+    else if (tour) [words, arrows] = ["", t("← → stops of the tour")];
+    write(caption, words);
+    write(hint, `${arrows} · ${t("Esc ends the presentation")}`);
+    back.setAttribute("aria-disabled", String(!further(-1)));
+    next.setAttribute("aria-disabled", String(!further(1)));
     if (shown) fit(shown, now);
     clearTimeout(refresh.later);
     refresh.later = setTimeout(remember, SETTLED);
@@ -142,10 +159,7 @@ function createPresentation() {
   // --- what a person does -----------------------------------------------------------------------------------------
   function go(down, right) {
     const tour = sheet();
-    if (tour)
-      return (
-        right && tour.querySelector(right > 0 ? ".moves .strong" : ".moves :not(.strong)").click()
-      );
+    if (tour) return right && moveOf(tour, right).click();
     if (slides && right) return slides.has(right) && turn(right);
     const picture = about();
     if (picture?.move)
@@ -189,8 +203,7 @@ function createPresentation() {
   function further(by) {
     const tour = sheet(),
       all = pictures();
-    if (tour)
-      return !tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)").disabled;
+    if (tour) return !moveOf(tour, by).disabled;
     if (slides) return slides.has(by);
     return about()?.move
       ? met?.by !== by || met.from !== about().title()
@@ -262,12 +275,70 @@ function createPresentation() {
     const fields = pageLink();
     fields.delete("present");
     readdress(fields);
-    const to =
-      opener?.isConnected && opener !== document.body
-        ? opener
-        : document.querySelector(".atlas-title .present");
-    to?.focus({ preventScroll: true });
+    giveBack(opener, ".atlas-title .present");
   }
 
   return { start };
+}
+
+// How large a picture is shown: laid out for a small screen, then enlarged to this one, so that its letters grow with it.
+// room: whose place it takes. shown: what stands for the picture, or is nothing but tables; about: what pictured() was told.
+function createFit(room) {
+  let laid = "",
+    lower = { room: "", by: 1 }; // of a picture that is too high as it was laid out: wider, it has fewer lines
+
+  function fit(shown, about) {
+    const free = room.getBoundingClientRect(),
+      size = `${free.width} ${free.height}`;
+    if (lower.room !== size) lower = { room: size, by: 1 };
+    const least = Math.min(free.height / HEIGHT, free.width / (about ? WIDTH : TABLES)),
+      large = Math.max(1, Math.min(LARGEST, least) * lower.by),
+      width = Math.floor(free.width / large),
+      height = Math.floor(free.height / large);
+    style(shown, "--w", `${width}px`);
+    style(shown, "--h", `${height}px`);
+    if (laid !== `${width} ${height}`) {
+      laid = `${width} ${height}`;
+      about?.fit?.({ width, height });
+    }
+    const box = about ? extent(shown, about.node) : { x: 0, y: 0, width, height };
+    const scale =
+      large * (about ? Math.min(LARGEST / large, width / box.width, height / box.height) : 1);
+    if (about && !about.fit && lower.by === 1 && scale < 0.9 * large) {
+      lower.by = scale / large;
+      return fit(shown, about);
+    }
+    const start = (edge, size, at, extent) =>
+      `${Math.round(edge + (size - extent * scale) / 2 - at * scale)}px`;
+    style(shown, "--s", scale.toFixed(4));
+    style(shown, "--x", start(free.left, free.width, box.x, box.width));
+    style(shown, "--y", start(free.top, free.height, box.y, box.height));
+  }
+
+  return {
+    fit,
+    // As it is on the page.
+    undo(shown, about) {
+      for (const name of ["--w", "--h", "--s", "--x", "--y"]) shown.style.removeProperty(name);
+      laid = lower.room = "";
+      about?.fit?.(null);
+    },
+  };
+}
+
+// Where a picture's content lies in it, in its own pixels: it may leave some of its width free.
+function extent(shown, node) {
+  const frame = shown.getBoundingClientRect(),
+    scale = frame.width / shown.offsetWidth || 1;
+  const boxes = [...node.children].filter(seen).map((child) => child.getBoundingClientRect());
+  if (!boxes.length)
+    return { x: 0, y: 0, width: shown.offsetWidth || 1, height: shown.offsetHeight || 1 };
+  const least = (side) => Math.min(...boxes.map((box) => box[side])),
+    most = (side) => Math.max(...boxes.map((box) => box[side]));
+  return {
+    x: (least("left") - frame.left) / scale,
+    y: (least("top") - frame.top) / scale,
+    width: (most("right") - least("left")) / scale || 1,
+    height: (most("bottom") - least("top")) / scale || 1,
+  };
 }

@@ -3,6 +3,7 @@
 import { button, download, el, fileField, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
+import { contents, refuse } from "../sheet/keep.js";
 
 const KEPT = "atlas-views",
   KIND = "attention-atlas-views";
@@ -11,19 +12,14 @@ const MOST = 100, // views
   TITLE = 200, // and of a title
   BYTES = 2000000; // of a file
 
-const plain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-
 // What a file or the browser kept, as views of known fields alone: [{title, link}]. An Error, in words, for anything else.
-export function read(given) {
-  const refuse = (words) => {
-    throw new Error(words);
-  };
-  if (!plain(given) || given.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
+function read(given) {
+  if (given?.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
     refuse(t("This is not a file of views from this page."));
   if (given.views.length > MOST)
     refuse(t("There are {n} views; the limit is {limit}.", { n: given.views.length, limit: MOST }));
   return given.views.map((one, i) => {
-    if (!plain(one) || typeof one.title !== "string" || typeof one.link !== "string")
+    if (typeof one?.title !== "string" || typeof one.link !== "string")
       refuse(t("View {n} of this file is not a view.", { n: i + 1 }));
     if (one.title.length > TITLE || one.link.length > LONGEST)
       refuse(t("View {n} of this file is too long.", { n: i + 1 }));
@@ -31,18 +27,11 @@ export function read(given) {
   });
 }
 
-const parsed = (text) => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-};
 const written = (views) => JSON.stringify({ kind: KIND, version: 1, views });
 
 function kept() {
   try {
-    return read(parsed(localStorage.getItem(KEPT)));
+    return read(JSON.parse(localStorage.getItem(KEPT)));
   } catch {
     return []; // nothing is kept here, or may be
   }
@@ -61,9 +50,7 @@ function createViews(present) {
   const list = el("ol", {});
   const file = fileField(opened, (words) => (status.textContent = words));
   const play = button(t("Play"), () => start(0), { class: "strong" }),
-    keep = button(t("Save as a file"), () =>
-      download("views.json", new Blob([written(views)], { type: "application/json" })),
-    );
+    keep = button(t("Save as a file"), save);
   const root = el(
     "section",
     { class: "atlas-views", "aria-labelledby": "atlas-views-title", hidden: true, onkeydown: keys },
@@ -90,6 +77,10 @@ function createViews(present) {
     status,
   );
   document.body.append(root);
+
+  function save() {
+    download("views.json", new Blob([written(views)], { type: "application/json" }));
+  }
 
   function changed(said = "") {
     status.textContent = said;
@@ -177,11 +168,7 @@ function createViews(present) {
   }
 
   async function opened(given) {
-    if (given.size > BYTES)
-      throw new Error(
-        t("This file has {n} bytes; the limit is {limit}.", { n: given.size, limit: BYTES }),
-      );
-    views = read(parsed(await given.text()));
+    views = read(await contents(given, BYTES));
     draw();
     changed(t("{n} views", { n: views.length }));
   }

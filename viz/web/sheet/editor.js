@@ -1,24 +1,17 @@
 // A teacher's own questions: a line each, with a sentence, a question, and the word that it is about.
-import { button, el } from "../core/dom.js";
-import { said, t } from "../core/language.js";
+import { button, debounce, el, menu } from "../core/dom.js";
+import { t } from "../core/language.js";
 
 const WAIT = 500; // milliseconds after the last key
 
 // offer: what viz/ui/tours/guide.py says there is. changed(): something is otherwise. Returns {node, read(), put(sheet)}.
 export function createEditor(offer, changed) {
-  let rows = [],
-    timer = null;
-  const soon = () => {
-    clearTimeout(timer);
-    timer = setTimeout(changed, WAIT);
-  };
+  let rows = [];
+  const soon = debounce(changed, WAIT);
   const field = (label, node) => el("label", { class: "field" }, el("span", {}, label), node);
   const title = el("input", { type: "text", maxlength: 120, oninput: soon });
-  const directions = el(
-    "select",
-    { onchange: changed },
-    offer.directions.map((one, i) => el("option", { value: i }, said(one.title))),
-  );
+  const titles = offer.directions.map((one, i) => [i, one.title]),
+    directions = menu(titles, 0, { onchange: changed });
   const list = el("ol", { class: "rows" });
   const say = el("p", { class: "sr-only", role: "status" });
 
@@ -30,12 +23,10 @@ export function createEditor(offer, changed) {
         "aria-label": t("Sentence"),
         oninput: soon,
       }),
-      ask: el(
-        "select",
+      ask: menu(
+        offer.asks.map((one) => [one.name, one.title]),
+        ask,
         { "aria-label": t("Question"), onchange: changed },
-        offer.asks.map((one) =>
-          el("option", { value: one.name, selected: one.name === ask }, said(one.title)),
-        ),
       ),
       word: el("input", {
         type: "text",
@@ -64,8 +55,7 @@ export function createEditor(offer, changed) {
     const at = rows.indexOf(one),
       to = at + by;
     if (!rows[to]) return;
-    rows.splice(at, 1);
-    rows.splice(to, 0, one);
+    rows.splice(to, 0, ...rows.splice(at, 1));
     draw();
     one.node.querySelectorAll("button")[by < 0 ? 0 : 1].focus();
     say.textContent = t("Question {n} of {all}", { n: to + 1, all: rows.length });
@@ -103,12 +93,9 @@ export function createEditor(offer, changed) {
 
   function put(sheet) {
     title.value = sheet.title;
-    const at = offer.directions.findIndex(
-      (one) =>
-        one.direction === sheet.direction &&
-        (!sheet.checkpoint || one.checkpoint === sheet.checkpoint),
-    );
-    directions.value = Math.max(0, at);
+    const isOf = ({ direction, checkpoint }) =>
+      direction === sheet.direction && (!sheet.checkpoint || checkpoint === sheet.checkpoint);
+    directions.value = Math.max(0, offer.directions.findIndex(isOf));
     rows = sheet.items.map(row);
     draw();
   }

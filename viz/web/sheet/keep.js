@@ -1,15 +1,16 @@
 // A teacher's own worksheet as a link and as a file. Anything at all may come from either: what is not as it should be is
 // refused in words, and nothing of it is used.
 import { t } from "../core/language.js";
+import { bytes } from "../explorer/trace.js";
 
-export const MOST = 30, // questions of a link
+const MOST = 30, // questions of a link
   LONGEST = 65536; // and its characters
 const KIND = "attention-atlas-worksheet",
   BYTES = 1000000, // of a file
   MANY = 300; // questions of a file
 const LENGTHS = { title: 120, text: 1000, direction: 40, checkpoint: 120, ask: 40, word: 80 };
 
-const refuse = (words) => {
+export const refuse = (words) => {
   throw new Error(words);
 };
 
@@ -27,11 +28,9 @@ function text(given, name, needed) {
   return found;
 }
 
-const plain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-
 // What was kept, as a worksheet of known fields alone: {title, direction, checkpoint, items: [{text, ask, word}]}.
-export function read(given, asks, most = MANY) {
-  if (!plain(given) || given.kind !== KIND || given.version !== 1)
+function read(given, asks, most = MANY) {
+  if (given?.kind !== KIND || given.version !== 1)
     refuse(t("This is not a worksheet from this page."));
   if (!Array.isArray(given.items)) refuse(t("This worksheet has no list of questions."));
   if (given.items.length > most)
@@ -42,7 +41,8 @@ export function read(given, asks, most = MANY) {
       }),
     );
   const items = given.items.map((one, i) => {
-    if (!plain(one)) refuse(t("Question {n} of this worksheet is not a question.", { n: i + 1 }));
+    if (Object(one) !== one || Array.isArray(one))
+      refuse(t("Question {n} of this worksheet is not a question.", { n: i + 1 }));
     const ask = text(one, "ask", true);
     if (!asks.includes(ask))
       refuse(
@@ -65,15 +65,17 @@ const written = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet });
 
 // A field of a link; null where it is too much for one.
 export function toLink(sheet, rest) {
-  const bytes = new TextEncoder().encode(written(sheet));
-  if (sheet.items.length > MOST || (bytes.length * 4) / 3 + rest > LONGEST) return null;
-  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  const binary = Array.from(new TextEncoder().encode(written(sheet)), (byte) =>
+    String.fromCharCode(byte),
+  ).join("");
+  if (sheet.items.length > MOST || (binary.length * 4) / 3 + rest > LONGEST) return null;
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-const parsed = (words) => {
+// What JSON says; null where it is none.
+const parsed = (text) => {
   try {
-    return JSON.parse(words);
+    return JSON.parse(text);
   } catch {
     return null;
   }
@@ -86,22 +88,22 @@ export function fromLink(field, asks) {
         limit: LONGEST,
       }),
     );
-  let bytes = null;
+  let json = "";
   try {
-    bytes = Uint8Array.from(atob(field.replaceAll("-", "+").replaceAll("_", "/")), (c) =>
-      c.charCodeAt(0),
-    );
+    json = new TextDecoder().decode(bytes(field.replaceAll("-", "+").replaceAll("_", "/")));
   } catch {
-    refuse(t("This is not a worksheet from this page."));
+    // refused below
   }
-  return read(parsed(new TextDecoder().decode(bytes)), asks, MOST);
+  return read(parsed(json), asks, MOST);
 }
 
 export const toFile = (sheet) => new Blob([written(sheet)], { type: "application/json" });
 
-// file: of an <input type=file>; it is read here, and goes nowhere.
-export async function fromFile(file, asks) {
-  if (file.size > BYTES)
-    refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: BYTES }));
-  return read(parsed(await file.text()), asks);
+// What a file of JSON says, of an <input type=file>; it is read here, and goes nowhere.
+export async function contents(file, most) {
+  if (file.size > most)
+    refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: most }));
+  return parsed(await file.text());
 }
+
+export const fromFile = async (file, asks) => read(await contents(file, BYTES), asks);

@@ -1,9 +1,15 @@
 // A worksheet as it is printed: questions with blanks, and the teacher's key on pages of its own. It holds nothing but
 // text and pictures, so that it can be saved as a page that needs no other file.
-import { el } from "../core/dom.js";
+import { el, shorten, svg } from "../core/dom.js";
+import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
-import { picture } from "./pictures.js";
 
+const ROW = 22,
+  NAMES = 130,
+  LENGTH = 300,
+  NUMBERS = 60; // pixels of a bar's line
+const CELL = 22,
+  LARGEST = 360; // and of a grid
 const MANY = 12; // characters of a choice, beyond which each has a line of its own
 
 // questions: [{title, text, read, wrote, ask}], ask as viz/ui/tours/asks.py makes it; one without ask is a note, one with
@@ -11,116 +17,91 @@ const MANY = 12; // characters of a choice, beyond which each has a line of its 
 export function paper({ title, questions }, { key, link }) {
   const numbered = questions.filter((one) => one === null || one.ask || one.error);
   const number = (one) => numbered.indexOf(one) + 1;
-  const head = el(
-    "header",
-    {},
-    el("h1", {}, title),
-    el("p", { class: "who" }, blank(t("Name")), blank(t("Date"))),
-  );
-  const asked = el(
-    "div",
-    { class: "questions" },
-    questions.map((one) => question(one, one && number(one))),
-  );
-  const answers = !key
-    ? null
-    : el(
-        "section",
-        { class: "key" },
-        el("h2", {}, t("Teacher’s key: {title}", { title })),
-        numbered.map((one) => one?.ask?.choices && answer(one, number(one), link)),
-        el(
-          "p",
-          { class: "how" },
-          t(
-            "Every answer was computed from the model’s own pass over the sentence, by the program that made this sheet.",
-          ),
+  const answers = () =>
+    el(
+      "section",
+      { class: "key" },
+      el("h2", {}, t("Teacher’s key: {title}", { title })),
+      numbered.map((one) => one?.ask?.choices && answer(one, number(one), link)),
+      el(
+        "p",
+        { class: "how" },
+        t(
+          "Every answer was computed from the model’s own pass over the sentence, by the program that made this sheet.",
         ),
-      );
+      ),
+    );
   return el(
     "article",
     { class: "paper", lang: document.documentElement.lang },
-    head,
-    asked,
-    answers,
+    el(
+      "header",
+      {},
+      el("h1", {}, title),
+      el("p", { class: "who" }, blank(t("Name")), blank(t("Date"))),
+    ),
+    el(
+      "div",
+      { class: "questions" },
+      questions.map((one) => question(one, number(one))),
+    ),
+    key ? answers() : null,
   );
 }
 
 const blank = (words) => el("span", {}, `${words} `, el("span", { class: "blank" }));
 
-const sentence = ({ read, wrote, ask }) =>
-  el(
-    "p",
-    { class: "sentence" },
-    el("bdi", { class: "source" }, read),
-    ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, wrote)]),
-  );
+const source = (text) => el("bdi", { class: "source" }, text);
 
 function question(one, number) {
   if (one === null) return el("div", { class: "question waits" }, "…");
+  const { title, text, read, wrote, error, ask } = one,
+    missing = error || ask?.missing;
   const told = [
-    one.title ? el("h2", {}, one.ask ? `${number}. ` : "", said(one.title)) : "",
-    one.text ? el("p", {}, said(one.text)) : "",
+    title ? el("h2", {}, ask ? `${number}. ` : "", title) : "",
+    text ? el("p", {}, text) : "",
   ];
-  if (one.error || one.ask?.missing)
+  if (!missing && !ask) return el("div", { class: "note" }, told, lines("", "", ""));
+  const itsNumber = title ? "" : `${number}. `;
+  if (missing)
     return el(
       "div",
       { class: "question" },
-      ...told,
-      one.read ? el("p", { class: "sentence" }, el("bdi", { class: "source" }, one.read)) : "",
-      el(
-        "p",
-        { class: "missing" },
-        one.title ? "" : `${number}. `,
-        said(one.error ?? one.ask.missing),
-      ),
+      told,
+      read ? el("p", { class: "sentence" }, source(read)) : "",
+      el("p", { class: "missing" }, itsNumber, missing),
     );
-  if (!one.ask) return el("div", { class: "note" }, ...told, lines("", "", ""));
-  const { prompt, choices } = one.ask,
-    texts = choices.map(said),
-    tall = texts.some((text) => [...text].length > MANY);
+  const choices = ask.choices.map(said),
+    isTall = choices.some((choice) => [...choice].length > MANY);
   return el(
     "div",
     { class: "question" },
-    ...told,
-    sentence(one),
-    el("p", { class: "prompt" }, one.title ? "" : `${number}. `, said(prompt)),
+    told,
+    el("p", { class: "sentence" }, source(read), ask.hides ? "" : [" → ", source(wrote)]),
+    el("p", { class: "prompt" }, itsNumber, ask.prompt),
     el(
       "ul",
-      { class: tall ? "choices tall" : "choices" },
-      texts.map((text) => el("li", {}, "☐ ", text)),
+      { class: isTall ? "choices tall" : "choices" },
+      choices.map((choice) => el("li", {}, "☐ ", choice)),
     ),
-    drawn(one, false),
+    drawn(ask, false),
     lines(t("Because")),
   );
 }
 
 const lines = (...words) => words.map((one) => el("p", { class: "line" }, one));
 
-function drawn({ ask }, filled) {
-  const found = picture(ask.picture, filled);
-  return (
-    found &&
-    el(
-      "figure",
-      {},
-      found,
-      filled
-        ? null
-        : el(
-            "figcaption",
-            {},
-            ask.picture.unit === "nats"
-              ? t("Draw how much you expect each to cost.")
-              : t("Shade what you expect, then compare with the page."),
-          ),
-    )
-  );
+function drawn({ picture: given }, filled) {
+  if (!given) return null;
+  const about =
+    given.unit === "nats"
+      ? t("Draw how much you expect each to cost.")
+      : t("Shade what you expect, then compare with the page.");
+  return el("figure", {}, picture(given, filled), filled ? null : el("figcaption", {}, about));
 }
 
-function answer(one, number, link) {
-  const { ask } = one;
-  return el(
+const answer = ({ ask }, number, link) =>
+  el(
     "div",
     { class: "answer" },
     el(
@@ -128,33 +109,76 @@ function answer(one, number, link) {
       {},
       el("b", {}, `${number}. ${ask.right.map((i) => said(ask.choices[i])).join(t(" or "))}`),
       " · ",
-      said(ask.told),
+      ask.told,
       " ",
       el("a", { href: link(ask.view) }, t("See it on the page")),
     ),
-    drawn(one, true),
+    drawn(ask, true),
   );
+
+// --- pictures: empty, to be filled in with a pencil, or filled, in the key ----------------------------------------------
+const drawing = (width, height, ...parts) =>
+  svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height }, ...parts);
+const rect = (kind, x, y, width, height, more = {}) =>
+  svg("rect", { class: kind, x, y, width, height, ...more });
+const text = (x, y, words, attributes = {}) => svg("text", { x, y, ...attributes }, words);
+
+function bars({ labels, values, unit }, filled) {
+  const shares = unit === "share",
+    most = shares ? 1 : Math.max(...values, 1e-9),
+    tall = ROW - 6;
+  const parts = labels.flatMap((label, i) => {
+    const y = i * ROW + 3,
+      value = shares ? percent(values[i]) : values[i].toFixed(1);
+    const marks = shares ? [0.25, 0.5, 0.75].map((part) => NAMES + LENGTH * part) : [];
+    return [
+      text(NAMES - 8, y + 13, shorten(said(label)), { "text-anchor": "end" }),
+      rect("frame", NAMES, y, LENGTH, tall),
+      ...marks.map((x) => svg("line", { x1: x, x2: x, y1: y, y2: y + tall })),
+      filled ? rect("bar", NAMES, y, (LENGTH * Math.max(0, values[i])) / most, tall) : null,
+      filled ? text(NAMES + LENGTH + 6, y + 13, value) : null,
+    ];
+  });
+  return drawing(NAMES + LENGTH + NUMBERS, labels.length * ROW + 6, parts);
 }
+
+function grid({ rows, columns, values }, filled) {
+  const size = Math.min(CELL, LARGEST / rows.length),
+    top = 74,
+    left = 96;
+  const names = columns.map((label, j) => {
+    const x = left + (j + 0.65) * size,
+      y = top - 6;
+    return text(x, y, shorten(label, 10), { transform: `rotate(-55 ${x} ${y})` });
+  });
+  const lines = rows.flatMap((label, i) => [
+    text(left - 6, top + (i + 0.7) * size, shorten(label, 12), { "text-anchor": "end" }),
+    ...columns.flatMap((_, j) => {
+      const at = [left + j * size, top + i * size, size, size],
+        value = values[i][j];
+      return [
+        filled && value > 0 ? rect("bar", ...at, { "fill-opacity": value }) : null,
+        rect("frame", ...at),
+      ];
+    }),
+  ]);
+  return drawing(left + size * columns.length + 50, top + size * rows.length + 4, names, lines);
+}
+
+const DRAWN = { bars, grid };
+
+// given: what viz/ui/tours/asks.py makes.
+export const picture = (given, filled) => DRAWN[given.type](given, filled);
 
 // The whole as a page of its own, as text. style: what its style sheet holds.
 export function page(article, title, style) {
   const made = document.implementation.createHTMLDocument(title);
   made.documentElement.lang = document.documentElement.lang;
-  const add = (tag, attributes, text = "") => {
-    const node = made.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.textContent = text;
-    made.head.append(node);
-  };
-  made.head.querySelector("title").before(
-    Object.assign(made.createElement("meta"), {
-      name: "viewport",
-      content: "width=device-width",
-    }),
+  made.head.prepend(
+    el("meta", { charset: "utf-8" }),
+    el("meta", { name: "viewport", content: "width=device-width" }),
   );
-  made.head.prepend(made.createElement("meta"));
-  made.head.firstChild.setAttribute("charset", "utf-8");
-  add("style", {}, style);
+  made.head.append(el("style", {}, style));
   made.body.append(made.importNode(article, true));
   // oxlint-disable-next-line no-restricted-properties -- read, not set: the browser writes out the nodes made above
   return `<!doctype html>\n${made.documentElement.outerHTML}\n`;

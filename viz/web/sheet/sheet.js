@@ -1,10 +1,12 @@
 // Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks, pictures and a key. It
 // covers the page while it is open; what is printed is the sheet alone.
 import { ask } from "../core/ask.js";
-import { button, download, el, fileField, styleOf } from "../core/dom.js";
+import { button, download, el, fileField, menu, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, readdress } from "../core/links.js";
+import { field } from "../store/controls.js";
 import { store } from "../store/store.js";
+import { createReach } from "../present/layer.js";
 import { createEditor } from "./editor.js";
 import { fromFile, fromLink, toFile, toLink } from "./keep.js";
 import { page, paper } from "./paper.js";
@@ -29,13 +31,12 @@ function createSheets(answered, offer) {
   let drawn = 0,
     opener = null,
     direction = "",
-    own = null;
+    isStarted = false; // whether the editor holds something
 
-  const made = el(
-    "select",
+  const made = menu(
+    [...offer.tours.map(({ name, title }) => [name, title]), [OWN, t("My own sentences")]],
+    null,
     { "aria-label": t("What the worksheet is made of"), onchange: () => choose(made.value) },
-    offer.tours.map((one) => el("option", { value: one.name }, said(one.title))),
-    el("option", { value: OWN }, t("My own sentences")),
   );
   const key = el("input", { type: "checkbox", id: "atlas-sheet-key", onchange: () => draw() });
   const status = el("p", { class: "status", role: "status" });
@@ -46,9 +47,7 @@ function createSheets(answered, offer) {
   const editor = createEditor(offer, () => draw());
   const ofOwn = [
     button(t("Copy link"), linked),
-    button(t("Save as a file"), () => {
-      download("worksheet.json", toFile(editor.read()));
-    }),
+    button(t("Save as a file"), () => download("worksheet.json", toFile(editor.read()))),
     button(t("Open a file"), () => file.click()),
   ];
   const table = el("div", { class: "table", tabindex: "0", "aria-label": t("Worksheet") });
@@ -79,35 +78,32 @@ function createSheets(answered, offer) {
   );
   document.body.append(root);
 
+  const reach = createReach(); // nothing of the page behind meanwhile
   const link = (fields) => `${location.origin}${location.pathname}#${new URLSearchParams(fields)}`;
-  const title = () =>
-    made.value === OWN
-      ? editor.read().title || t("Worksheet")
-      : said(offer.tours.find((one) => one.name === made.value).title);
+  const tourOf = (name) => offer.tours.find((tour) => tour.name === name);
+  const title = () => said(tourOf(made.value)?.title) ?? (editor.read().title || t("Worksheet"));
 
   // What the sheet asks of the server, in order.
   function wanted() {
-    if (made.value !== OWN) {
-      const { name, stops } = offer.tours.find((one) => one.name === made.value);
-      return stops.map((stop) => ["stop", { tour: name, stop, direction }]);
-    }
-    const sheet = editor.read();
-    return sheet.items
+    const tour = tourOf(made.value);
+    if (tour) return tour.stops.map((stop) => ["stop", { tour: tour.name, stop, direction }]);
+    const { items, direction: own, checkpoint } = editor.read();
+    return items
       .filter((one) => one.text)
-      .map((one) => ["task", { ...one, direction: sheet.direction, checkpoint: sheet.checkpoint }]);
+      .map((one) => ["task", { ...one, direction: own, checkpoint }]);
   }
 
   // Each question as it comes: of two that are drawn at once, the later one goes on.
   async function draw() {
     const mine = ++drawn,
-      all = wanted();
-    const found = () => all.map((one) => known.get(JSON.stringify(one)) ?? null);
-    for (const one of all) {
-      if (known.has(JSON.stringify(one))) continue;
-      status.textContent = t("{n} of {all}", { n: all.indexOf(one) + 1, all: all.length });
+      all = wanted(),
+      keys = all.map((one) => JSON.stringify(one));
+    const found = () => keys.map((key) => known.get(key) ?? null);
+    for (const [i, key] of keys.entries()) {
+      if (known.has(key)) continue;
+      status.textContent = t("{n} of {all}", { n: i + 1, all: all.length });
       show(found());
-      const answer = await answered(...one);
-      known.set(JSON.stringify(one), answer);
+      known.set(key, await answered(...all[i]));
       if (mine !== drawn) return;
     }
     status.textContent = all.length
@@ -128,17 +124,16 @@ function createSheets(answered, offer) {
     draw();
   }
 
-  function start() {
+  // One about the sentence of the page.
+  function startingSheet() {
     const shown = pageLink(),
-      first = document.querySelector("#source-text :is(textarea, input)")?.value ?? "";
-    const at = offer.directions[0] ?? {};
-    own = {
+      text = field()?.value ?? "";
+    return {
       title: "",
-      direction: shown.get("direction") ?? at.direction,
+      direction: shown.get("direction") ?? offer.directions[0]?.direction,
       checkpoint: shown.get("checkpoint") ?? "",
-      items: asks.slice(0, 2).map((ask) => ({ text: first, ask, word: "" })),
+      items: asks.slice(0, 2).map((ask) => ({ text, ask, word: "" })),
     };
-    editor.put(own);
   }
 
   // place: {sheet, direction}: a tour's name, or a worksheet of one's own as a link has it; nothing: one of one's own
@@ -147,18 +142,19 @@ function createSheets(answered, offer) {
     if (root.hidden) opener = document.activeElement;
     root.hidden = false;
     document.body.classList.add("atlas-sheeting");
-    still(true);
+    reach([root]);
     direction = place.direction ?? "";
-    const tour = offer.tours.find((one) => one.name === place.sheet);
-    if (!own) start();
+    if (!isStarted) editor.put(startingSheet());
+    isStarted = true;
     let refused = "";
-    if (place.sheet && !tour)
+    const isTour = Boolean(tourOf(place.sheet));
+    if (place.sheet && !isTour)
       try {
         editor.put(fromLink(place.sheet, asks));
       } catch (error) {
         refused = error.message;
       }
-    choose(tour ? tour.name : OWN);
+    choose(isTour ? place.sheet : OWN);
     if (refused) refuse(refused);
     root.querySelector("h2").focus({ preventScroll: true });
   }
@@ -189,14 +185,9 @@ function createSheets(answered, offer) {
     download("worksheet.html", new Blob([text], { type: "text/html" }));
   }
 
-  // Nothing of the page behind can be reached meanwhile.
-  function still(on) {
-    for (const child of document.body.children) if (child !== root) child.inert = on;
-  }
-
   function leave() {
     root.hidden = true;
-    still(false);
+    reach([]);
     drawn += 1;
     document.body.classList.remove("atlas-sheeting");
     const fields = pageLink();

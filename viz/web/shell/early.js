@@ -8,12 +8,10 @@
   } catch {
     // then nothing was chosen
   }
-  if (chosen.language)
-    for (const [name, value] of [
-      ["language", chosen.language],
-      ["languages", [chosen.language]],
-    ])
-      Object.defineProperty(navigator, name, { get: () => value });
+  if (chosen.language) {
+    Object.defineProperty(navigator, "language", { get: () => chosen.language });
+    Object.defineProperty(navigator, "languages", { get: () => [chosen.language] });
+  }
   const address = new URL(location);
   if (chosen.theme && !address.searchParams.has("__theme")) {
     address.searchParams.set("__theme", chosen.theme);
@@ -28,12 +26,8 @@
       : [navigator.language, code].find((name) => Object.hasOwn(languages, name));
   if (language) {
     document.documentElement.dataset.language = language;
-    const link = {
-      rel: "preload",
-      as: "fetch",
-      crossOrigin: "anonymous",
-      href: languages[language],
-    };
-    if (link.href) document.head.append(Object.assign(document.createElement("link"), link));
+    const href = languages[language],
+      link = { rel: "preload", as: "fetch", crossOrigin: "anonymous", href };
+    if (href) document.head.append(Object.assign(document.createElement("link"), link));
   }
 }

@@ -16,9 +16,7 @@ const LABELS = 64; // columns above which their tokens are not written out
 export function createHeads(hooks, colours) {
   const colour = sequential(colours);
   const status = el("p", { class: "caption reading", "aria-live": "polite" });
-  const pictures = Object.fromEntries(
-    KINDS.map(([kind, title]) => [kind, picture(kind, title, hooks, status)]),
-  );
+  const pictures = KINDS.map(([kind, title]) => picture(kind, title, hooks, status));
   const legend = el(
     "p",
     { class: "legend caption" },
@@ -37,7 +35,7 @@ export function createHeads(hooks, colours) {
         el(
           "div",
           { class: "strips" },
-          KINDS.map(([kind]) => pictures[kind].root),
+          pictures.map((one) => one.root),
         ),
         legend,
       ),
@@ -47,8 +45,8 @@ export function createHeads(hooks, colours) {
   );
   return {
     root,
-    open: (path) => KINDS.forEach(([kind]) => pictures[kind].open(path)),
-    step: (at, selection) => KINDS.forEach(([kind]) => pictures[kind].step(at, selection, colour)),
+    open: (path) => pictures.forEach((one) => one.open(path)),
+    step: (at, selection) => pictures.forEach((one) => one.step(at, selection, colour)),
   };
 }
 
@@ -122,8 +120,7 @@ function picture(kind, title, hooks, status) {
     const chosen = selected && options[selected.layer]?.[selected.head];
     if (chosen?.ariaSelected !== "true") {
       options.flat().forEach((option) => (option.ariaSelected = String(option === chosen)));
-      if (chosen) stack.setAttribute("aria-activedescendant", chosen.id);
-      else stack.removeAttribute("aria-activedescendant");
+      stack.setAttribute("aria-activedescendant", chosen?.id ?? "");
     }
     [...labels.children].forEach((label, i) => label.classList.toggle("ahead", i >= seen));
   }

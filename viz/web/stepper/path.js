@@ -6,22 +6,13 @@ export class Path {
   static async from(payload, held) {
     const path = new Path(),
       steps = [...(payload.shared ? held.steps.slice(0, payload.shared) : []), ...payload.steps];
-    Object.assign(path, {
-      number: payload.number,
-      vocabulary: payload.vocabulary,
-      source: payload.source,
-      read: payload.read,
-      steps,
-      kinds: payload.kinds,
-      respelled: payload.respelled,
-      length: steps.length,
-      details: null,
-    });
-    path.maps = payload.rows
-      ? grown(held, payload)
-      : payload.blocks.length
-        ? await Trace.from({ kinds: payload.kinds, blocks: payload.blocks })
-        : null;
+    const { number, vocabulary, source, read, kinds, respelled, blocks, rows } = payload;
+    Object.assign(path, { number, vocabulary, source, read, kinds, respelled, steps });
+    path.length = steps.length;
+    path.details = null;
+    path.maps = null;
+    if (rows) path.maps = grown(held, payload);
+    else if (blocks.length) path.maps = await Trace.from({ kinds, blocks });
     path.sent = new Map(); // step -> rows of long paths, which come some at a time
     path.awaited = new Set(); // steps whose rows were asked for
     payload.blocks = [];
@@ -36,20 +27,16 @@ export class Path {
   addRows({ first, last, rows }) {
     const all = Object.entries(rows).map(([kind, packed]) => [kind, decode(bytes(packed))]);
     for (let step = first; step < last; step++) {
-      this.sent.set(
-        step,
-        Object.fromEntries(
-          all.map(([kind, values]) => {
-            const { layers, heads, keys } = this.kinds[kind],
-              found = new Float32Array(layers * heads * keys);
-            for (let head = 0; head < layers * heads; head++) {
-              const from = (head * (last - first) + step - first) * keys;
-              found.set(values.subarray(from, from + keys), head * keys);
-            }
-            return [kind, found];
-          }),
-        ),
-      );
+      const found = {};
+      for (const [kind, values] of all) {
+        const { layers, heads, keys } = this.kinds[kind];
+        found[kind] = new Float32Array(layers * heads * keys);
+        for (let head = 0; head < layers * heads; head++) {
+          const from = (head * (last - first) + step - first) * keys;
+          found[kind].set(values.subarray(from, from + keys), head * keys);
+        }
+      }
+      this.sent.set(step, found);
     }
   }
 
@@ -73,13 +60,10 @@ export class Path {
   meanRow(kind, step) {
     const { layers, heads, keys } = this.kinds[kind];
     const mean = new Float64Array(keys);
-    for (let layer = 0; layer < layers; layer++) {
-      for (let head = 0; head < heads; head++) {
-        this.row(kind, layer, head, step).forEach(
-          (weight, key) => (mean[key] += weight / (layers * heads)),
-        );
-      }
-    }
+    for (let layer = 0; layer < layers; layer++)
+      for (let head = 0; head < heads; head++)
+        for (const [key, weight] of this.row(kind, layer, head, step).entries())
+          mean[key] += weight / (layers * heads);
     return mean;
   }
 
@@ -97,19 +81,18 @@ export class Path {
   }
 
   taken(step, temperature) {
-    const normaliser = temperature === 1 ? 0 : this.detail("log_normalisers", step, temperature);
+    const normaliser = this.detail("log_normalisers", step, temperature);
     return normaliser === null
       ? null
       : Math.exp(this.steps[step].log_probability / temperature - normaliser);
   }
 
   entropy(step, temperature) {
-    return temperature === 1
-      ? this.steps[step].entropy
-      : this.detail("entropies", step, temperature);
+    return this.detail("entropies", step, temperature);
   }
 
   detail(name, step, temperature) {
+    if (temperature === 1) return name === "entropies" ? this.steps[step].entropy : 0;
     if (!this.details) return null;
     const at = this.details.temperatures.findIndex((t) => Math.abs(t - temperature) < 1e-6);
     return at < 0 ? null : this.details[name][at][step];
@@ -130,10 +113,8 @@ function grown(held, { kinds, rows, shared }) {
       const values = (maps.weights[kind][layer] = new Float32Array(heads * size));
       for (let head = 0; head < heads; head++) {
         for (let step = 0; step < shared; step++) {
-          values.set(
-            held.row(kind, layer, head, step).subarray(0, width),
-            head * size + step * keys,
-          );
+          const row = held.row(kind, layer, head, step).subarray(0, width);
+          values.set(row, head * size + step * keys);
         }
         const from = (layer * heads + head) * more;
         values.set(added.subarray(from, from + more), head * size + shared * keys);
@@ -151,12 +132,11 @@ export const holding = (tree, path) => ({
 });
 
 // A tree as it was sent, with the branches that the page has.
-export const completed = (sent, tree) => ({
-  ...sent,
-  branches: sent.branches.map((one) =>
-    typeof one === "number" ? tree.branches.find((branch) => branch.number === one) : one,
-  ),
-});
+export function completed(sent, tree) {
+  const known = (number) => tree.branches.find((branch) => branch.number === number);
+  const branches = sent.branches.map((one) => (typeof one === "number" ? known(one) : one));
+  return { ...sent, branches };
+}
 
 // What tokens say.
 export const written = (tokens) =>

@@ -1,24 +1,30 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
 import { ask as askServer } from "../core/ask.js";
-import { debounce, el, invite } from "../core/dom.js";
-import { said, t } from "../core/language.js";
+import { button, debounce, el, invite } from "../core/dom.js";
+import { said, say, t } from "../core/language.js";
+import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
 import { pictured } from "../picture/copy.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
 import { createHeads } from "./heads.js";
-import { createLink } from "./link.js";
 import { createBeam } from "./panels/beam.js";
 import { branches } from "./panels/branches.js";
 import { comparison } from "./panels/comparison.js";
 import { lens } from "./panels/lens.js";
 import { ownTarget } from "./panels/own.js";
-import { createPanels } from "./panels/panels.js";
 import { Path, completed, holding, written } from "./path.js";
-import { createQueue } from "./queue.js";
 import { createCandidates, createSentences } from "./tokens.js";
 import { createTransport } from "./transport.js";
 
+// What stands below the steps: one panel at a time, chosen by its button.
+const PANELS = [
+  ["branches", say("Branches")],
+  ["compare", say("Compare")],
+  ["lens", say("Layer by layer")],
+  ["beam", say("Beam search")],
+  ["own", say("Your own target")],
+];
 const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
 
 export default function stepper(root) {
@@ -34,22 +40,42 @@ export default function stepper(root) {
     frame = 0,
     published = null; // the address that the other tabs are to show
 
-  // --- what the server is asked, and says ---------------------------------------------------------------------------
-  const queue = createQueue(root, { send, take: taken }),
-    { ask } = queue;
+  // --- what the server is asked, one action at a time, in order -----------------------------------------------------
+  const questions = [], // [question, whether it opens a branch]
+    later = []; // moves that wait for the branches that are on their way
+  let isAsking = false,
+    opening = 0; // actions that will open a branch
 
-  async function send(question, answered) {
-    const held = path, // shown when this is asked for
-      holds = held && holding(tree, held),
-      { address, selection: selected, asked } = store.state,
-      fields = { ...question, holds, state, selection: selected, asked };
-    answered({ ...(await askServer("page_step", { address, fields })), held });
+  const showBusy = () => root.setAttribute("aria-busy", String(questions.length > 0 || isAsking));
+
+  function ask(action, data = {}, opens = false) {
+    if (opens) opening += 1;
+    questions.push([{ action, ...data }, opens]);
+    showBusy();
+    sendNext();
   }
 
-  function taken({ action }, answer) {
+  async function sendNext() {
+    if (isAsking || !questions.length) return;
+    const [question, opens] = questions.shift(),
+      held = path, // shown when this is asked for
+      holds = held && holding(tree, held),
+      { address, selection: selected, asked } = store.state;
+    isAsking = true;
+    const fields = { ...question, holds, state, selection: selected, asked };
+    const answer = await askServer("page_step", { address, fields });
+    isAsking = false;
+    await taken(question, answer, held);
+    if (opens) opening -= 1;
+    if (!opening) later.splice(0).forEach((act) => act());
+    showBusy();
+    sendNext();
+  }
+
+  function taken({ action }, answer, held) {
     if (answer.state) state = answer.state;
     if (answer.opened) published = answer.opened;
-    if (action !== "changed") return take(answer);
+    if (action !== "changed") return take(answer, held);
     // Whether the other tabs show another sentence.
     stale ||= (answer.stale ?? true) || root.classList.contains("inviting");
     if (stale && root.offsetParent) restart();
@@ -60,7 +86,7 @@ export default function stepper(root) {
     if (path) schedule();
   }
 
-  async function take(value) {
+  async function take(value, held) {
     if (value.selection) see(value.selection);
     if (value.error || value.invitation) lay();
     message(said(value.error) || "");
@@ -71,14 +97,14 @@ export default function stepper(root) {
     }
     invite(root, value.invitation);
     if (value.tree) tree = completed(value.tree, tree);
-    if (value.path) await open(value.path, value.at, value.held);
+    if (value.path) await open(value.path, value.at, held);
     if (value.opened) publish();
-    if (value.details && value.details.number === path.number) {
+    if (path && value.details?.number === path.number) {
       path.details = value.details;
-      if (below.shown() === "lens") panels.lens.draw(path, branch);
+      if (panel === "lens") panels.lens.draw(path, branch);
       schedule();
     }
-    if (value.rows && value.rows.number === path.number) {
+    if (path && value.rows?.number === path.number) {
       path.addRows(value.rows);
       schedule();
     }
@@ -103,7 +129,7 @@ export default function stepper(root) {
     draw();
     if (temperature !== 1) need("details");
     root.dataset.opened = String(Number(root.dataset.opened || 0) + 1);
-    link.follow();
+    followLink();
   }
 
   // The other tabs show the branch too, unless they have gone on to another sentence.
@@ -111,7 +137,7 @@ export default function stepper(root) {
   const publish = debounce(() => {
     const { address, translating } = store.state,
       sentence = (one) => JSON.stringify(OF_SENTENCE.map((name) => one[name]));
-    if (queue.opening()) publish();
+    if (opening) publish();
     else if (address && !translating && sentence(address) === sentence(published))
       openAddress(published);
   }, 150);
@@ -136,10 +162,15 @@ export default function stepper(root) {
     schedule();
   }
 
-  const move = (change) => queue.move(() => go(change(at)));
+  // While a new branch is on its way, a move waits for that: none is lost.
+  function move(change) {
+    const act = () => go(change(at));
+    if (opening) later.push(act);
+    else act();
+  }
 
   function force(i) {
-    if (at >= path.length || queue.opening()) return;
+    if (at >= path.length || opening) return;
     const candidate = path.steps[at].candidates[i];
     if (!candidate) return;
     transport.pause();
@@ -161,27 +192,50 @@ export default function stepper(root) {
     schedule();
   }
 
+  // --- links: the step in the page's address ------------------------------------------------------------------------
+  let wanted = null; // what a link names, until its sentence is the one that is shown
+
+  function readLink() {
+    const link = pageLink(),
+      isStep = link.get("tab") === "stepper" && /^\d{1,5}$/.test(link.get("step") || "");
+    wanted = isStep ? link : null;
+    followLink();
+  }
+
+  function followLink() {
+    // The branch that a link brings back: what the model wrote by itself.
+    const own = tree?.branches.find((one) => one.origin === "own");
+    if (!wanted || !path || stale || !own || !isAbout(wanted, tree)) return;
+    const step = Number(wanted.get("step")) - 1;
+    wanted = null;
+    transport.pause();
+    if (path.number !== own.number) ask("open", { branch: own.number }, true);
+    move(() => step);
+  }
+
+  const fields = () => linkTo(tree, { tab: "stepper", step: at + 1 });
+  tabLinks.stepper = () => path && fields();
+  const copied = el("span", { class: "caption", role: "status" }),
+    copy = () => copyLink(fields(), (told) => copied.replaceChildren(told)),
+    sharing = button(t("Copy link"), copy, { title: t("A link that restores this view") });
+
   // --- the page -----------------------------------------------------------------------------------------------------
   const alert = el("p", { class: "notice error", role: "alert", hidden: true });
   const message = (words) => {
     alert.textContent = words;
     alert.hidden = !words;
   };
-  const link = createLink(
-    () => ({ tree, path, at, stale }),
-    (own, step) => {
-      transport.pause();
-      if (path.number !== own.number) ask("open", { branch: own.number }, true);
-      move(() => step);
-    },
-  );
   const jump = (step) => (transport.pause(), move(() => step));
   const news = el("p", { class: "caption said", "aria-live": "polite" });
-  const say = (words) => (news.textContent = words);
-  const sentences = createSentences({ jump, say, redraw: schedule });
+  const sentences = createSentences({
+    jump,
+    say: (words) => (news.textContent = words),
+    redraw: schedule,
+  });
   const transport = createTransport({ go, move, isAtEnd: () => at >= path.length, force }, [
     el("label", { class: "caption shading" }, `${t("Shade by")} `, sentences.shading),
-    ...link.nodes,
+    sharing,
+    copied,
   ]);
   const about = (title) => ({
     title: () => `${title} · ${transport.where()}`,
@@ -212,7 +266,18 @@ export default function stepper(root) {
     }),
     own: ownTarget({ target: (text) => ask("target", { text }, true) }),
   };
-  const below = createPanels(panels, drawPanel);
+  let panel = "branches"; // the one that is shown
+  const stage = el("div", { class: "panel-stage" });
+  const choices = PANELS.map(([name, title]) =>
+    button(title, () => showPanel(name), { class: null, "data-panel": name }),
+  );
+  function showPanel(name) {
+    panel = name;
+    for (const choice of choices)
+      choice.setAttribute("aria-pressed", String(choice.dataset.panel === name));
+    stage.replaceChildren(panels[name].root);
+    drawPanel();
+  }
   const panes = el("div", { class: "panes" }, candidates.root);
   const steps = {
     title: transport.where,
@@ -229,7 +294,8 @@ export default function stepper(root) {
     transport.root,
     pictured(el("div", { class: "steps" }, sentences.root, panes), steps),
     news,
-    ...below.nodes,
+    el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, choices),
+    stage,
   ];
 
   // In place of the empty frame, as late as there is something to show in it: nothing jumps.
@@ -238,13 +304,12 @@ export default function stepper(root) {
   }
 
   function drawPanel() {
-    const name = below.shown();
     if (!path) return;
-    if (name === "lens") {
+    if (panel === "lens") {
       need("details");
       panels.lens.draw(path, branch);
       panels.lens.step(at);
-    } else if (name !== "beam") panels[name].draw(tree, path.number);
+    } else if (panel !== "beam") panels[panel].draw(tree, path.number);
   }
 
   function schedule() {
@@ -261,19 +326,20 @@ export default function stepper(root) {
     candidates.draw(path, at, temperature);
     heads.step(at, selection);
     panels.lens.step(at);
-    const { finished } = branch;
-    transport.show(at, { length: path.length, finished, opening: queue.opening() });
-    link.show(branch);
+    transport.show(at, { length: path.length, finished: branch.finished, opening });
+    copied.replaceChildren(); // it was about what was shown before
+    sharing.hidden = branch.origin !== "own"; // what was forced is in no link
     root.dataset.step = String(at);
   }
 
   transport.listen(root, () => path);
   new IntersectionObserver(
-    (entries) => entries.at(-1).isIntersecting && (stale || !path) && !queue.opening() && restart(),
+    (entries) => entries.at(-1).isIntersecting && (stale || !path) && !opening && restart(),
   ).observe(root);
-  below.show("branches");
+  showPanel(panel);
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
   store.follow(["selection"], ({ selection: selected }) => see(selected));
-  store.follow(["address"], () => (path || queue.opening()) && ask("changed"));
-  link.read();
+  store.follow(["address"], () => (path || opening) && ask("changed"));
+  window.addEventListener("hashchange", readLink);
+  readLink();
 }

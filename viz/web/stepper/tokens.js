@@ -1,11 +1,11 @@
 // The two sentences as tokens, and the candidates of the step.
-import { el } from "../core/dom.js";
+import { button, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
 import { percent } from "../core/format.js";
 
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
-const chipClass = (token, i) =>
+export const chipClass = (token, i) =>
   `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
 
 // hooks: jump(step), say(words), redraw()
@@ -26,12 +26,14 @@ export function createSentences(hooks) {
     note,
     respelled,
   );
-  const shading = el(
-    "select",
-    { "aria-label": t("Source shaded by"), onchange: () => hooks.redraw() },
-    el("option", { value: "mean" }, t("mean of all heads")),
-    el("option", { value: "head" }, t("selected head")),
-  );
+  const shadings = [
+    ["mean", t("mean of all heads")],
+    ["head", t("selected head")],
+  ];
+  const shading = menu(shadings, "mean", {
+    "aria-label": t("Source shaded by"),
+    onchange: hooks.redraw,
+  });
   let sourceChips = [],
     targetChips = [],
     path = null,
@@ -44,24 +46,18 @@ export function createSentences(hooks) {
       el("span", { class: `${chipClass(token, i)} shaded` }, chipText(token)),
     );
     source.replaceChildren(...sourceChips);
-    targetChips = branch.tokens.map((token, i) =>
-      el(
-        "button",
-        {
-          type: "button",
-          class: `${chipClass(token, i)}${i < branch.given && path.steps[i].rank > 1 ? " given" : ""}`,
-          "aria-label": t("Step {step}: {token}, probability {p}", {
-            step: i + 1,
-            token: token.text,
-            p: percent(branch.probabilities[i]),
-          }),
-          onclick: () => hooks.jump(i),
-          onmouseenter: () => hooks.say(tokenWords(branch, i)),
-          onfocus: () => hooks.say(tokenWords(branch, i)),
-        },
-        chipText(token),
-      ),
-    );
+    targetChips = branch.tokens.map((token, i) => {
+      const { rank } = path.steps[i],
+        values = { step: i + 1, token: token.text, p: percent(branch.probabilities[i]) };
+      const say = () =>
+        hooks.say(t("Step {step}: “{token}”, probability {p}, rank {rank}", { ...values, rank }));
+      return button(chipText(token), () => hooks.jump(i), {
+        class: `${chipClass(token, i)}${i < branch.given && rank > 1 ? " given" : ""}`,
+        "aria-label": t("Step {step}: {token}, probability {p}", values),
+        onmouseenter: say,
+        onfocus: say,
+      });
+    });
     target.replaceChildren(...targetChips);
     respelled.textContent = path.respelled
       ? t("The tokenizer would split this text differently: {pieces}", {
@@ -71,54 +67,43 @@ export function createSentences(hooks) {
     respelled.hidden = !path.respelled;
   }
 
-  function tokenWords(branch, i) {
-    return t("Step {step}: “{token}”, probability {p}, rank {rank}", {
-      step: i + 1,
-      token: branch.tokens[i].text,
-      p: percent(branch.probabilities[i]),
-      rank: path.steps[i].rank,
-    });
-  }
-
   // What shades the source: that head where it reads it, or the mean of all.
   function step(at, { kind, layer, head }) {
     const one = shading.value === "head" && kind === "cross",
       shown = at < path.length && path.has(at);
-    const weights = !shown
-      ? null
-      : one
-        ? path.row("cross", layer, head, at)
-        : path.meanRow("cross", at);
+    let weights = null;
+    if (shown) weights = one ? path.row("cross", layer, head, at) : path.meanRow("cross", at);
     targetChips.forEach((chip, i) => {
       chip.classList.toggle("ahead", i > at);
       chip.classList.toggle("next", i === at);
-      if (i === at) chip.setAttribute("aria-current", "step");
-      else chip.removeAttribute("aria-current");
+      chip.ariaCurrent = i === at ? "step" : null;
     });
     const largest = weights ? Math.max(...weights) : 0;
     sourceChips.forEach((chip, i) => {
       chip.style.setProperty("--p", weights ? (weights[i] / largest).toFixed(4) : "0");
       chip.title = weights ? t("attention {weight}", { weight: weights[i].toFixed(3) }) : "";
     });
-    note.textContent =
-      (weights
+    const what = one
+      ? t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })
+      : t("the mean of all heads");
+    const sentences = [
+      weights
         ? t("Source shaded by {what} at this step; full colour is {p}.", {
-            what: one
-              ? t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })
-              : t("the mean of all heads"),
+            what,
             p: percent(largest),
           })
-        : t("The sentence is complete.")) +
-      ` ${t("Decoding: {how}.", { how })}` +
-      (root.querySelector(".given") ? ` ${t("Underlined tokens were given, not decoded.")}` : "");
+        : t("The sentence is complete."),
+      t("Decoding: {how}.", { how }),
+    ];
+    if (root.querySelector(".given"))
+      sentences.push(t("Underlined tokens were given, not decoded."));
+    note.textContent = sentences.join(" ");
   }
 
   // While the server works: the token just chosen, at once.
   function expect(at, text) {
     targetChips.slice(at).forEach((chip) => chip.remove());
-    target.append(
-      el("span", { class: "chip starts next waiting" }, text.replaceAll("\u2581", "") || "␣"),
-    );
+    target.append(el("span", { class: "chip starts next waiting" }, chipText({ text })));
   }
 
   // Of the heads that read the source, one that is chosen is to be seen there.
@@ -138,12 +123,12 @@ export function createCandidates(hooks) {
     step: "0.1",
     value: "1",
     "aria-label": t("Temperature"),
+    oninput: () => {
+      heatValue.textContent = Number(heat.value).toFixed(1);
+      hooks.temperature(Math.round(Number(heat.value) * 10) / 10);
+    },
   });
   const heatValue = el("output", {}, "1.0");
-  heat.addEventListener("input", () => {
-    heatValue.textContent = Number(heat.value).toFixed(1);
-    hooks.temperature(Math.round(Number(heat.value) * 10) / 10);
-  });
   const text = el("input", {
     type: "text",
     placeholder: t("any text"),
@@ -152,18 +137,16 @@ export function createCandidates(hooks) {
     autocomplete: "off",
   });
   const joined = el("input", { type: "checkbox" });
+  function submit(event) {
+    event.preventDefault();
+    hooks.forceText(text.value, joined.checked);
+  }
   const form = el(
     "form",
-    {
-      class: "force",
-      onsubmit: (event) => {
-        event.preventDefault();
-        hooks.forceText(text.value, joined.checked);
-      },
-    },
+    { class: "force", onsubmit: submit },
     text,
     el("label", {}, joined, t("no space before")),
-    el("button", { type: "submit", class: "plain" }, t("Put here")),
+    button(t("Put here"), null, { type: "submit" }),
   );
   const root = el(
     "section",
@@ -181,34 +164,24 @@ export function createCandidates(hooks) {
     ),
     form,
   );
-  const rows = [],
-    others = createOthers();
-
-  function createOthers() {
-    const count = el("span", { class: "token" }),
+  // A line of the list: what stands before, after and on its meter.
+  function line(rank) {
+    const token = el("span", { class: "token" }),
       value = el("span", { class: "value" }),
       meter = el("span", { class: "meter" }, el("i", {}));
-    const node = el("li", { class: "others" }, el("span", { class: "rank" }), count, meter, value);
-    return { node, count, value };
+    return { token, value, parts: [el("span", { class: "rank" }, rank), token, meter, value] };
   }
-
   function row(i) {
-    const token = el("span", { class: "token" }),
-      value = el("span", { class: "value" });
-    const button = el(
-      "button",
-      { type: "button", class: "candidate", onclick: () => hooks.force(i) },
-      el("span", { class: "rank" }, i + 1),
-      token,
-      el("span", { class: "meter" }, el("i", {})),
-      value,
-    );
-    list.append(el("li", {}, button));
-    return { button, token, value };
+    const { token, value, parts } = line(i + 1),
+      choice = button(parts, () => hooks.force(i), { class: "candidate" });
+    list.append(el("li", {}, choice));
+    return { choice, token, value };
   }
+  const rows = [],
+    others = line(null),
+    rest = el("li", { class: "others" }, others.parts);
 
   function draw(path, at, temperature) {
-    form.querySelector("button").disabled = false;
     if (at >= path.length) {
       facts.textContent = t(
         "Nothing follows: this is the end of the branch. Go back to make another choice.",
@@ -220,34 +193,28 @@ export function createCandidates(hooks) {
     const shown = path.candidates(at, temperature) || path.steps[at].candidates;
     while (rows.length < shown.length) rows.push(row(rows.length));
     const step = path.steps[at];
-    rows.forEach(({ button, token, value }, i) => {
+    rows.forEach(({ choice, token, value }, i) => {
       const candidate = shown[i];
-      button.parentElement.hidden = !candidate;
+      choice.parentElement.hidden = !candidate;
       if (!candidate) return;
-      const taken = candidate.id === step.id;
-      token.textContent = candidate.text;
-      value.textContent = percent(candidate.probability);
-      button.style.setProperty("--p", candidate.probability.toFixed(4));
-      button.classList.toggle("taken", taken);
-      button.setAttribute(
-        "aria-label",
-        taken
-          ? t("{token}, {p}, taken", { token: candidate.text, p: percent(candidate.probability) })
-          : t("{token}, {p}, choose instead", {
-              token: candidate.text,
-              p: percent(candidate.probability),
-            }),
-      );
-      if (taken) button.setAttribute("aria-current", "true");
-      else button.removeAttribute("aria-current");
+      const isTaken = candidate.id === step.id,
+        values = { token: candidate.text, p: percent(candidate.probability) };
+      token.textContent = values.token;
+      value.textContent = values.p;
+      choice.style.setProperty("--p", candidate.probability.toFixed(4));
+      choice.classList.toggle("taken", isTaken);
+      choice.ariaCurrent = isTaken ? "true" : null;
+      choice.ariaLabel = isTaken
+        ? t("{token}, {p}, taken", values)
+        : t("{token}, {p}, choose instead", values);
     });
     const count = path.vocabulary - shown.length,
-      rest = Math.max(0, 1 - shown.reduce((sum, { probability }) => sum + probability, 0));
-    list.append(others.node);
-    others.node.hidden = count <= 0;
-    others.count.textContent = t("all {n} other tokens", { n: count });
-    others.value.textContent = percent(rest);
-    others.node.style.setProperty("--p", rest.toFixed(4));
+      share = Math.max(0, 1 - shown.reduce((sum, { probability }) => sum + probability, 0));
+    list.append(rest);
+    rest.hidden = count <= 0;
+    rest.style.setProperty("--p", share.toFixed(4));
+    others.token.textContent = t("all {n} other tokens", { n: count });
+    others.value.textContent = percent(share);
     const p = path.taken(at, temperature),
       entropy = path.entropy(at, temperature);
     facts.textContent =

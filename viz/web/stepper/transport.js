@@ -1,13 +1,14 @@
 // How a person moves through the steps: buttons, a slider, the keyboard, and playing by itself.
 import { isFor, typed } from "../core/keys.js";
-import { el } from "../core/dom.js";
+import { button, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 
+// milliseconds that a step stands while it is played
 const SPEEDS = [
-  ["0.5×", 1600],
-  ["1×", 800],
-  ["2×", 400],
-  ["4×", 200],
+  [1600, "0.5×"],
+  [800, "1×"],
+  [400, "2×"],
+  [200, "4×"],
 ];
 const MOVES = {
   first: () => 0,
@@ -22,24 +23,24 @@ const KEYS = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last"
 export function createTransport({ go, move, isAtEnd, force }, beside) {
   let timer = null;
 
-  const buttons = {};
-  const button = (name, text, label, key) =>
-    (buttons[name] = el(
-      "button",
-      {
-        type: "button",
-        "data-move": name,
-        "aria-label": label,
-        title: `${label} (${key})`,
-        onclick: () => press(name),
-      },
-      text,
-    ));
-  const speed = el(
-    "select",
-    { "aria-label": t("Speed"), onchange: () => timer && (pause(), play()) },
-    SPEEDS.map(([name, wait]) => el("option", { value: wait, selected: wait === 800 }, name)),
-  );
+  const moving = (name, text, label, key) =>
+    button(text, () => press(name), {
+      class: null,
+      "data-move": name,
+      "aria-label": label,
+      title: `${label} (${key})`,
+    });
+  const buttons = {
+    first: moving("first", "⇤", t("First"), "Home"),
+    back: moving("back", "←", t("Back"), "←"),
+    play: moving("play", "▶", t("Play"), t("Space")),
+    next: moving("next", "→", t("Next"), "→"),
+    last: moving("last", "⇥", t("Last"), "End"),
+  };
+  const speed = menu(SPEEDS, 800, {
+    "aria-label": t("Speed"),
+    onchange: () => timer && (pause(), play()),
+  });
   const slider = el("input", {
     type: "range",
     min: "0",
@@ -53,15 +54,7 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
   const bar = el(
     "div",
     { class: "transport", role: "toolbar", "aria-label": t("Steps") },
-    el(
-      "div",
-      { class: "segmented" },
-      button("first", "⇤", t("First"), "Home"),
-      button("back", "←", t("Back"), "←"),
-      button("play", "▶", t("Play"), t("Space")),
-      button("next", "→", t("Next"), "→"),
-      button("last", "⇥", t("Last"), "End"),
-    ),
+    el("div", { class: "segmented" }, Object.values(buttons)),
     speed,
     slider,
     counter,
@@ -82,15 +75,13 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
       if (isAtEnd()) pause();
     };
     timer = setInterval(tick, Number(speed.value));
-    buttons.play.textContent = "❚❚";
-    buttons.play.setAttribute("aria-label", t("Pause"));
+    Object.assign(buttons.play, { textContent: "❚❚", ariaLabel: t("Pause") });
   }
 
   function pause() {
     clearInterval(timer);
     timer = null;
-    buttons.play.textContent = "▶";
-    buttons.play.setAttribute("aria-label", t("Play"));
+    Object.assign(buttons.play, { textContent: "▶", ariaLabel: t("Play") });
   }
 
   // opening: a branch is on its way, for which moves wait.

@@ -1,4 +1,4 @@
-// The controls of a translation: Gradio's text field and menu of directions (viz/ui/header.py), the two language menus of a
+// The controls of a translation: Gradio's text field and menu of directions (viz/shell.py), the two language menus of a
 // multilingual model, and the decoding. Gradio's listeners call submit(), choose() and filled().
 import { ask, numbered } from "../core/ask.js";
 import { kept } from "../core/links.js";

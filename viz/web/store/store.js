@@ -7,15 +7,15 @@
 //                menus, and the examples (viz/ui/direction.py)
 //   beam         the width of the beam, as text
 //   cleared      whether another direction was chosen since: what was translated does not belong to it
+//   drawn        how many translations the explorer has drawn
 //   toy          the recipe of the visitor's own network (model/trace/recipe.py), once it was opened; or null
 //   selection    {kind, layer, head, query, key}: the attention that is looked at
 //   asked        the pinned token and its contrast (viz/ui/asked.py); null: those that the server proposes
 //   pinned       the step of that token in the translation that is shown, or null
 const LARGE = ["translation"]; // fields that count as changed whenever they are set: comparing them as JSON would be slow
 
-export function createStore(initial) {
-  const state = { ...initial },
-    listeners = new Set(); // of {names, called}
+export function createStore(state) {
+  const followers = []; // {names, called}
   const isSame = (name, value) =>
     !LARGE.includes(name) && JSON.stringify(value) === JSON.stringify(state[name]);
   return {
@@ -24,15 +24,11 @@ export function createStore(initial) {
     set(changes) {
       const changed = Object.keys(changes).filter((name) => !isSame(name, changes[name]));
       Object.assign(state, changes);
-      for (const { names, called } of listeners)
+      for (const { names, called } of followers)
         if (names.some((name) => changed.includes(name))) called(state);
     },
-    // Call a function with the state after each change of these fields. Returns a function that stops this.
-    follow(names, called) {
-      const listener = { names, called };
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    // Call a function with the state after each change of these fields.
+    follow: (names, called) => followers.push({ names, called }),
   };
 }
 
@@ -43,6 +39,7 @@ export const store = createStore({
   direction: { entry: null, pair: null, menus: null, offer: { sentences: [], cost: null } },
   beam: "1",
   cleared: false,
+  drawn: 0,
   toy: null,
   selection: null,
   asked: null,

@@ -2,24 +2,25 @@
 // it as they follow any other (viz/ui/tours/).
 import { ask as askServer } from "../core/ask.js";
 import { arrow } from "../core/keys.js";
-import { debounce, el, styleOf } from "../core/dom.js";
+import { button, debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, readdress, seen } from "../core/links.js";
+import { field } from "../store/controls.js";
 import { store } from "../store/store.js";
-import { createAsk } from "./ask.js";
-import { drawClaim } from "./claim.js";
+import { giveBack } from "../present/layer.js";
 
 const AGAIN = 300; // milliseconds until it is asked whether that still stands
 const PATIENCE = 15000; // milliseconds for what a stop points at to appear
+const ANSWERS = ".atlas-title, #atlas-input, .atlas-translation, #tabs > *, footer"; // what lies behind a question
 const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // of a visitor who looks around
 
 // A promise of the tours, once their style sheet is there.
-export const ready = async (root) => {
+export const ready = async (root, openSheet) => {
   await styleOf(import.meta.url);
-  return createTour(root);
+  return createTour(root, openSheet);
 };
 
-function createTour(root) {
+function createTour(root, openSheet) {
   let shown = null,
     wanted = null,
     asked = 0,
@@ -34,27 +35,16 @@ function createTour(root) {
     reveal(answer);
     sheet.scrollTop = sheet.scrollHeight; // what was said before may take all of a small sheet
   });
-  const story = el(
-    "div",
-    { class: "story", "aria-live": "polite" },
-    heading,
-    text,
-    ask.root,
-    claim,
-  );
   const list = el("select", {
     "aria-label": t("Choose a tour"),
     onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }),
   });
   const count = el("span", { class: "count" });
-  const button = (words, onclick, kind = "plain") =>
-    el("button", { type: "button", class: kind, onclick }, words);
   const back = button(t("Back"), () => move(-1)),
-    next = button(t("Next"), () => move(1), "strong");
-  const sheetOf = button(t("Worksheet"), () => {
-    const { tour, direction } = shown;
-    document.dispatchEvent(new CustomEvent("atlas-sheet", { detail: { sheet: tour, direction } }));
-  });
+    next = button(t("Next"), () => move(1), { class: "strong" });
+  const sheetOf = button(t("Worksheet"), () =>
+    openSheet({ sheet: shown.tour, direction: shown.direction }),
+  );
   const again = button(t("Back to this stop's view"), () => open(shown));
   const link = button(t("Copy link"), copy),
     leaving = button(t("Leave the tour"), leave);
@@ -62,7 +52,7 @@ function createTour(root) {
     "section",
     { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
     el("div", { class: "bar" }, list, count, again, sheetOf, link, leaving),
-    story,
+    el("div", { class: "story", "aria-live": "polite" }, heading, text, ask.root, claim),
     el("div", { class: "moves" }, back, next),
   );
   root.replaceChildren(sheet);
@@ -129,9 +119,30 @@ function createTour(root) {
 
   function reveal(answer, first = false) {
     claim.hidden = !answer.claim;
-    if (answer.claim) drawClaim(claim, answer.claim);
+    if (answer.claim) drawClaim(answer.claim);
     settle(first); // what is pointed at is brought to where nothing covers it then
     open(answer);
+  }
+
+  // What a stop claims, with its number, and whether that was measured to hold.
+  function drawClaim({ text: words, holds, learned }) {
+    claim.className = `claim ${holds ? "holds" : "fails"}`;
+    const mark = { class: "mark", role: "img" };
+    const origin = learned
+      ? t("Training brought this about: a model with random weights fails here.")
+      : t("This holds for any network of this construction, trained or not.");
+    claim.replaceChildren(
+      holds
+        ? el("span", { ...mark, "aria-label": t("The claim holds") }, "✓")
+        : el("span", { ...mark, "aria-label": t("The claim does not hold") }, "✗"),
+      el(
+        "span",
+        {},
+        words,
+        " ",
+        el("small", { title: origin }, learned ? t("learned") : t("by construction")),
+      ),
+    );
   }
 
   // Pixels of the window's height that it covers: none where it stands beside the page.
@@ -142,12 +153,8 @@ function createTour(root) {
   function settle(first) {
     makeRoom();
     document.body.classList.add("atlas-touring");
-    if (
-      first ||
-      !sheet.contains(document.activeElement) ||
-      document.activeElement.disabled ||
-      document.activeElement.hidden
-    )
+    const { activeElement: focused } = document;
+    if (first || !sheet.contains(focused) || focused.disabled || focused.hidden)
       (next.hidden ? leaving : next).focus({ preventScroll: true });
   }
 
@@ -176,8 +183,7 @@ function createTour(root) {
   }
 
   // Whether the explorer already draws the sentence of the stop.
-  const ready = ({ open }) =>
-    document.querySelector("#source-text :is(textarea, input)")?.value === open.text;
+  const ready = ({ open }) => field()?.value === open.text;
 
   // A visitor may have gone on to another tab, or to another sentence, than the stop's.
   const stray = () => {
@@ -186,7 +192,7 @@ function createTour(root) {
     makeRoom();
   };
   const away = new IntersectionObserver(stray);
-  document.addEventListener("atlas-drawn", stray);
+  store.follow(["drawn"], stray);
 
   function point(element) {
     away.disconnect();
@@ -242,10 +248,7 @@ function createTour(root) {
     fields.delete("tour");
     fields.delete("stop");
     readdress(fields);
-    (opener?.isConnected && opener !== document.body
-      ? opener
-      : document.querySelector(".atlas-title .tour")
-    )?.focus({ preventScroll: true });
+    giveBack(opener, ".atlas-title .tour");
   }
 
   function copy() {
@@ -265,25 +268,86 @@ function createTour(root) {
     event.preventDefault();
     move(by);
   }
-  document.addEventListener(
-    "keydown",
-    (event) => {
-      if (
-        event.key !== "Escape" ||
-        sheet.hidden ||
-        (event.target !== document.body && !sheet.contains(event.target))
-      )
-        return;
-      event.preventDefault();
-      event.stopPropagation();
-      leave();
-    },
-    true,
-  );
-  addEventListener(
-    "resize",
-    debounce(() => !sheet.hidden && makeRoom(), 100),
-  );
+  function escape(event) {
+    const isOurs = event.target === document.body || sheet.contains(event.target);
+    if (event.key !== "Escape" || sheet.hidden || !isOurs) return;
+    event.preventDefault();
+    event.stopPropagation();
+    leave();
+  }
+  document.addEventListener("keydown", escape, true);
+  const resized = debounce(() => !sheet.hidden && makeRoom(), 100);
+  addEventListener("resize", resized);
 
   return { go, leave };
+}
+
+// A question of a stop: it is answered by a click before the page shows what is so. The answers are kept while the page is
+// open: who comes back sees what was chosen. chosen(): the question was answered, and the stop can be shown.
+function createAsk(chosen) {
+  const answers = new Map(); // stop -> the number of the choice; -1: none was wanted
+  const root = el("div", { class: "ask" });
+
+  const name = ({ tour, stop, direction }) => `${tour} ${stop} ${direction}`;
+  const open = (answer) => Boolean(answer.ask?.choices) && !answers.has(name(answer));
+
+  function take(answer, number) {
+    answers.set(name(answer), number);
+    draw(answer);
+    chosen(answer);
+  }
+
+  function choice(answer, words, i) {
+    const mine = answers.get(name(answer)),
+      done = mine !== undefined,
+      right = done && answer.ask.right.includes(i);
+    const sign = right ? "✓ " : done && mine === i ? "✗ " : "";
+    const text = [sign ? el("span", { "aria-hidden": "true" }, sign) : "", words];
+    return button(text, () => done || take(answer, i), {
+      class: right ? "right" : sign ? "wrong" : "",
+      "aria-pressed": done ? String(mine === i) : null,
+      "aria-disabled": done ? "true" : null,
+    });
+  }
+
+  function verdict({ right, told }, mine) {
+    const words = mine < 0 ? "" : right.includes(mine) ? t("Right.") : t("Not so.");
+    return el("p", { class: "told" }, words ? [el("b", {}, words), " "] : "", told);
+  }
+
+  // While a question is open, what the page shows is veiled: the picture before it may hold the answer.
+  function veil(open) {
+    for (const one of document.querySelectorAll(ANSWERS)) one.inert = open;
+  }
+
+  function draw(answer) {
+    const { ask } = answer,
+      mine = answers.get(name(answer));
+    veil(open(answer));
+    root.hidden = !ask;
+    if (!ask) return;
+    if (ask.missing) return root.replaceChildren(el("p", { class: "missing" }, ask.missing));
+    root.replaceChildren(
+      el(
+        "p",
+        { class: "read" },
+        el("bdi", { class: "source" }, answer.read),
+        ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, answer.wrote)]),
+      ),
+      el("p", { class: "prompt", id: "atlas-tour-ask" }, ask.prompt),
+      el(
+        "div",
+        { class: "choices", role: "group", "aria-labelledby": "atlas-tour-ask" },
+        ask.choices.map((words, i) => choice(answer, words, i)),
+        mine === undefined
+          ? button(t("Show me"), () => take(answer, -1), { class: "give-up" })
+          : null,
+      ),
+      mine === undefined
+        ? el("p", { class: "read" }, t("The picture comes with your answer."))
+        : verdict(ask, mine),
+    );
+  }
+
+  return { root, draw, open, close: () => veil(false) };
 }

@@ -10,62 +10,38 @@ export function drawCurves(box, runs, at) {
   const ink = themed("--atlas-muted"),
     line = themed("--atlas-line");
   const last = Math.max(10, ...runs.map((run) => run.points.at(-1)?.[0] ?? 0));
-  const level = (y, name, colour, dash) => ({
+  // A line at one height.
+  const level = (y, name, color, dash) => ({
     x: [0, last],
     y: [y, y],
     name: escape(name),
     mode: "lines",
-    line: { color: colour, width: 1.5, dash },
+    line: { color, width: 1.5, dash },
     hoverinfo: "name",
   });
-  const data = runs.flatMap((run) => {
-    const x = run.points.map((p) => p[0]),
-      colour = COLOURS[run.side];
+  const data = runs.flatMap(({ side, name: run, points, floor }) => {
+    const color = COLOURS[side];
+    const curve = (name, column, width, more) => ({
+      x: points.map(([update]) => update),
+      y: points.map((point) => point[column]),
+      name: escape(name),
+      mode: "lines",
+      line: { color, width },
+      ...more,
+    });
+    const floorName = t("{run}: floor {value}", { run, value: floor.toFixed(3) });
     return [
-      {
-        x,
-        y: run.points.map((p) => p[1]),
-        name: escape(t("{run}: loss", { run: run.name })),
-        mode: "lines",
-        line: { color: colour, width: 2 },
-      },
-      {
-        x,
-        y: run.points.map((p) => p[3]),
-        name: escape(t("{run}: gradient", { run: run.name })),
-        mode: "lines",
-        line: { color: colour, width: 1.2 },
-        yaxis: "y2",
-        showlegend: false,
-      },
-      ...(run.floor > 0
-        ? [
-            level(
-              run.floor,
-              t("{run}: floor {value}", { run: run.name, value: run.floor.toFixed(3) }),
-              colour,
-              "dot",
-            ),
-          ]
-        : []),
+      curve(t("{run}: loss", { run }), 1, 2),
+      curve(t("{run}: gradient", { run }), 3, 1.2, { yaxis: "y2", showlegend: false }),
+      ...(floor > 0 ? [level(floor, floorName, color, "dot")] : []),
     ];
   });
-  if (runs.length)
-    data.push(
-      level(
-        runs[0].guess,
-        t("a guess: ln |V| = {value}", { value: runs[0].guess.toFixed(2) }),
-        ink,
-        "dash",
-      ),
-    );
-  const axis = {
-    gridcolor: line,
-    zeroline: false,
-    type: "log",
-    exponentformat: "power",
-    dtick: 1,
-  };
+  const [{ guess }] = runs;
+  const guessName = t("a guess: ln |V| = {value}", { value: guess.toFixed(2) });
+  data.push(level(guess, guessName, ink, "dash"));
+  const log = { zeroline: false, type: "log", exponentformat: "power", dtick: 1 },
+    axis = { ...log, gridcolor: line };
+  const cursor = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: ink, width: 1 } };
   const layout = {
     height: box.clientWidth < 520 ? 380 : 320,
     autosize: true,
@@ -80,20 +56,7 @@ export function drawCurves(box, runs, at) {
     xaxis: { gridcolor: line, range: [0, last], title: { text: t("update") } },
     yaxis: { ...axis, domain: [0.34, 1], title: { text: t("loss, nats a token") } },
     yaxis2: { ...axis, domain: [0, 0.26], title: { text: t("gradient") } },
-    shapes:
-      at === null
-        ? []
-        : [
-            {
-              type: "line",
-              x0: at,
-              x1: at,
-              yref: "paper",
-              y0: 0,
-              y1: 1,
-              line: { color: ink, width: 1 },
-            },
-          ],
+    shapes: at === null ? [] : [{ ...cursor, x0: at, x1: at }],
   };
   return Plotly.react(box, data, layout, {
     displaylogo: false,

@@ -6,16 +6,12 @@ import { createGrid } from "../core/grid.js";
 import { pointed } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { say, t } from "../core/language.js";
+import { bytes } from "../explorer/trace.js";
 
 export const TITLES = {
   ...Object.fromEntries(Object.entries(KINDS).map(([name, { title }]) => [name, title])),
   decoder_self_decoded: say("Decoder self-attention while decoding"),
 };
-
-function bytes(text) {
-  const raw = atob(text);
-  return Uint8Array.from(raw, (character) => character.charCodeAt(0));
-}
 
 // Which tokens stand at the rows and columns of a kind's maps.
 function sides(kind, pair, output) {
@@ -35,17 +31,15 @@ export function drawMaps(box, options) {
   // What a Transformer asks of the source, a recurrent network asks by its alignment, and the other way round.
   const twin = { cross: "alignment", alignment: "cross" }[options.kind];
   const kind = !maps[options.kind] && maps[twin] ? twin : options.kind;
-  box.replaceChildren(
-    ...(kind === twin ? [el("h3", {}, TITLES[kind])] : []),
-    grid({ ...options, kind }),
+  const heading = (words) => el("h3", {}, words);
+  box.replaceChildren(grid({ ...options, kind }));
+  if (kind === twin) box.prepend(heading(TITLES[kind]));
+  if (kind !== "decoder_self" || !maps[decoded]) return;
+  box.prepend(heading(t("teacher-forced, with the whole target given")));
+  box.append(
+    heading(t("while decoding, its own words so far")),
+    grid({ ...options, kind: decoded }),
   );
-  if (kind === "decoder_self" && frame?.maps[at]?.[decoded])
-    box.replaceChildren(
-      el("h3", {}, t("teacher-forced, with the whole target given")),
-      ...box.childNodes,
-      el("h3", {}, t("while decoding, its own words so far")),
-      grid({ ...options, kind: decoded }),
-    );
 }
 
 function grid({ frame, at, kind, pair, colour, tell }) {

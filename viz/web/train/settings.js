@@ -1,7 +1,7 @@
 // The choices of one toy, as a form: each control is a field of model/training/toy/settings.py.
-import { el } from "../core/dom.js";
+import { button, el, menu } from "../core/dom.js";
 import { significant } from "../core/format.js";
-import { said, say, t } from "../core/language.js";
+import { say, t } from "../core/language.js";
 
 const NETWORKS = [
   ["transformer", say("Transformer")],
@@ -27,7 +27,7 @@ const STARTS = [
   ["xavier", say("Xavier, by width in and out")],
   ["torch", say("as PyTorch’s layers come")],
 ];
-// field, words, what it teaches; of Transformers alone?, and under which name the change was measured
+// field, words, what it teaches
 const SWITCHES = [
   [
     "look_ahead_mask",
@@ -35,7 +35,6 @@ const SWITCHES = [
     say(
       "Without it a row of the decoder sees the tokens after it: the network learns to copy them, and has nothing to copy when it decodes.",
     ),
-    true,
   ],
   [
     "residual",
@@ -43,7 +42,6 @@ const SWITCHES = [
     say(
       "Without them each layer replaces the stream and does not add to it: little of the gradient reaches the first layers.",
     ),
-    true,
   ],
   [
     "scale_scores",
@@ -51,25 +49,17 @@ const SWITCHES = [
     say(
       "Without it scores are √d_k times as far apart, and the softmax is sharper from the start.",
     ),
-    true,
   ],
   [
     "scale_embedding",
     say("Embeddings times √d_model"),
     say("Without it the code of a position is larger than the word that it is added to."),
-    true,
   ],
-  [
-    "biases",
-    say("Biases"),
-    say("What every matrix adds, whatever it reads. T5 does without."),
-    true,
-  ],
+  ["biases", say("Biases"), say("What every matrix adds, whatever it reads. T5 does without.")],
   [
     "separate",
     say("Separate vocabularies"),
     say("A table of words for each side, and no shared embedding."),
-    true,
   ],
   [
     "own_output",
@@ -77,56 +67,23 @@ const SWITCHES = [
     say(
       "Off: logits are products with the target’s embeddings. As PyTorch’s layers come, those are N(0, 1), and the first loss is some ten times that of a guess; a matrix of its own starts at that of a guess.",
     ),
-    true,
   ],
   [
     "warmup",
     say("Warm-up"),
     say("Adam’s steps grow for 30 updates, then shrink. Off: one learning rate throughout."),
-    false,
   ],
   [
     "norm_first",
     say("Norm before each sub-layer"),
     say("Off: the norm stands after the sum, as in the paper."),
-    true,
   ],
   [
     "count_padding",
     say("Loss counts padding"),
     say("Shorter sentences are padded, and the loss rewards predicting the padding."),
-    false,
   ],
 ];
-const START = {
-  network: "transformer",
-  layers: 2,
-  decoder_layers: 0,
-  heads: 4,
-  d_model: 64,
-  d_ff: 2,
-  positions: "interleaved",
-  look_ahead_mask: true,
-  norm_first: true,
-  scale_scores: true,
-  scale_embedding: true,
-  residual: true,
-  biases: true,
-  separate: false,
-  own_output: false,
-  dropout: 0,
-  attention_dropout: 0,
-  feedforward_dropout: 0,
-  label_smoothing: 0,
-  optimizer: "adam",
-  rate: 1,
-  warmup: true,
-  momentum: 0.9,
-  start: "xavier",
-  count_padding: false,
-  seed: 1,
-};
-
 const OF_TRANSFORMERS = [
   "layers",
   "decoder_layers",
@@ -135,6 +92,7 @@ const OF_TRANSFORMERS = [
   "positions",
   "attention_dropout",
   "feedforward_dropout",
+  ...SWITCHES.map(([name]) => name).filter((name) => !["warmup", "count_padding"].includes(name)),
 ];
 
 // What lies over the side of the page while it is open, so that the curves stay on the screen. One is open at a time.
@@ -150,11 +108,7 @@ function drawer(title, ...content) {
     el(
       "div",
       { class: "drawer" },
-      el(
-        "button",
-        { type: "button", class: "close", "aria-label": t("Close"), onclick: close },
-        "✕",
-      ),
+      button("✕", close, { class: "close", "aria-label": t("Close") }),
       ...content,
     ),
   );
@@ -163,18 +117,15 @@ function drawer(title, ...content) {
 
 // side: "a" or "b"; options: what the server tells once. Returns {node, values(), set(values)}.
 export function createSettings(side, options, title) {
-  const fields = new Map();
+  const start = options.settings;
+  const fields = new Map(); // name -> {node, read(), put(value)}
   const id = (name) => `train-${side}-${name}`;
 
   function select(name, words, choices) {
-    const node = el(
-      "select",
-      { id: id(name), onchange: update },
-      choices.map(([value, text]) => el("option", { value }, text)),
-    );
+    const node = menu(choices, null, { id: id(name), onchange: update });
     fields.set(name, {
       node,
-      read: () => (typeof START[name] === "number" ? Number(node.value) : node.value),
+      read: () => (typeof start[name] === "number" ? Number(node.value) : node.value),
       put: (v) => (node.value = String(v)),
     });
     return el("label", { class: "field", for: id(name) }, el("span", {}, words), node);
@@ -197,8 +148,8 @@ export function createSettings(side, options, title) {
     const apart = changed[1] < plain[0] ? " lower" : changed[0] > plain[1] ? " higher" : "";
     return el(
       "span",
-      { class: `measured${apart}`, title: said(about) },
-      el("span", { class: "sr-only" }, said(about)),
+      { class: `measured${apart}`, title: about },
+      el("span", { class: "sr-only" }, about),
       el("span", { "aria-hidden": "true" }, order ? t("Word order") : t("{n} updates", { n })),
       el("span", { class: "track" }, bar("default", plain), bar("changed", changed)),
       el(
@@ -209,14 +160,9 @@ export function createSettings(side, options, title) {
     );
   }
 
-  function toggle([name, words, about, transformer]) {
+  function toggle([name, words, about]) {
     const node = el("input", { type: "checkbox", id: id(name), onchange: update });
-    fields.set(name, {
-      node,
-      transformer,
-      read: () => node.checked,
-      put: (v) => (node.checked = v),
-    });
+    fields.set(name, { node, read: () => node.checked, put: (v) => (node.checked = v) });
     return el(
       "div",
       { class: "switch" },
@@ -232,7 +178,7 @@ export function createSettings(side, options, title) {
     put: (v) => (seed.value = v),
   });
   const named = [
-    ...POSITIONS.filter(([code]) => code !== START.positions).map(([code, words]) => [
+    ...POSITIONS.filter(([code]) => code !== start.positions).map(([code, words]) => [
       `positions_${code}`,
       t("Positions: {code}", { code: words }),
     ]),
@@ -311,19 +257,17 @@ export function createSettings(side, options, title) {
   );
 
   function update() {
-    const transformer = fields.get("network").read() === "transformer";
-    for (const name of OF_TRANSFORMERS) fields.get(name).node.disabled = !transformer;
-    const adam = fields.get("optimizer").read() === "adam";
-    fields.get("momentum").node.disabled = adam;
-    fields.get("warmup").node.disabled = !adam;
-    for (const field of fields.values()) if (field.transformer) field.node.disabled = !transformer;
+    const isTransformer = fields.get("network").read() === "transformer",
+      isAdam = fields.get("optimizer").read() === "adam";
+    for (const name of OF_TRANSFORMERS) fields.get(name).node.disabled = !isTransformer;
+    fields.get("momentum").node.disabled = isAdam;
+    fields.get("warmup").node.disabled = !isAdam;
   }
-  const set = (values) => {
-    for (const [name, value] of Object.entries({ ...START, ...values }))
-      fields.get(name).put(value);
+  function set(values) {
+    for (const [name, value] of Object.entries(values)) fields.get(name).put(value);
     update();
-  };
-  set({});
+  }
+  set(start);
   return {
     node,
     set,

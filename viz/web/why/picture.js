@@ -25,34 +25,29 @@ export function whyPicture({ p, words }, token) {
       el("span", { class: "instead" }, instead),
     );
 
-  function light(word, on) {
-    bars.get(word)?.classList.toggle("lit", on);
-    spans.get(word)?.classList.toggle("lit", on);
+  function span(word) {
+    const light = (on) =>
+      [node, bars.get(word)].forEach((part) => part?.classList.toggle("lit", on));
+    const node = el(
+      "span",
+      {
+        class: `word ${word.loss < 0 ? "against" : "for"}`,
+        title: t("Without “{word}”: {token} {p} ({n} nats)", {
+          word: word.text,
+          token,
+          p: percent(word.p),
+          n: `${word.loss > 0 ? "−" : "+"}${Math.abs(word.loss).toFixed(2)}`,
+        }),
+        style: `--p: ${Math.min(1, Math.abs(word.loss) / most).toFixed(3)}`,
+        onmouseenter: () => light(true),
+        onmouseleave: () => light(false),
+      },
+      el("bdi", {}, word.text),
+    );
+    return node;
   }
-
-  const spans = new Map(
-    counted.map((word) => {
-      const node = el(
-        "span",
-        {
-          class: `word ${word.loss < 0 ? "against" : "for"}`,
-          title: t("Without “{word}”: {token} {p} ({n} nats)", {
-            word: word.text,
-            token,
-            p: percent(word.p),
-            n: `${word.loss > 0 ? "−" : "+"}${Math.abs(word.loss).toFixed(2)}`,
-          }),
-          style: `--p: ${Math.min(1, Math.abs(word.loss) / most).toFixed(3)}`,
-          onmouseenter: () => light(word, true),
-          onmouseleave: () => light(word, false),
-        },
-        el("bdi", {}, word.text),
-      );
-      return [word, node];
-    }),
-  );
   const side = (label, source) => {
-    const shown = counted.filter((word) => word.source === source).map((word) => spans.get(word));
+    const shown = counted.filter((word) => word.source === source).map(span);
     return shown.length
       ? el("div", { class: "side" }, el("span", { class: "label" }, label), el("p", {}, shown))
       : "";
@@ -88,7 +83,7 @@ export function whyPicture({ p, words }, token) {
         el("span", { class: "instead" }, t("instead")),
       ),
       bar(t("as it is"), p, []),
-      bars.size ? [...bars.values()] : "",
+      [...bars.values()],
     ),
   );
 }

@@ -1,16 +1,23 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
-import { arrow } from "../core/keys.js";
 import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
-import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
+import { copyLink, isAbout, linkTo, pageLink, seen, tabLinks } from "../core/links.js";
 import { createAsker } from "../core/ask.js";
 import { glossed } from "../lab/glossary.js";
+import { headsRestored } from "../lab/heads.js";
+import { rove } from "../lab/tabs.js";
 import { pictured } from "../picture/copy.js";
+import { chipClass, chipText } from "../stepper/tokens.js";
 import { askAbout } from "../store/asked.js";
 import { store } from "../store/store.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
+
+let onPage = null; // how the question that stands on the page asks another one
+
+// Ask about a token: {step, and what to compare it with} as store/asked.js has it.
+export const askQuestion = (data) => onPage?.(data);
 
 export default function question(root) {
   const emphasised = (sentence) =>
@@ -22,18 +29,11 @@ export default function question(root) {
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
-  const written = el("div", {
-    class: "chips",
-    role: "group",
-    "aria-label": t("Tokens written: choose the one to ask about"),
-    onkeydown: walk,
-  });
-  const others = el("div", {
-    class: "chips",
-    role: "group",
-    "aria-label": t("Compared with"),
-    onkeydown: walk,
-  });
+  const walk = (event) => rove(event, [...event.currentTarget.querySelectorAll("button:enabled")]);
+  const group = (label) =>
+    el("div", { class: "chips", role: "group", "aria-label": label, onkeydown: walk });
+  const written = group(t("Tokens written: choose the one to ask about")),
+    others = group(t("Compared with"));
   const typed = el("input", {
     type: "text",
     size: "12",
@@ -42,25 +42,21 @@ export default function question(root) {
     "aria-label": t("Another word to compare with"),
     autocomplete: "off",
   });
+  function submit(event) {
+    event.preventDefault();
+    if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
+  }
   const form = el(
     "form",
-    {
-      class: "typed",
-      onsubmit: (event) => {
-        event.preventDefault();
-        if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
-      },
-    },
+    { class: "typed", onsubmit: submit },
     typed,
-    el("button", { type: "submit", class: "plain" }, t("compare")),
+    button(t("compare"), null, { type: "submit" }),
   );
   const picture = el("div", {});
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
   const copied = el("p", { class: "metric", role: "status" });
-  const link = button(t("Copy link"), copy, {
-    title: t("A link that restores this question"),
-  });
+  const link = button(t("Copy link"), copy, { title: t("A link that restores this question") });
   const lines = [
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
     el(
@@ -73,37 +69,25 @@ export default function question(root) {
   ];
   const drawn = [headline, failed, picture, ...lines, note, copied];
 
-  // Arrow keys go from chip to chip: one stop for the tabulator each.
-  function walk(event) {
-    const [, move] = arrow(event) ?? [],
-      chips = [...event.currentTarget.querySelectorAll("button:enabled")];
-    const at = chips.indexOf(document.activeElement);
-    if (!move || at < 0) return;
-    event.preventDefault();
-    const next = chips[(at + move + chips.length) % chips.length];
-    chips.forEach((chip) => (chip.tabIndex = chip === next ? 0 : -1));
-    next.focus();
-  }
-
   function chips(box, items) {
     const focused = [...box.children].indexOf(document.activeElement);
-    const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p, far }) =>
-      el(
-        "button",
-        {
-          type: "button",
-          class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`,
-          "aria-pressed": String(pressed),
-          disabled: far,
-          title: about,
-          "aria-label": p === undefined ? null : about,
-          tabindex: pressed ? "0" : "-1",
-          style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
-          onclick: (event) => pick(event.currentTarget),
-        },
-        text,
-      ),
-    );
+    const nodes = items.map(({ text, look = "chip", pressed, about, asks, p, far }) => {
+      // It is marked at once; where the question is refused, the one before is drawn again.
+      const choose = () => {
+        for (const chip of nodes) chip.setAttribute("aria-pressed", String(chip === node));
+        ask(asks);
+      };
+      const node = button(text, asks && choose, {
+        class: look,
+        "aria-pressed": String(pressed),
+        disabled: far,
+        title: about,
+        "aria-label": p === undefined ? null : about,
+        tabindex: pressed ? "0" : "-1",
+        style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
+      });
+      return node;
+    });
     if (nodes.length && !items.some((item) => item.pressed)) nodes[0].tabIndex = 0;
     box.replaceChildren(...nodes);
     nodes[Math.min(focused, nodes.length - 1)]?.focus(); // of none, -1: not there
@@ -112,65 +96,60 @@ export default function question(root) {
   function draw(answer) {
     shown = answer;
     if (!headline.isConnected) root.replaceChildren(...drawn);
-    const { tokens, step, most, limit } = answer,
-      text = (token) => token.text.replaceAll("\u2581", "") || "␣";
+    const { tokens, step, most, limit } = answer;
     for (const line of lines) line.hidden = !most; // of another network no token can be asked about
     chips(
       written,
       tokens.map((token, i) => ({
-        text: text(token),
-        symbol: token.symbol,
-        starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
+        text: chipText(token),
+        look: chipClass(token, i),
         pressed: i === step,
         p: token.probability,
-        pick: (chip) => choose(chip, { step: i }),
+        asks: { step: i },
         far: i >= most,
         about:
           i < most
-            ? t("{token}, probability {p}", { token: text(token), p: percent(token.probability) })
+            ? t("{token}, probability {p}", {
+                token: chipText(token),
+                p: percent(token.probability),
+              })
             : t("{token}: the sentence and what was written before it exceed {limit} tokens", {
-                token: text(token),
+                token: chipText(token),
                 limit,
               }),
       })),
     );
-    const listed = answer.contrasts.some((one) => one.id === answer.contrast_id);
+    const isTyped =
+      answer.contrast !== null && !answer.contrasts.some((one) => one.id === answer.contrast_id);
     chips(others, [
       ...answer.contrasts.map((one) => ({
         text: one.text,
         pressed: one.id === answer.contrast_id,
         p: one.probability,
-        pick: (chip) => choose(chip, { step, token: one.id }),
+        asks: { step, token: one.id },
         about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }),
       })),
-      ...(listed || answer.contrast === null
-        ? []
-        : [
+      ...(isTyped
+        ? [
             {
               text: answer.contrast,
               pressed: true,
               about: t("typed: {word}", { word: answer.contrast }),
-              pick: () => {},
             },
-          ]),
+          ]
+        : []),
       {
         text: t("nothing"),
         pressed: answer.contrast === null,
         about: t("Its own probability, compared with no other token"),
-        pick: (chip) => choose(chip, { step, alone: true }),
+        asks: { step, alone: true },
       },
     ]);
     link.hidden = answer.beam === 0; // what somebody chose is in no link
-    const told = el(
-      "span",
-      {},
-      ...(answer.refused
-        ? [said(answer.refused)]
-        : answer.headline.flatMap((sentence) => [...emphasised(sentence), " "])),
-    );
+    const sentences = answer.headline?.flatMap((sentence) => [...emphasised(sentence), " "]);
     headline.replaceChildren(
-      told,
-      ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]),
+      el("span", {}, answer.refused ?? sentences),
+      answer.refused ? "" : el("span", { class: "kind" }, t("measured")),
     );
     headline.title = said(answer.exact) || "";
     // Without italics, a token in a title is set apart by quotation marks.
@@ -184,11 +163,11 @@ export default function question(root) {
       caption: () => answer.text,
     };
     picture.replaceChildren(
-      ...(answer.picture ? [pictured(whyPicture(answer.picture, answer.token), about)] : []),
+      answer.picture ? pictured(whyPicture(answer.picture, answer.token), about) : "",
     );
     metric.replaceChildren(
       ...emphasised(answer.metric).flatMap((part) =>
-        typeof part === "string" ? glossed(part) : [part],
+        typeof part === "string" ? glossed(part) : part,
       ),
     );
     note.hidden = !answer.note;
@@ -201,19 +180,12 @@ export default function question(root) {
     failed.hidden = !answer.error;
     failed.textContent = said(answer.error) || "";
     if (answer.error && shown) draw(shown);
-    if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
+    else if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
     if (!answer.tokens) return;
     typed.value = "";
     draw(answer);
     store.set({ pinned: answer.step });
     follow();
-  }
-
-  // It is marked at once; where the question is refused, the one before is drawn again.
-  function choose(chip, data) {
-    for (const other of chip.parentElement.children)
-      other.setAttribute("aria-pressed", String(other === chip));
-    ask(data);
   }
 
   // If the question is valid, the store changes, and a follower of the store requests the answer. A question that stays the same
@@ -245,17 +217,13 @@ export default function question(root) {
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
     if (!wanted || !shown || !isAbout(wanted, shown)) return;
-    const [step, against, alone] = [
-      Number(wanted.get("step")) - 1,
-      wanted.get("against"),
-      wanted.has("alone"),
-    ];
-    kept.restore(shown.about, wanted);
+    const link = wanted,
+      data = { step: Number(link.get("step")) - 1 };
     wanted = null;
-    ask({
-      step,
-      ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { token: Number(against) } : {}),
-    });
+    if (link.has("alone")) data.alone = true;
+    else if (/^\d{1,7}$/.test(link.get("against") || "")) data.token = Number(link.get("against"));
+    if (kept.restore(shown.about, link)) headsRestored(shown.about);
+    ask(data);
   }
 
   function linked() {
@@ -263,9 +231,7 @@ export default function question(root) {
       fields = linkTo(shown, { tab: "why", step: step + 1 });
     if (against === null) fields.set("alone", "1");
     else fields.set("against", against);
-    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(
-      (one) => one.offsetParent,
-    );
+    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(seen);
     if (panel) fields.set("panel", panel.id.replace("panel-", ""));
     for (const [name, value] of Object.entries(kept.fields(shown.about))) fields.set(name, value);
     return fields;
@@ -288,6 +254,6 @@ export default function question(root) {
   const visible = whenSeen(root, needed);
   store.follow(["address", "asked"], () => visible() && needed());
   window.addEventListener("hashchange", openLink);
-  document.addEventListener("atlas-question", ({ detail }) => shown && ask(detail));
+  onPage = (data) => shown && ask(data);
   openLink();
 }

@@ -14,11 +14,9 @@ from model.trace.why.plain import plain
 from model.trace.words import word_groups
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.asked import Asked
-from viz.ui.desk.scene import Scene
-from viz.ui.selection import Selection
-from viz.ui.server.endpoints import Served
-from viz.ui.server.named import why_api
+from viz.server import api
+from viz.server.endpoints import Served
+from viz.ui.scene import Asked, Scene, Selection
 
 
 def test_means_are_of_the_same_sentences_in_every_process(tiny_translator):
@@ -48,9 +46,9 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     trace = translator.translate("Der Hund schläft.")
     page = Scene(trace, Selection(), translator, asked=Asked.of(trace, 2), means_cache=MeansCache())
     served = Served(Translators([translator]))
-    api = why_api.why(served, trace.source_text, step=2)["rows"]
+    rows = api.why(served, trace.source_text, step=2)["rows"]
     python = attribute(translator, trace, step=2).rows
-    for row, shown, told in zip(python, answer(page.case).rows, api, strict=True):
+    for row, shown, told in zip(python, answer(page.case).rows, rows, strict=True):
         np.testing.assert_array_equal(row.values, shown.values)  # Python, the page and the API: with the same means
         assert plain(row) == {name: value for name, value in told.items() if name != "agreement"}
     translator.digest = "another"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from inspect import isgeneratorfunction
 
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Control, Slider
 from viz.ui.lab.panel import Blocks, Panel
+from viz.ui.scene import Scene
 
 EVERY = [panel for panels in registry.PANELS.values() for panel in panels]
 

@@ -15,7 +15,7 @@ from model.nets.positions import normalised_count_encoding, sinusoidal_encoding,
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
 from tests.viz.ui.lab import panels
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 from viz.words import for_page
 
 

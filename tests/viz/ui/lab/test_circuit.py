@@ -12,12 +12,10 @@ from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from tests.viz.ui.lab.panels import named
 from viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
-from viz.ui.asked import Asked
-from viz.ui.desk import studied
-from viz.ui.desk.scene import Scene
+from viz.ui import circuit_study
 from viz.ui.lab.why import circuit
-from viz.ui.selection import Selection
-from viz.wire.experiments.heads import signed
+from viz.ui.scene import Asked, Scene, Selection
+from viz.wire.heads import signed
 from viz.wire.question import names
 from viz.words import for_page
 
@@ -79,7 +77,7 @@ def test_an_edge_is_measured_by_cutting_it(scene):
 
 
 def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
-    monkeypatch.setattr(studied, "comparable", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
+    monkeypatch.setattr(circuit_study, "comparable", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
     panel, typed = named("why-circuit"), "Hund = Katze"
     assert of_type(panel.content(scene, SECOND, 20, typed), "take")["done"] == 0
     done = []
@@ -141,4 +139,4 @@ def test_of_unequal_lengths_the_decoder_alone_is_drawn(scene):
 
 def test_fillings_of_too_many_words_are_refused():
     with pytest.raises(Refusal, match="8 words at most"):
-        studied.parsed("; ".join(f"w{n} = a" for n in range(9)))
+        circuit_study.parsed("; ".join(f"w{n} = a" for n in range(9)))

@@ -12,11 +12,9 @@ from model.analysis import why
 from model.analysis.why.attribution import attribute
 from model.analysis.why.experiments.patching import Direction
 from viz.export.formats import FORMATS
-from viz.ui.asked import Asked
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import downloads
 from viz.ui.lab.why import heads, patch, smallest
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 
 
 @pytest.fixture()

@@ -11,9 +11,8 @@ from model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.viz.ui.lab import panels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.positions.breaking import FLAT, interventions_for
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 
 GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 

@@ -25,9 +25,8 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from viz.ui import explorer
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads import alignment, match, search, survey
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.wire.survey import MARKS
 from viz.words import for_page
 

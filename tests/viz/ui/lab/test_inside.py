@@ -20,12 +20,11 @@ from model.trace.kinds import AttentionKind
 from model.translator import Translator
 from tests.conftest import build_tiny_model
 from viz.maps.labels import display, row_names
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.inside import add_norm, attention, heads, masks, projections
 from viz.ui.lab.inside.experiments import kernels, plain, race, scale, space
 from viz.ui.lab.positions import curves, schemes
 from viz.ui.lab.verify import bleu
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.wire import blocks
 
 TEXT = "Der kleine Hund schläft."

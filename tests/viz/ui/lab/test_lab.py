@@ -28,7 +28,6 @@ from viz.export.formats import FORMATS
 from viz.questions.panels import page_panel, page_panel_translate, scene_of
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import inside, menus, registry
 from viz.ui.lab.controls import Choice, Slider, Text
 from viz.ui.lab.formulas import last_pair, model_table
@@ -38,7 +37,7 @@ from viz.ui.lab.menus import SIDES
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.positions import breaking, table
 from viz.ui.lab.verify import checks
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.wire import blocks
 from viz.wire.codecs import ROOT
 from viz.wire.payload import key_of

@@ -17,8 +17,7 @@ from model.trace.interventions import Interventions
 from model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.viz.ui.lab.panels import named
-from viz.ui.desk.scene import Scene
-from viz.ui.selection import Selection
+from viz.ui.scene import Scene, Selection
 from viz.words import for_page
 
 

@@ -15,11 +15,9 @@ from model.analysis.why.registry import METHODS
 from model.files import write_json
 from model.trace.why.evidence import Evidence
 from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
-from viz.ui.asked import Asked
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import rankings
 from viz.ui.lab.why import holds
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 
 
 @pytest.fixture()

@@ -21,11 +21,10 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.viz.ui.lab import panels
-from viz.ui.desk.scene import Scene
+from viz.server import api
 from viz.ui.lab.heads import units
 from viz.ui.lab.train import recurrent
-from viz.ui.selection import Selection
-from viz.ui.server import api
+from viz.ui.scene import Scene, Selection
 from viz.words import for_page
 
 

@@ -22,11 +22,10 @@ from tests.viz.ui.lab.panels import named
 from viz.questions.panels import by_name, page_panel
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.lab import described
 from viz.ui.lab.train.learned import RECORD, records
-from viz.ui.selection import Selection, most_telling
+from viz.ui.scene import Scene, Selection, most_telling
 
 
 @pytest.fixture(scope="module")

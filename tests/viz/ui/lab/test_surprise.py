@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from model.analysis.training_batch import SMOOTHING, least
 from tests.viz.ui.lab import panels
-from viz.ui.desk.scene import Scene
+from viz.ui.scene import Scene
 
 
 @pytest.mark.parametrize("checkpoint", ["de-en", "gru-de-en"])

@@ -24,11 +24,10 @@ from tests.conftest import SENTENCES, build_tiny_model
 from tests.model.families import theirs
 from tests.trusted import trusted
 from tests.viz.ui.lab.panels import named
-from viz.ui.desk.doubts import SAYS, WHERE, doubts
-from viz.ui.desk.scene import Scene
+from viz.questions.header import SAYS, WHERE, doubts
+from viz.shell import TABS
 from viz.ui.lab import registry
-from viz.ui.selection import Selection
-from viz.ui.tabs import TABS
+from viz.ui.scene import Scene, Selection
 
 
 @pytest.fixture(scope="module")

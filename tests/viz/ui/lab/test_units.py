@@ -12,10 +12,8 @@ from model.analysis.units.measure import Quality
 from model.analysis.units.sparse import Dictionary
 from model.trace.language import Refusal
 from tests.viz.ui.lab.panels import named
-from viz.ui.asked import Asked
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads import units
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Scene, Selection
 from viz.words import for_page
 
 PANEL = named("heads-units")

@@ -23,11 +23,9 @@ from model.translators import Translators
 from viz.maps import labels
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.asked import MAX_TOKENS, Asked
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.why import holds, parts, tokens
-from viz.ui.selection import Selection
+from viz.ui.scene import MAX_TOKENS, Asked, Scene, Selection
 from viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
@@ -340,7 +338,7 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     assert len(found["headline"]) == 2 and found["limit"] == MAX_TOKENS and found["most"] >= len(trace.target_ids)
     assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
     limit = len(trace.source_ids) + 2
-    monkeypatch.setattr("viz.ui.desk.scene.MAX_TOKENS", limit)
+    monkeypatch.setattr("viz.ui.scene.MAX_TOKENS", limit)
     found = answered(tiny_translator, trace, last)
     assert f"the limit here is {limit} tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
     assert found["most"] == 2, "the page says which tokens are too far"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from viz.ui import tabs
+from viz import shell
 from viz.ui.lab import registry
 from viz.ui.tours.asks import ASKS
 from viz.ui.tours.measures import MEASURES
@@ -22,7 +22,7 @@ def test_every_file_is_in_the_order():
 
 
 def test_every_stop_names_what_there_is():
-    titles = {name for _, name, _ in tabs.TABS}
+    titles = {name for _, name, _ in shell.TABS}
     for tour, stop in STOPS:
         for direction in tour.directions:
             for sentence in tour.sentences[stop.sentence][direction]:

@@ -19,11 +19,10 @@ from model.training import learned
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import TINY_LIMITS
-from viz.ui.asked import Asked
 from viz.ui.lab import frame
 from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import heads as why_heads
-from viz.ui.selection import Selection
+from viz.ui.scene import Asked, Selection
 from viz.ui.tours import guide
 from viz.ui.tours.measures import MEASURES, share, sharper, uneven
 from viz.ui.tours.tour import FIELD, Pair, Sentence, Stop, Tour, tours

@@ -16,11 +16,11 @@ from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
-from viz.ui.desk.fields import each
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import each
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import map_of_heads, named_head
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, join, say
 

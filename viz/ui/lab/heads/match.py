@@ -17,11 +17,11 @@ from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import DirectionSurvey, KindSurvey
 from model.translator import Translator
 from viz.maps.labels import KIND_TITLES
-from viz.ui.desk.fields import option
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import option
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.survey import pick
 from viz.words import Words, join, say

@@ -6,10 +6,10 @@ import numpy as np
 
 from model.trace.kinds import AttentionKind
 from viz.maps.labels import KIND_TITLES
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads.match import OF
 from viz.ui.lab.heads.survey import map_of_heads
 from viz.ui.lab.panel import Need, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import join, say
 

@@ -12,9 +12,9 @@ from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import KindSurvey
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads.survey import here, named_head
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

@@ -15,8 +15,8 @@ from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
 from viz.wire.survey import graded, open_head, survey, take

@@ -10,9 +10,9 @@ from model.analysis.beside.models import twins
 from model.trace.kinds import AttentionKind, Side
 from model.translator import Translator
 from viz.maps.labels import KIND_TITLES
-from viz.ui.desk.fields import option
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import option
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
 from viz.wire.survey import pick

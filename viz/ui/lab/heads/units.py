@@ -19,10 +19,10 @@ from model.trace.translation import TranslationTrace
 from model.trace.words import word_groups
 from model.translator import Translator
 from viz.maps import labels
-from viz.ui.desk import fields
-from viz.ui.desk.scene import Scene
+from viz.ui import fields
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Need, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
 from viz.wire.survey import take

@@ -6,10 +6,10 @@ import numpy as np
 
 from model.analysis import stations
 from model.analysis.stations import NormNumbers
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider, tokens
 from viz.ui.lab.menus import ENCODER, LAYER_OF_SIDE, SIDE, record_of, tokens_of
 from viz.ui.lab.panel import RESIDUAL, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

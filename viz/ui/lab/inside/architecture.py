@@ -9,10 +9,10 @@ from model.analysis.architecture import Station
 from model.config import Norm, PositionCode
 from model.trace.kinds import Side
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import formulas
 from viz.ui.lab.formulas import CONTRASTS
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

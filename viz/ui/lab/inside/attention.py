@@ -8,10 +8,10 @@ from model.analysis.dissection import dropped
 from model.analysis.formulas.projections import score_matrix
 from viz.maps import labels
 from viz.maps.patterns import entropy_bits
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected, resolve
 from viz.ui.lab.panel import DIVIDED_OR_BIASED, MASKED, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis import stations
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.menus import ENCODER, SIDE, tokens_of
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

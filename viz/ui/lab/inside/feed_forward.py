@@ -6,10 +6,10 @@ import numpy as np
 
 from model.analysis import stations
 from model.config import Activation
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import formulas
 from viz.ui.lab.menus import LAYER_OF_SIDE, SIDE, record_of, tokens_of
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

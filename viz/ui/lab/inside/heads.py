@@ -6,9 +6,9 @@ import numpy as np
 
 from model.analysis.formulas.projections import Joined, join_heads
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.menus import KIND, LAYER, QUERY, resolve
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
 from viz.words import say

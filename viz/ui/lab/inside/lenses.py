@@ -9,9 +9,9 @@ from model.analysis.lenses import own
 from model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
 from model.analysis.lenses.fitted import Lenses
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.survey import take
 from viz.words import Words, say

@@ -6,10 +6,10 @@ import numpy as np
 
 from model.analysis import stations
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import formulas
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -9,9 +9,9 @@ from model.analysis.padding import BatchMasks
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.panel import MASKED, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -7,9 +7,9 @@ import numpy as np
 from model.analysis.formulas.projections import Projection, projections
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

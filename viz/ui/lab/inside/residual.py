@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from model.analysis import stations
 from viz.figures.matrix import plot_matrix
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.menus import SIDE, records, tokens_of
 from viz.ui.lab.panel import RESIDUAL, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from model.analysis.formulas.scorings import compare_scorings
 from viz.maps.patterns import entropy_bits
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected
 from viz.ui.lab.panel import MASKED, SCALED, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -17,9 +17,9 @@ from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Button, Choice, Slider, Text
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

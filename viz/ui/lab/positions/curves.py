@@ -7,10 +7,10 @@ import numpy as np
 from model.analysis.positions import geometry
 from model.config import ModelConfig, PositionCode
 from viz.figures.curves import plot_curves
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.formulas import SECTION, code_formula, exponent, last_pair, longest, model_table
 from viz.ui.lab.panel import TOLD_POSITIONS, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -8,9 +8,9 @@ from model.analysis.positions.relative import curves, spread
 from model.trace.kinds import AttentionKind
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.menus import ENCODER, HEAD, LAYER_OF_SIDE, SIDE
 from viz.ui.lab.panel import RELATIVE, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

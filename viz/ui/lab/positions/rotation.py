@@ -6,12 +6,12 @@ import numpy as np
 
 from model.analysis.positions import geometry
 from model.analysis.positions.schemes import SCHEMES, tutorial_encoding
+from viz.figures.curves import plot_rotation
 from viz.figures.matrix import plot_matrix
-from viz.figures.rotation import plot_rotation
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.formulas import SECTION, last_pair, model_table
 from viz.ui.lab.panel import TOLD_POSITIONS, WAVES, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

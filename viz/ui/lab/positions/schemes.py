@@ -5,10 +5,10 @@ from __future__ import annotations
 from model.analysis.positions import criteria, geometry
 from model.analysis.positions.schemes import SCHEMES, Scheme, of_table
 from model.config import PositionCode
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.formulas import SECTION
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

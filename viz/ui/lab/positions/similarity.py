@@ -5,10 +5,10 @@ from __future__ import annotations
 from model.analysis.positions import geometry
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.formulas import SECTION, longest, model_table
 from viz.ui.lab.panel import TOLD_POSITIONS, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -9,10 +9,10 @@ from model.analysis.positions.schemes import SCHEMES
 from model.config import ModelConfig, PositionCode
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.formulas import SECTION, code_formula, longest, model_table
 from viz.ui.lab.panel import TOLD_POSITIONS, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

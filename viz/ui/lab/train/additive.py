@@ -9,10 +9,10 @@ from model.analysis.formulas.additive import stages
 from model.nets.recurrent import Recurrent
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.menus import QUERY
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.train.recurrent import counterpart, read_alike
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

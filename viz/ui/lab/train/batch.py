@@ -6,9 +6,9 @@ import numpy as np
 
 from model.analysis.training_batch import SENTENCES, SMOOTHING, SeenBatch, least, seen
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

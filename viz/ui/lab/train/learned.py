@@ -13,10 +13,10 @@ from model.training.learned import NEAR, Learned
 from model.translator import Translator
 from viz.figures.curves import plot_curves
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import join, say
 

@@ -10,10 +10,10 @@ from model.trace.alignment.between import words_of
 from model.trace.kinds import AttentionKind, Side
 from model.trace.words import SPACE
 from model.training.learned import Learned
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.heads.twins import layers, partners, probable
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.train.learned import NOBODY, RECORD, recorded, when
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

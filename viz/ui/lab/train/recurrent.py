@@ -16,10 +16,9 @@ from model.training.pace import measure
 from model.translator import Translator
 from viz.figures.curves import plot_curves
 from viz.maps.reduce import Combine, Special, View, score_map
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel
-from viz.ui.selection import most_telling
+from viz.ui.scene import Scene, most_telling
 from viz.wire import blocks
 from viz.words import Words, say
 

@@ -9,9 +9,9 @@ from model.trace.language import Refusal
 from model.training import learned
 from viz.figures.curves import plot_curves
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.train.batch import said_of_smoothing
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -8,9 +8,9 @@ from model.evaluation import bleu
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from viz.figures.curves import plot_curves
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

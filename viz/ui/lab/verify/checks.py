@@ -13,11 +13,11 @@ from model.checks.verify import Check, Result, Shown, checks_of, verify
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS
-from viz.figures.grid import SIDE
+from viz.figures.attention import SIDE
 from viz.maps.reduce import View, score_map
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Button
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks, readback
 from viz.wire.codecs import AS_THEY_ARE, ROOT
 from viz.wire.payload import key_of

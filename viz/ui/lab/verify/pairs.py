@@ -9,11 +9,11 @@ import numpy as np
 from model.analysis.beside.targets import Contrast, contrast, pairs
 from model.analysis.why.pinned import contrasts, default_step
 from model.trace.translation import TranslationTrace
-from viz.ui.desk.fields import option
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import option
 from viz.ui.lab.controls import Text
 from viz.ui.lab.heads.phenomena import PHENOMENA
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
 from viz.wire.survey import pick

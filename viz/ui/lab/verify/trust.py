@@ -11,10 +11,10 @@ from model.trace.alignment.between import words_of
 from model.trace.trust.measured import PROVOKED, Trust
 from model.trace.trust.signals import SIGNALS
 from viz.figures.curves import plot_curves
-from viz.ui.desk.doubts import spelled
-from viz.ui.desk.scene import Scene
+from viz.maps.labels import word_label
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
 from viz.words import join, say
@@ -49,7 +49,7 @@ def _words(scene: Scene) -> dict:
         own, alone = (float(values[group].sum()) for values in (r.log_probability, r.without_source))
         rows.append(
             [
-                blocks.token(spelled(scene.trace.target_tokens, group)),
+                blocks.token(word_label([scene.trace.target_tokens[i] for i in group])),
                 blocks.shade(1 - np.exp(own), f"{np.exp(own):.0%}"),
                 f"{np.exp(alone):.1%}",
                 blocks.bar(float(r.share[group].mean())),
@@ -67,7 +67,10 @@ def _words(scene: Scene) -> dict:
 
 def _coverage(scene: Scene) -> dict:
     tokens = scene.trace.source_tokens
-    given = [(spelled(tokens, group), float(scene.reading.columns[list(group)].sum())) for group in words_of(tokens)]
+    given = [
+        (word_label([tokens[i] for i in group]), float(scene.reading.columns[list(group)].sum()))
+        for group in words_of(tokens)
+    ]
     most = max((value for _, value in given), default=1.0)
     return blocks.table(
         blocks.headings("Word", "What each source word gave to the translation"),
@@ -82,7 +85,7 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
         others, counts = np.unique(ids[:, at][ids[:, at] != scene.trace.target_ids[at]], return_counts=True)
         best = scene.translator.tokenizer.tokens(others[np.argsort(-counts)][:3].tolist())
         p = np.exp(log_probability[:, at])
-        instead = " · ".join(spelled([name], (0,)) for name in best)
+        instead = " · ".join(word_label([name]) for name in best)
         rows.append([blocks.token(token), f"{p.mean():.0%} ± {p.std():.0%}", blocks.token(instead)])
     return blocks.table(
         blocks.headings("Token", "probability", "what stood first instead"),

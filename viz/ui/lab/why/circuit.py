@@ -20,16 +20,16 @@ from model.trace.words import word_groups
 from viz.export.explained import Explained
 from viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
 from viz.maps import labels
-from viz.ui.desk import fields, studied
-from viz.ui.desk.scene import Scene
-from viz.ui.desk.studied import circuit_of, pair_of, scored
+from viz.ui import circuit_study, fields
+from viz.ui.circuit_study import circuit_of, pair_of, scored
 from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
 from viz.ui.lab.menus import most_heads
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.why.patch import replaced, with_words
+from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.experiments.heads import signed
+from viz.wire.heads import signed
 from viz.wire.question import names, with_minus
 from viz.wire.survey import take
 from viz.words import Words, say
@@ -58,7 +58,7 @@ def shown(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
 
 def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     pair = pair_of(scene, text)
-    study = studied.study_of(scene, pair, typed)
+    study = circuit_study.study_of(scene, pair, typed)
     circuit, worth, tested = circuit_of(scene, pair, edges, study)
     own = scored(scene.translator, pair)
     token, contrast = names(scene.trace, scene.question)
@@ -85,7 +85,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
             ),
         ),
         *([] if pair.aligned else [blocks.text(UNEQUAL, tone="note")]),
-        *studied.parting(scene, pair, own),
+        *circuit_study.parting(scene, pair, own),
         blocks.figure(plot_circuit(drawn, shape), height=400, upright=660, label=say("The circuit"), clicks=clicks),
         blocks.slot(MEASURED, blocks.note("Measuring …")),
         blocks.note(
@@ -98,13 +98,13 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
         blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
         exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
         blocks.folded(say("The largest edges"), _table(circuit, worth, clicks)),
-        *(studied.curves(study) if study and study.whole else [_invitation(study)]),
+        *(circuit_study.curves(study) if study and study.whole else [_invitation(study)]),
     ]
 
 
 def changed_words(scene: Scene, pair: Pair) -> str:
     """Those of the sentence in whose place the second one has others."""
-    tokens, changed = scene.trace.source_tokens, {*studied.changed(pair)}
+    tokens, changed = scene.trace.source_tokens, {*circuit_study.changed(pair)}
     groups = [group for group in word_groups(tokens) if changed & {*group}]
     return " ".join(labels.word_label([tokens[i] for i in group]) for group in groups)
 
@@ -147,7 +147,7 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
     kind = KINDS[side, part]
     weights = scene.trace.maps(kind).weights[int(layer), int(head)]
     if kind is AttentionKind.ENCODER_SELF:
-        key = studied.changed(pair)[0]
+        key = circuit_study.changed(pair)[0]
         cell = int(weights[:, key].argmax()), key
     else:
         query = scene.question.step
@@ -169,7 +169,7 @@ def _invitation(study: circuits.Study | None) -> dict:
 
 def step(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
     """One more part of the test on many sentences; at its end the panel is drawn anew."""
-    study = studied.begun(scene, pair_of(scene, text), text, typed)
+    study = circuit_study.begun(scene, pair_of(scene, text), text, typed)
     done, of = study.step()
     return [_invitation(study)] if done < of else []
 
@@ -202,14 +202,14 @@ def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, ty
 def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
     """The translation with every other edge cut, as far as it comes in seconds."""
     pair = pair_of(scene, text)
-    circuit = studied.found(scene, pair, studied.study_of(scene, pair, typed))
+    circuit = circuit_study.found(scene, pair, circuit_study.study_of(scene, pair, typed))
     until, ids, ended = time.monotonic() + SECONDS, [], False
     for written in steps(circuit, circuit.best(circuit.tried(edges)), pair, scene.trace.direction):
         ids = written
         if ended := time.monotonic() > until:
             break
     tokenizer, direction = scene.translator.tokenizer, scene.trace.direction
-    other = studied.written(scene.translator, pair.other_ids, direction)
+    other = circuit_study.written(scene.translator, pair.other_ids, direction)
     return [
         blocks.cards(
             (say("As it is"), scene.trace.translation, scene.trace.source_text),
@@ -226,7 +226,7 @@ def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed
 def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
     """The circuit as a file: its edges, or as MIB writes circuits."""
     pair = pair_of(scene, text)
-    circuit, worth, tested = circuit_of(scene, pair, edges, studied.study_of(scene, pair, typed))
+    circuit, worth, tested = circuit_of(scene, pair, edges, circuit_study.study_of(scene, pair, typed))
     if data.get("format") == MIB:
         written = json.dumps(circuit.to_mib(edges)).encode()
         return [download(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)]

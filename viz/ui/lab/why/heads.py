@@ -18,16 +18,15 @@ from model.trace.why.heads import Head, HeadEffects, Replacement, effects_table
 from model.trace.why.plain import plain
 from model.trace.why.ranks import spearman
 from viz.export.explained import Explained
-from viz.ui.desk import fields
-from viz.ui.desk.scene import Scene
+from viz.ui import fields
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
 from viz.ui.lab.panel import Panel, preparing_means
+from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.experiments.candidates import candidates
-from viz.wire.experiments.heads import effects_block, head_name, signed
+from viz.wire.heads import effects_block, head_name, signed
 from viz.wire.payload import key_of
-from viz.wire.question import with_minus
+from viz.wire.question import candidates, with_minus
 from viz.words import say
 
 JOINT = "joint"

@@ -11,10 +11,10 @@ from model.analysis.why.faithful import LEAST_WORDS, Trial, trials
 from model.analysis.why.methods import occlusion
 from model.analysis.why.registry import METHODS
 from viz import theme
-from viz.ui.desk.scene import Scene
 from viz.ui.lab import rankings
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Blocks, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE
 from viz.words import Words, say

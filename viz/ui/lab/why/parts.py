@@ -12,9 +12,9 @@ from model.trace.kinds import AttentionKind
 from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.parts import Parts
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.downloads import EXPORT, exports, matrix_file
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
 from viz.wire.question import names, nats, spoken

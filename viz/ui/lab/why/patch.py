@@ -15,14 +15,13 @@ from model.trace.why.plain import plain
 from model.trace.words import word_groups
 from viz.export.explained import Explained
 from viz.maps import labels
-from viz.ui.asked import MAX_TOKENS
-from viz.ui.desk.fields import whole
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import whole
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import MAX_TOKENS, Scene
 from viz.wire import blocks
-from viz.wire.experiments.heads import signed
+from viz.wire.heads import signed
 from viz.wire.payload import key_of
 from viz.wire.question import names
 from viz.words import Words, say

@@ -10,14 +10,14 @@ from model.analysis.why.passes.ablations import all_heads
 from model.trace.why.heads import Replacement, SmallestSet, sets_table
 from model.trace.why.plain import plain
 from viz.export.explained import Explained
-from viz.ui.desk.fields import each, whole
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import each, whole
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.downloads import EXPORT, exports, file, translation_fields
 from viz.ui.lab.panel import Panel, preparing_means
 from viz.ui.lab.why.heads import named, translated, voices_for
+from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.experiments.heads import sets_block
+from viz.wire.heads import sets_block
 from viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own

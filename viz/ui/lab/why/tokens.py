@@ -15,15 +15,14 @@ from model.analysis.why.registry import METHODS, OCCLUSIONS
 from model.trace.why.columns import Columns
 from model.trace.why.removal import Removal
 from model.trace.why.rows import Why
-from viz.ui.desk.fields import entry, whole
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import entry, whole
 from viz.ui.lab import rankings
 from viz.ui.lab.downloads import EXPORT, exports, matrix_file
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.wire.experiments.candidates import candidates
 from viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
-from viz.wire.question import names, nats, weightiest
+from viz.wire.question import candidates, names, nats, weightiest
 from viz.words import Words, say
 
 TEST = "test"

@@ -1,13 +1,14 @@
-// What stands around a heatmap: token labels, axis titles, grid lines, colour bar. Plain elements, built anew only when
-// the tokens or sizes change: labels are most of what a Plotly redraw costs (30 of 40 ms at 30 tokens), and a change
-// of head leaves them as they are.
-import { el, shorten } from "../../core/dom.js";
+// What a heatmap stands in: token labels, axis titles, grid lines, colour bar, and above the cells what is pinned and pointed at.
+// Plain elements, so that a redraw costs no more than the picture, and touch still scrolls the page. Labels are built anew only
+// when the tokens or sizes change: they are most of what a Plotly redraw costs (30 of 40 ms at 30 tokens), and a change of head
+// leaves them as they are.
+import { el, escape, shorten, themed } from "../../core/dom.js";
 import { said, t } from "../../core/language.js";
 
 const TICKS = 40;
 const ROW = 18; // pixels of a row that is made lower, so that the map is whole on the screen
 const TICK_SPACE = 14; // pixels that a label needs at least
-export const FONT = 12;
+const FONT = 12;
 const LONGEST_LABEL = 130,
   LONGEST_PAIR = 170,
   PAIRED = 0.33; // of the width that labels of two tokens may take; else a row carries one
@@ -17,32 +18,49 @@ const widths = new Map();
 let measuring = null;
 
 function textWidth(text) {
-  if (!widths.has(text)) {
-    if (!measuring) {
-      measuring = document.createElement("canvas").getContext("2d");
-      measuring.font = `${FONT}px ${getComputedStyle(document.body).getPropertyValue("--atlas-font")}`;
-    }
-    if (widths.size > 5000) widths.clear();
-    widths.set(text, measuring.measureText(text).width);
+  if (!measuring) {
+    measuring = document.createElement("canvas").getContext("2d");
+    measuring.font = `${FONT}px ${themed("--atlas-font")}`;
   }
+  if (widths.size > 5000) widths.clear();
+  if (!widths.has(text)) widths.set(text, measuring.measureText(text).width);
   return widths.get(text);
 }
 
-// pairs: in place of an item's label two, of which both are shown
+// An element at a place: {left, top, ..} in pixels.
+export function placed(node, place) {
+  for (const [side, pixels] of Object.entries(place)) node.style[side] = `${pixels}px`;
+  return node;
+}
+
+// How many items share a label, for the labels to have room.
+const tickStep = (count, space) =>
+  Math.max(1, Math.ceil(count / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))));
+
+// The labels of an axis: shown: which items have one. pairs: in place of an item's label two, of which both are shown
 function axisTicks(items, space, pairs = null) {
-  const step = Math.max(
-    1,
-    Math.ceil(items.length / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))),
-  );
-  const shown = items.map((_, i) => i).filter((i) => i % step === 0),
+  const step = tickStep(items.length, space),
+    shown = [...items.keys()].filter((i) => i % step === 0),
     last = items.length - 1;
   if (last % step) shown.splice(shown.length > 1 ? -1 : 1, 1, last); // the end is named, too
   const two = pairs && shown.map((i) => pairs[i].map((text) => shorten(text, 12)));
-  const texts = two
-      ? two.map((pair) => pair.join(PAIR))
-      : shown.map((i) => shorten(items[i].label)),
+  const texts = two?.map((pair) => pair.join(PAIR)) ?? shown.map((i) => shorten(items[i].label)),
     longest = two ? LONGEST_PAIR : LONGEST_LABEL;
   return { shown, texts, two, widest: Math.min(longest, Math.max(8, ...texts.map(textWidth))) };
+}
+
+// Those of the part of a large map that is seen, of this many pixels.
+function seenTicks(items, first, count, room) {
+  const step = tickStep(count, room),
+    isShown = (i) => i % step === 0 && i + 0.5 >= first && i + 0.5 <= first + count;
+  const shown = [...items.keys()].filter(isShown);
+  return { shown, texts: shown.map((i) => shorten(items[i].label, 14)) };
+}
+
+export function largeTicks(map, { plotWidth, plotHeight }, seen) {
+  const rows = seenTicks(map.rows, seen.y, seen.height, plotHeight),
+    columns = seenTicks(map.columns, seen.x, seen.width, plotWidth);
+  return { rows, columns, angle: -50 };
 }
 
 // Whether rows of a map this wide can carry both of their tokens.
@@ -68,17 +86,16 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
   const cellWidth = whole(Math.min(54, widest, inner / map.columns.length));
   const between = cellWidth * (columns.shown[1] || 1);
   const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
-  const top =
-    angle === 0 ? 46 : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
+  const turned = Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))),
+    top = angle === 0 ? 46 : turned + 40;
   const legible = map.rows.length <= TICKS ? TICK_SPACE : 0; // no label upon another
   const highest = Math.max(legible, Math.max(300, inner * 1.15) / map.rows.length),
     lowest = 130 / map.rows.length,
-    room = Math.max(ROW, (most - top - 8) / map.rows.length);
-  const cellHeight = whole(
-    height
-      ? filling(top)
-      : Math.min(room, Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15)))),
-  );
+    room = Math.max(ROW, (most - top - 8) / map.rows.length),
+    square = Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15)));
+  const cellHeight = whole(height ? filling(top) : Math.min(room, square));
+  const plotWidth = cellWidth * map.columns.length,
+    plotHeight = cellHeight * map.rows.length;
   return {
     rows,
     rowTitle: rows === both ? titles.rows : titles.row,
@@ -87,206 +104,250 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
     right,
     top,
     unit,
-    cellWidth,
-    cellHeight,
     angle,
-    plotWidth: cellWidth * map.columns.length,
-    plotHeight: cellHeight * map.rows.length,
-    width: left + cellWidth * map.columns.length + right,
-    height: top + cellHeight * map.rows.length + 8,
+    plotWidth,
+    plotHeight,
+    width: left + plotWidth + right,
+    height: top + plotHeight + 8,
   };
 }
 
-function label(text, kind, style) {
+// text: of one token, or of the two of a row
+function label(text, kind, place) {
   const whole = Array.isArray(text)
-    ? el(
-        "bdi",
-        { dir: "ltr" },
+    ? el("bdi", { dir: "ltr" }, [
         el("span", { class: "read" }, text[0], PAIR),
         el("span", { class: "token" }, text[1]),
-      )
+      ])
     : el("bdi", {}, text);
-  const node = el("span", { class: `axis-label ${kind}` }, whole);
-  Object.assign(node.style, style);
-  return node;
+  return placed(el("span", { class: `axis-label ${kind}` }, whole), place);
 }
 
-// Beside the middle of the rows; where it is longer than they are high, higher up; longer than the picture: it is cut.
-function rowLabel(text, { top, plotHeight, height }) {
-  const half = Math.min(height, textWidth(text)) / 2,
-    at = Math.max(half, Math.min(top + plotHeight / 2, height - half));
-  return label(text, "title row-title", { top: `${at}px`, maxWidth: `${height}px` });
+// What is seen of a map that is drawn whole, in cells.
+export function wholeOf({ rows, columns }) {
+  return { x: 0, y: 0, width: columns.length, height: rows.length };
 }
 
-function labels(size, titles) {
-  const { rows, rowTitle, columns, left, top, cellWidth, cellHeight, angle } = size;
-  const px = (value) => `${value}px`;
-  return [
-    ...rows.shown.map((row, i) =>
-      label(rows.two?.[i] ?? rows.texts[i], "row", {
-        right: px(size.width - left + 6),
-        top: px(top + (row + 0.5) * cellHeight),
-      }),
-    ),
-    ...columns.shown.map((column, i) =>
-      label(columns.texts[i], angle ? "column turned" : "column", {
-        left: px(left + (column + 0.5) * cellWidth),
-        bottom: px(size.height - top + 5),
-        rotate: `${angle}deg`,
-      }),
-    ),
-    rowLabel(rowTitle, size),
-    label(titles.columns, "title", { left: px(left + size.plotWidth / 2) }),
-  ];
-}
-
-// Of the part of a large map that is seen, {x, y, width, height} in cells: as many labels as there is room for.
-function partLabels(map, size, titles, { x, y, width, height }) {
-  const { left, top, plotWidth, plotHeight } = size,
-    px = (value) => `${value}px`;
-  const ticks = (items, first, count, room) => {
-    const space = Math.max(1, Math.min(TICKS, Math.floor(room / TICK_SPACE))),
-      step = Math.max(1, Math.ceil(count / space));
-    return items
-      .slice(0, Math.ceil(first + count))
-      .flatMap(({ label }, i) =>
-        i % step || i + 0.5 < first || i + 0.5 > first + count
-          ? []
-          : [[shorten(label, 14), ((i + 0.5 - first) / count) * room]],
-      );
-  };
-  return [
-    ...ticks(map.rows, y, height, plotHeight).map(([text, at]) =>
-      label(text, "row", { right: px(size.width - left + 6), top: px(top + at) }),
-    ),
-    ...ticks(map.columns, x, width, plotWidth).map(([text, at]) =>
-      label(text, "column turned", {
-        left: px(left + at),
-        bottom: px(size.height - top + 5),
-        rotate: "-50deg",
-      }),
-    ),
-    label(titles.rows, "title row-title", { top: px(top + plotHeight / 2) }),
-    label(titles.columns, "title", { left: px(left + plotWidth / 2) }),
-  ];
-}
-
-function grid(map, size) {
-  const node = el("div", { class: "cells" });
-  Object.assign(node.style, {
-    left: `${size.left}px`,
-    top: `${size.top}px`,
-    width: `${size.plotWidth}px`,
-    height: `${size.plotHeight}px`,
+// Labels of the cells that are seen.
+function labels({ size, titles, seen }, { rows, columns, angle, rowTitle = titles.rows }) {
+  const { left, top, width, height, plotWidth, plotHeight } = size;
+  const ofRows = rows.shown.map((row, i) =>
+    label(rows.two?.[i] ?? rows.texts[i], "row", {
+      right: width - left + 6,
+      top: top + ((row + 0.5 - seen.y) / seen.height) * plotHeight,
+    }),
+  );
+  const ofColumns = columns.shown.map((column, i) => {
+    const node = label(columns.texts[i], angle ? "column turned" : "column", {
+      left: left + ((column + 0.5 - seen.x) / seen.width) * plotWidth,
+      bottom: height - top + 5,
+    });
+    node.style.rotate = `${angle}deg`;
+    return node;
   });
-  if (map.columns.length <= GRID && map.rows.length <= GRID) {
-    node.classList.add("ruled");
-    node.style.backgroundSize = `${size.cellWidth}px ${size.cellHeight}px`;
-  }
-  if (map.joint) {
-    const divider = el("i", { class: "divider" });
-    divider.style.left = `${map.sourceColumns * size.cellWidth - 1}px`;
-    node.append(divider);
-  }
-  const bound = (side, at) => {
-    const line = el("i", { class: `bound ${side}` });
-    line.style[side] = `${at}px`;
-    node.append(line);
-  };
-  map.columns.forEach(({ ends }, i) => ends && bound("left", (i + 1) * size.cellWidth));
-  map.rows.forEach(({ ends }, i) => ends && bound("top", (i + 1) * size.cellHeight));
-  return node;
+  // Beside the middle of the rows; where it is longer than they are high, higher up; longer than the picture: it is cut.
+  const half = Math.min(height, textWidth(rowTitle)) / 2,
+    middle = Math.max(half, Math.min(top + plotHeight / 2, height - half));
+  return [
+    ...ofRows,
+    ...ofColumns,
+    label(rowTitle, "title row-title", { top: middle, maxWidth: height }),
+    label(titles.columns, "title", { left: left + plotWidth / 2 }),
+  ];
+}
+
+function grid(map, { left, top, plotWidth, plotHeight }) {
+  const cellWidth = plotWidth / map.columns.length,
+    cellHeight = plotHeight / map.rows.length;
+  const line = (kind, place) => placed(el("i", { class: kind }), place);
+  const isRuled = map.columns.length <= GRID && map.rows.length <= GRID;
+  const node = el("div", { class: isRuled ? "cells ruled" : "cells" }, [
+    map.joint ? line("divider", { left: map.sourceColumns * cellWidth - 1 }) : null,
+    map.columns.map(({ ends }, i) => ends && line("bound left", { left: (i + 1) * cellWidth })),
+    map.rows.map(({ ends }, i) => ends && line("bound top", { top: (i + 1) * cellHeight })),
+  ]);
+  if (isRuled) node.style.backgroundSize = `${cellWidth}px ${cellHeight}px`;
+  return placed(node, { left, top, width: plotWidth, height: plotHeight });
 }
 
 function colourBar({ colours, ticks, unit }, size) {
-  const bar = el(
-    "div",
-    { class: "colour-bar", style: `background: linear-gradient(to top, ${colours.join(", ")})` },
-    ticks.texts.map((text, i) => {
-      const tick = el("span", {}, text);
-      tick.style.bottom = `${100 * ticks.places[i]}%`;
-      return tick;
-    }),
+  const style = `background: linear-gradient(to top, ${colours.join(", ")})`,
+    tick = (text, i) => el("span", { style: `bottom: ${100 * ticks.places[i]}%` }, text);
+  const bar = el("div", { class: "colour-bar", style }, [
+    ticks.texts.map(tick),
     unit ? el("b", { class: "unit", style: `left: ${size.unit}px` }, unit) : null,
-  );
-  Object.assign(bar.style, {
-    left: `${size.left + size.plotWidth + 12}px`,
-    top: `${size.top}px`,
-    height: `${size.plotHeight}px`,
-  });
-  return bar;
+  ]);
+  const { left, top, plotWidth, plotHeight } = size;
+  return placed(bar, { left: left + plotWidth + 12, top, height: plotHeight });
 }
 
 // Of every figure of a map: Plotly draws cells alone, and answers to nothing.
-export const CONFIG = {
-  staticPlot: true,
-  displayModeBar: false,
-  showSendToCloud: false,
-  responsive: false,
-};
+export const CONFIG = { staticPlot: true };
 
-// What a map is drawn in: its figure, the frame around its cells and the marks above them. name: a class of its own
-export function createStage(name = "") {
-  const plot = el("div", { class: "plot" }),
-    frame = createFrame(),
-    marks = el("div", { class: "marks" });
-  const root = el(
-    "div",
-    {
-      class: `detail ${name}`.trim(),
-      tabindex: "0",
-      role: "application",
-      "aria-roledescription": t("heatmap"),
-    },
-    plot,
-    frame.root,
-    marks,
-  );
-  return { root, plot, frame, marks };
+const CLEAR = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" };
+export const ranges = ({ x, y, width, height }) => ({
+  "xaxis.range": [x - 0.5, x + width - 0.5],
+  "yaxis.range": [y + height - 0.5, y - 0.5],
+});
+
+// A figure's layout: the cells alone, as large as the frame leaves room for.
+export function cellsLayout({ size, seen }) {
+  const { "xaxis.range": x, "yaxis.range": y } = ranges(seen),
+    axis = { visible: false, fixedrange: true };
+  return {
+    ...CLEAR,
+    width: size.plotWidth,
+    height: size.plotHeight,
+    margin: { l: 0, r: 0, t: 0, b: 0, pad: 0 },
+    xaxis: { ...axis, range: x },
+    yaxis: { ...axis, range: y },
+  };
 }
 
-function createFrame() {
-  const root = el("div", { class: "frame", "aria-hidden": "true" });
-  let drawn = "",
-    size = null;
+// The whole picture's layout with its labels, for export.
+export function wholeLayout(
+  { size, titles, seen },
+  { rows, columns, angle, rowTitle = titles.rows },
+) {
+  const { "xaxis.range": x, "yaxis.range": y } = ranges(seen);
+  const axis = (ticks, title, range) => ({
+    range,
+    tickmode: "array",
+    tickvals: ticks.shown,
+    ticktext: ticks.texts.map(escape),
+    showgrid: false,
+    zeroline: false,
+    ticks: "",
+    fixedrange: true,
+    title: { text: title, standoff: 6, font: { size: FONT, color: themed("--atlas-muted") } },
+    tickfont: { size: FONT, color: themed("--atlas-ink") },
+    ticklabelstandoff: 4,
+  });
   return {
+    ...CLEAR,
+    width: size.width,
+    height: size.height,
+    margin: { l: size.left, r: size.right, t: size.top, b: 8, pad: 0 },
+    font: { family: themed("--atlas-font"), size: FONT },
+    xaxis: { ...axis(columns, titles.columns, x), side: "top", tickangle: angle },
+    yaxis: axis(rows, rowTitle, y),
+  };
+}
+
+// What a map is drawn in: a figure `plot`, the frame around its cells and the marks above them. hooks: hover(row, column) with
+// null for a whole column or row, and two on leaving; name: a class of its own. The drawing sets `current`: {map, colouring, size,
+// titles, pinned, seen: {x, y, width, height} in cells}.
+export function createStage(hooks, name = "") {
+  const plot = el("div", { class: "plot" }),
+    frame = el("div", { class: "frame", "aria-hidden": "true" }),
+    marks = el("div", { class: "marks" });
+  const about = { tabindex: "0", role: "application", "aria-roledescription": t("heatmap") },
+    root = el("div", { class: `detail ${name}`.trim(), ...about }, plot, frame, marks);
+  let framed = "", // what the frame was drawn for
+    framedSize = null;
+
+  // The sizes for this map; what stands around it is redrawn if need be.
+  function surround(map, colouring, titles, given) {
+    const { ticks, colours, unit } = colouring,
+      { compact } = given;
+    const names = [map.rows, map.columns].map((items) => items.map((item) => item.label)),
+      divider = map.joint && map.sourceColumns,
+      texts = [titles.rows, titles.columns, titles.pairs, ticks.texts, unit && said(unit)];
+    const key = JSON.stringify([names, given, divider, texts, colours]);
+    if (key === framed) return framedSize;
+    framed = key;
+    const size = (framedSize = measure(map, given, { ticks, titles }));
+    frame.replaceChildren(
+      grid(map, size),
+      ...labels({ size, titles, seen: wholeOf(map) }, size),
+      ...(compact ? [] : [colourBar(colouring, size)]),
+    );
+    return size;
+  }
+
+  // Around a part of a large map.
+  function surroundPart({ map, colouring, size, titles, seen }) {
+    frame.replaceChildren(
+      ...labels({ size, titles, seen }, largeTicks(map, size, seen)),
+      ...(size.right > 30 ? [colourBar(colouring, size)] : []),
+    );
+  }
+
+  // From where to where an item is seen on its axis, in pixels; of null all of it.
+  function span(at, first, count, room) {
+    if (at === null) return [0, room];
+    const from = ((at - first) * room) / count;
+    return [Math.max(0, from), Math.min(room, from + room / count)];
+  }
+
+  function box(kind, row, column) {
+    const { size, seen } = stage.current,
+      [left, right] = span(column, seen.x, seen.width, size.plotWidth),
+      [top, bottom] = span(row, seen.y, seen.height, size.plotHeight);
+    if (right <= left || bottom <= top) return null;
+    return placed(el("div", { class: `mark ${kind}` }), {
+      left: size.left + left,
+      width: Math.max(2, right - left),
+      top: size.top + top,
+      height: Math.max(2, bottom - top),
+    });
+  }
+
+  const stage = {
     root,
-    part(map, colouring, titles, size, seen) {
-      drawn = "";
-      root.replaceChildren(
-        ...partLabels(map, size, titles, seen),
-        ...(size.right > 30 ? [colourBar(colouring, size)] : []),
-      );
+    plot,
+    current: null,
+    cursor: null, // {row, column}: what is pointed at
+    surround,
+    surroundPart,
+    // What stands where in the picture, and its name.
+    show() {
+      const { size, titles } = stage.current;
+      placed(plot, { left: size.left, top: size.top });
+      placed(root, { width: size.width, height: size.height });
+      root.setAttribute("aria-label", titles.label);
+      stage.mark();
     },
-    // The sizes for this map; what stands around it is redrawn if need be.
-    draw(map, colouring, titles, given) {
-      const { ticks, colours, unit } = colouring,
-        { compact } = given;
-      const names = (items) => items.map((item) => item.label).join("\u0000");
-      const key = [
-        names(map.rows),
-        names(map.columns),
-        given.width,
-        compact,
-        given.height,
-        given.highest,
-        titles.pairs?.flat().join("\u0000"),
-        map.joint && map.sourceColumns,
-        titles.rows,
-        titles.columns,
-        ticks.texts,
-        colours,
-        unit && said(unit),
-      ].join("\u0001");
-      if (key === drawn) return size;
-      drawn = key;
-      size = measure(map, given, { ticks, titles });
-      root.replaceChildren(
-        grid(map, size),
-        ...labels(size, titles),
-        ...(compact ? [] : [colourBar(colouring, size)]),
-      );
-      return size;
+    mark() {
+      const { cursor } = stage,
+        { row, column } = stage.current.pinned;
+      const nodes = [
+        row !== null && column !== null && box("pinned cell", row, column),
+        row !== null && box("pinned", row, null),
+        column !== null && box("pinned", null, column),
+        cursor && box("cursor", cursor.row, cursor.column),
+      ];
+      marks.replaceChildren(...nodes.filter(Boolean));
+    },
+    point(cell) {
+      stage.cursor = cell;
+      stage.mark();
+      hooks.hover(cell?.row ?? null, cell?.column ?? null);
+    },
+    pin(pinned) {
+      stage.current.pinned = pinned;
+      stage.mark();
+    },
+    // Shares of the picture of the cells at which an event points, across and down.
+    place(event) {
+      const { size } = stage.current,
+        box = root.getBoundingClientRect(),
+        scale = size.width / box.width; // of a presentation
+      return [
+        ((event.clientX - box.left) * scale - size.left) / size.plotWidth,
+        ((event.clientY - box.top) * scale - size.top) / size.plotHeight,
+      ];
+    },
+    // {row, column}; beside the labels one of them is null.
+    cellAt(event) {
+      const [across, down] = stage.place(event),
+        { x, y, width, height } = stage.current.seen;
+      const column = across >= 0 && across < 1 ? Math.floor(x + across * width) : null,
+        row = down >= 0 && down < 1 ? Math.floor(y + down * height) : null;
+      const isCell = row !== null && column !== null,
+        isLabel = (row !== null && across < 0) || (column !== null && down < 0);
+      return isCell || isLabel ? { row, column } : null;
     },
   };
+  return stage;
 }

@@ -1,279 +1,219 @@
 // A map of more than 256 tokens a side, as one Plotly figure whose cells are tiles: images of its layout, of that level of
 // the pyramid (viz/wire/tiles.py) whose cells are at least a pixel large, so that a single bright cell is seen at any zoom.
-// Axes, what is pinned and the pointer are a layer of our own above it, as they are of a small map.
-import { el, escape, shorten, themed } from "../../core/dom.js";
+// Wheel, drag and keys zoom and move in it.
+import { themed } from "../../core/dom.js";
+import { arrow, modified } from "../../core/keys.js";
 import { plotly } from "../../core/plotly.js";
-import { CONFIG, createStage, FONT } from "./frame.js";
-import { listenGestures } from "./gestures.js";
+import {
+  CONFIG,
+  cellsLayout,
+  createStage,
+  largeTicks,
+  ranges,
+  wholeLayout,
+  wholeOf,
+} from "./frame.js";
 
-const LABELS = { left: 104, top: 92, right: 58 }; // pixels around the cells
+const LEFT = 104, // pixels around the cells
+  TOP = 92,
+  RIGHT = 58;
 const CLOSEST = 8; // cells a side that fill the picture at the closest
 const REST = 120; // milliseconds that a pointer rests before the exact number is asked for
+const STEP = 1.3; // by which a key, or a notch of a wheel, zooms
+const STILL = 4; // pixels up to which a drag is a click
+
+const within = (value, least, most) => Math.max(least, Math.min(value, most));
+
+function measure(map, { width, compact, height, highest = Infinity }) {
+  const right = compact ? 14 : RIGHT,
+    shape = map.columns.length / map.rows.length;
+  const room = (height ?? Math.min(highest, 900)) - TOP - 8,
+    inner = Math.max(120, width - LEFT - right);
+  const plotHeight = Math.max(160, Math.min(room, inner / shape)),
+    plotWidth = Math.min(inner, Math.max(160, plotHeight * shape));
+  return {
+    left: LEFT,
+    top: TOP,
+    right,
+    plotWidth,
+    plotHeight,
+    width: LEFT + plotWidth + right,
+    height: TOP + plotHeight + 8,
+  };
+}
+
+// Where one sentence of a document ends and the next begins.
+function bounds({ rows, columns }) {
+  const line = { color: themed("--atlas-accent"), width: 1, dash: "dot" };
+  const ends = (items) => items.flatMap(({ ends }, i) => (ends ? [i + 0.5] : []));
+  const across = ends(columns).map((x) => ({ x0: x, x1: x, y0: -0.5, y1: rows.length }));
+  const down = ends(rows).map((y) => ({ y0: y, y1: y, x0: -0.5, x1: columns.length }));
+  return [...across, ...down].map((place) => ({ type: "line", line, ...place }));
+}
 
 // hooks: as detail.js has them, and tiles(map, wanted): [level, row, column] each to be fetched; exact(map, row, column)
 export function createLarge(hooks) {
-  const { root, plot, frame, marks } = createStage("large");
-  let current = null, // {map, colouring, size, titles, pinned}
-    view = null, // {x, y, zoom}: the first cell that is seen, and how many times larger than all cells are
-    painted = "", // which tiles the figure has
-    drawn = 0,
-    [cursor, rest] = [null, null];
-
-  const cells = () => {
-    const { map } = current;
-    return { width: map.columns.length / view.zoom, height: map.rows.length / view.zoom };
-  };
-
-  function measure({ width, compact, height, highest = Infinity }) {
-    const { map } = current,
-      right = compact ? 14 : LABELS.right;
-    const room = (height ?? Math.min(highest, 900)) - LABELS.top - 8,
-      inner = Math.max(120, width - LABELS.left - right);
-    const plotHeight = Math.max(
-      160,
-      Math.min(room, (inner * map.rows.length) / map.columns.length),
-    );
-    const plotWidth = Math.min(
-      inner,
-      Math.max(160, (plotHeight * map.columns.length) / map.rows.length),
-    );
-    return {
-      left: LABELS.left,
-      top: LABELS.top,
-      right,
-      plotWidth,
-      plotHeight,
-      width: LABELS.left + plotWidth + right,
-      height: LABELS.top + plotHeight + 8,
-    };
-  }
-
-  const ranges = () => {
-    const { width, height } = cells();
-    return {
-      "xaxis.range": [view.x - 0.5, view.x + width - 0.5],
-      "yaxis.range": [view.y + height - 0.5, view.y - 0.5],
-    };
-  };
-
-  function layout(images) {
-    const { size } = current,
-      { "xaxis.range": x, "yaxis.range": y } = ranges();
-    const axis = { visible: false, fixedrange: true };
-    return {
-      width: size.plotWidth,
-      height: size.plotHeight,
-      margin: { l: 0, r: 0, t: 0, b: 0, pad: 0 },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      xaxis: { ...axis, range: x },
-      yaxis: { ...axis, range: y },
-      images,
-      shapes: bounds(),
-    };
-  }
-
-  // Where one sentence of a document ends and the next begins.
-  function bounds() {
-    const { map } = current,
-      line = { color: themed("--atlas-accent"), width: 1, dash: "dot" };
-    const ends = (items) => items.flatMap(({ ends }, i) => (ends ? [i + 0.5] : []));
-    const across = ends(map.columns).map((x) => ({ x0: x, x1: x, y0: -0.5, y1: map.rows.length }));
-    const down = ends(map.rows).map((y) => ({ y0: y, y1: y, x0: -0.5, x1: map.columns.length }));
-    return [...across, ...down].map((place) => ({ type: "line", line, ...place }));
-  }
+  const stage = createStage(hooks, "large"),
+    { root, plot } = stage;
+  let drawnTiles = "", // which tiles the figure has
+    frame = 0,
+    rest = null,
+    grip = null; // where a drag began
 
   // The tiles to be seen, as images; below those of the right level the whole map's, as long as some are on their way.
   function images() {
-    const { map, colouring, size } = current,
-      { width, height } = cells();
-    const finest = Math.max(width / size.plotWidth, height / size.plotHeight);
-    const level = map.pyramid.level(finest),
-      seen = map.pyramid.within(level, view.x, view.y, width, height);
-    const missing = seen.filter((tile) => !map.pyramid.tile(...tile));
+    const { map, colouring, size, seen } = stage.current,
+      { pyramid } = map;
+    const finest = Math.max(seen.width / size.plotWidth, seen.height / size.plotHeight);
+    const tiles = pyramid.within(pyramid.level(finest), seen.x, seen.y, seen.width, seen.height),
+      missing = tiles.filter((tile) => !pyramid.tile(...tile));
     if (missing.length) hooks.tiles(map, missing);
-    const found = [
-      ...(missing.length ? map.pyramid.within(map.pyramid.whole) : []),
-      ...seen,
-    ].filter((tile) => map.pyramid.tile(...tile));
-    return found.map((tile) => map.pyramid.image(tile, colouring));
+    return [...(missing.length ? pyramid.within(pyramid.whole) : []), ...tiles]
+      .filter((tile) => pyramid.tile(...tile))
+      .map((tile) => pyramid.image(tile, colouring));
   }
+
+  // The figure of these cells, with a layout of frame.js.
+  const figure = (layout, shown) => ({
+    data: [{ type: "scatter", x: [null], y: [null], hoverinfo: "skip" }],
+    layout: { ...layout, images: shown, shapes: bounds(stage.current.map) },
+  });
 
   function render() {
-    drawn = 0;
-    if (!current || !window.Plotly) return;
-    const shown = images(),
-      { size } = current;
-    const key = JSON.stringify([current.map.head, shown.map(({ name }) => name), size]);
-    if (key !== painted) {
-      painted = key;
-      const data = [{ type: "scatter", x: [null], y: [null], hoverinfo: "skip" }];
-      Plotly.react(plot, data, layout(shown), CONFIG);
-    } else Plotly.relayout(plot, ranges());
+    frame = 0;
+    if (!stage.current || !window.Plotly) return;
+    const { map, size, seen } = stage.current,
+      shown = images();
+    const key = JSON.stringify([map.head, shown.map(({ name }) => name), size]);
+    if (key !== drawnTiles) {
+      drawnTiles = key;
+      const { data, layout } = figure(cellsLayout(stage.current), shown);
+      Plotly.react(plot, data, layout, CONFIG);
+    } else Plotly.relayout(plot, ranges(seen));
     around();
-    root.dispatchEvent(new CustomEvent("atlas-moved"));
   }
 
-  const schedule = () => (drawn ||= requestAnimationFrame(render));
+  const schedule = () => (frame ||= requestAnimationFrame(render));
 
   // Labels, and what is marked, of the part that is seen.
   function around() {
-    const { map, colouring, size, titles, pinned } = current,
-      { width, height } = cells();
-    frame.part(map, colouring, titles, size, { ...view, width, height });
-    const nodes = [];
-    // Of an axis: from where to where, within the picture; nothing of what is not seen.
-    const span = (at, first, count, room) => {
-      if (at === null) return [0, room];
-      const cell = room / count,
-        from = (at - first) * cell;
-      return [Math.max(0, from), Math.min(room, from + cell)];
-    };
-    const box = (kind, row, column) => {
-      const [left, right] = span(column, view.x, width, size.plotWidth),
-        [top, bottom] = span(row, view.y, height, size.plotHeight);
-      if (right <= left || bottom <= top) return;
-      const node = el("div", { class: `mark ${kind}` });
-      node.style.cssText = `left: ${size.left + left}px; width: ${Math.max(2, right - left)}px; top: ${size.top + top}px; height: ${Math.max(2, bottom - top)}px`;
-      nodes.push(node);
-    };
-    if (pinned.row !== null) box("pinned", pinned.row, null);
-    if (pinned.column !== null) box("pinned", null, pinned.column);
-    if (cursor) box("cursor", cursor.row, cursor.column);
-    marks.replaceChildren(...nodes);
+    stage.surroundPart(stage.current);
+    stage.mark();
   }
 
-  // To a window inside the map.
-  function look({ x = view.x, y = view.y, zoom = view.zoom }) {
-    const { map } = current,
-      most = Math.max(map.columns.length, map.rows.length) / CLOSEST;
-    zoom = Math.min(most, Math.max(1, zoom));
-    const within = (at, count) => Math.max(0, Math.min(at, count - count / zoom));
-    view = { zoom, x: within(x, map.columns.length), y: within(y, map.rows.length) };
-    root.style.touchAction = zoom > 1 ? "none" : "pan-y";
+  const zoomOf = ({ map, seen }) => map.columns.length / seen.width;
+  function limited(zoom) {
+    const { rows, columns } = stage.current.map;
+    return within(zoom, 1, Math.max(columns.length, rows.length) / CLOSEST);
+  }
+
+  // To a window inside the map: its first cell, and how many times larger than all cells are.
+  function look({ x, y, zoom = zoomOf(stage.current) }) {
+    const { map, seen } = stage.current,
+      times = limited(zoom),
+      width = map.columns.length / times,
+      height = map.rows.length / times;
+    stage.current.seen = {
+      x: within(x ?? seen.x, 0, map.columns.length - width),
+      y: within(y ?? seen.y, 0, map.rows.length - height),
+      width,
+      height,
+    };
+    root.style.touchAction = times > 1 ? "none" : "pan-y";
     schedule();
   }
 
   // By a factor, with the place at these shares of the picture staying where it is.
-  function zoomed(by, across = 0.5, down = 0.5) {
-    const { map } = current,
-      before = cells(),
-      most = Math.max(map.columns.length, map.rows.length) / CLOSEST;
-    const zoom = Math.min(most, Math.max(1, view.zoom * by)),
-      shrunk = 1 - view.zoom / zoom;
-    look({
-      zoom,
-      x: view.x + before.width * across * shrunk,
-      y: view.y + before.height * down * shrunk,
-    });
-  }
-
-  // Shares of the picture at which an event points; beside it one or both are outside of 0 to 1.
-  function place(event) {
-    const { size } = current,
-      box = root.getBoundingClientRect(),
-      scale = size.width / box.width;
-    return [
-      ((event.clientX - box.left) * scale - size.left) / size.plotWidth,
-      ((event.clientY - box.top) * scale - size.top) / size.plotHeight,
-    ];
-  }
-
-  function cellAt(event) {
-    const [across, down] = place(event),
-      { width, height } = cells(),
-      inside = (share) => share >= 0 && share < 1;
-    const column = inside(across) ? Math.floor(view.x + across * width) : null,
-      row = inside(down) ? Math.floor(view.y + down * height) : null;
-    return row === null && column === null ? null : { row, column };
+  function zoomBy(factor, [across, down] = [0.5, 0.5]) {
+    const { x, y, width, height } = stage.current.seen,
+      before = zoomOf(stage.current),
+      zoom = limited(before * factor),
+      shrunk = 1 - before / zoom;
+    look({ zoom, x: x + width * across * shrunk, y: y + height * down * shrunk });
   }
 
   function point(cell) {
-    cursor = cell;
-    around();
     clearTimeout(rest);
-    hooks.hover(cell?.row ?? null, cell?.column ?? null);
+    stage.point(cell);
+    const { map } = stage.current;
     if (cell && cell.row !== null && cell.column !== null)
-      rest = setTimeout(() => hooks.exact(current.map, cell.row, cell.column), REST);
+      rest = setTimeout(() => hooks.exact(map, cell.row, cell.column), REST);
   }
 
-  listenGestures(root, {
-    ready: () => current !== null,
-    seen: () => ({ ...view, ...cells() }),
-    place,
-    look,
-    zoomed,
-    point: (event) => point(event && cellAt(event)),
-    pin(event) {
-      const cell = cellAt(event);
-      if (cell) hooks.pin(cell.row, cell.column);
-    },
+  // Events before anything is drawn are nobody's.
+  const listen = (name, heard, options) =>
+    root.addEventListener(name, (event) => stage.current && heard(event), options);
+  const zoom = (event) => {
+    if (event.deltaY > 0 && zoomOf(stage.current) === 1) return; // all is seen: the page scrolls
+    event.preventDefault();
+    const notches = -event.deltaY / (event.deltaMode ? 3 : 100);
+    zoomBy(
+      STEP ** notches,
+      stage.place(event).map((share) => within(share, 0, 1)),
+    );
+  };
+  listen("wheel", zoom, { passive: false });
+  listen("pointerdown", (event) => {
+    const { clientX, clientY, button } = event;
+    if (!button) grip = { clientX, clientY, place: stage.place(event), seen: stage.current.seen };
   });
-
-  // The whole picture with its labels, for export.
-  function figure() {
-    const { map, size, titles } = current,
-      { width, height } = cells();
-    const axis = (items, first, count, room, title, more) => {
-      const by = Math.max(1, Math.ceil(count / Math.floor(room / 14))), // 14 pixels a label
-        shown = items
-          .map((item, i) => [item.label, i])
-          .filter(([, i]) => i % by === 0 && i >= first - 0.5 && i < first + count);
-      return {
-        tickmode: "array",
-        tickvals: shown.map(([, i]) => i),
-        ticktext: shown.map(([label]) => escape(shorten(label))),
-        showgrid: false,
-        zeroline: false,
-        title: { text: title, font: { size: FONT } },
-        ...more,
-      };
-    };
-    const whole = layout(images());
-    return {
-      data: [{ type: "scatter", x: [null], y: [null] }],
-      layout: {
-        ...whole,
-        width: size.width,
-        height: size.height,
-        margin: { l: size.left, r: size.right, t: size.top, b: 8, pad: 0 },
-        font: { family: themed("--atlas-font"), size: FONT, color: themed("--atlas-ink") },
-        xaxis: axis(map.columns, view.x, width, size.plotWidth, titles.columns, {
-          side: "top",
-          tickangle: -50,
-          range: whole.xaxis.range,
-        }),
-        yaxis: axis(map.rows, view.y, height, size.plotHeight, titles.rows, {
-          range: whole.yaxis.range,
-        }),
-      },
-    };
-  }
+  listen("pointermove", (event) => {
+    if (!grip && event.pointerType !== "touch") point(stage.cellAt(event));
+    if (!grip) return;
+    const way = Math.hypot(event.clientX - grip.clientX, event.clientY - grip.clientY);
+    if (!grip.moved && way < STILL) return;
+    if (!grip.moved) root.setPointerCapture(event.pointerId);
+    grip.moved = true;
+    root.classList.add("dragged");
+    const [across, down] = stage.place(event).map((share, i) => share - grip.place[i]),
+      { x, y, width, height } = grip.seen;
+    look({ x: x - across * width, y: y - down * height });
+  });
+  const release = () => {
+    root.classList.remove("dragged");
+    setTimeout(() => (grip = null)); // after the click that ends it
+  };
+  listen("pointerup", release);
+  listen("pointercancel", release);
+  listen("pointerleave", () => point(null)); // of a drag, which holds the pointer, once it ends
+  listen("click", (event) => {
+    const cell = grip?.moved ? null : stage.cellAt(event);
+    if (cell) hooks.pin(cell.row, cell.column);
+  });
+  listen("keydown", (event) => {
+    if (modified(event)) return;
+    const { x, y, width, height } = stage.current.seen,
+      step = zoomOf(stage.current) > 1 && arrow(event);
+    if (step) look({ x: x + (step[1] * width) / 8, y: y + (step[0] * height) / 8 });
+    else if (event.key === "+" || event.key === "=") zoomBy(STEP);
+    else if (event.key === "-") zoomBy(1 / STEP);
+    else if (event.key === "0") look({ zoom: 1 });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
 
   return {
     root,
     // As detail.js draws a small one. The part that is seen stays, from head to head of a kind.
     draw(map, colouring, pinned, titles, given = {}) {
-      const same = current && current.map.trace === map.trace && current.map.kind === map.kind;
-      current = { map, colouring, titles, pinned };
-      if (!same) view = { x: 0, y: 0, zoom: 1 };
-      current.size = measure({ width: root.parentElement.clientWidth || 640, ...given });
-      cursor = null;
-      const { size } = current;
-      Object.assign(plot.style, { left: `${size.left}px`, top: `${size.top}px` });
-      Object.assign(root.style, { width: `${size.width}px`, height: `${size.height}px` });
-      root.setAttribute("aria-label", titles.label);
-      around();
+      const before = stage.current,
+        isSame = before?.map.trace === map.trace && before.map.kind === map.kind;
+      const size = measure(map, { width: root.parentElement.clientWidth || 640, ...given }),
+        seen = isSame ? before.seen : wholeOf(map);
+      stage.current = { map, colouring, size, titles, pinned, seen };
+      stage.cursor = null;
+      stage.surroundPart(stage.current);
+      stage.show();
       plotly().then(schedule);
     },
-    pin(pinned) {
-      current.pinned = pinned;
-      around();
-    },
+    pin: stage.pin,
     more: () => root.isConnected && render(), // tiles have come
-    look: (to) => current && look(to),
-    cursor: () => cursor,
-    figure,
-    pinned: () => current.pinned,
+    cursor: () => stage.cursor,
+    figure() {
+      const { map, size, seen } = stage.current;
+      return figure(wholeLayout(stage.current, largeTicks(map, size, seen)), images());
+    },
+    pinned: () => stage.current.pinned,
   };
 }

@@ -5,6 +5,7 @@ import * as model from "../model.js";
 
 const ROW = 24,
   HIGHEST = 40, // of a row where there is room
+  HEAD = 22, // above the rows
   GAP = 8,
   BUCKETS = 10;
 const LABEL = 160,
@@ -13,35 +14,28 @@ const LABEL = 160,
 
 // Edges of one head as one path for each of ten strengths: a few nodes however many edges there are. limit: the value at
 // full strength.
-function strands(edges, { colour, limit }, geometry) {
-  const buckets = Array.from({ length: BUCKETS }, () => []);
-  for (const edge of edges)
-    buckets[Math.min(BUCKETS - 1, Math.floor((Math.abs(edge.value) / limit) * BUCKETS))].push(edge);
-  return buckets.flatMap((bucket, i) => {
-    if (!bucket.length) return [];
-    const d = bucket
-      .map(({ row, column }) => {
-        const y1 = geometry.y(row),
-          y2 = geometry.y(column),
-          middle = (geometry.x1 + geometry.x2) / 2;
-        return `M${geometry.x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${geometry.x2} ${y2}`;
-      })
-      .join("");
-    const strength = (i + 0.5) / BUCKETS;
-    return [
-      svg("path", {
-        d,
+function strands(edges, { colour, limit }, { x1, x2, y }) {
+  const middle = (x1 + x2) / 2,
+    curve = (from, to) => `M${x1} ${from}C${middle} ${from} ${middle} ${to} ${x2} ${to}`;
+  const paths = new Array(BUCKETS).fill("");
+  for (const { row, column, value } of edges) {
+    const bucket = Math.min(BUCKETS - 1, Math.floor((Math.abs(value) / limit) * BUCKETS));
+    paths[bucket] += curve(y(row), y(column));
+  }
+  return paths.flatMap((d, i) => {
+    const strength = (i + 0.5) / BUCKETS,
+      look = {
         fill: "none",
         stroke: colour,
         "stroke-width": (0.6 + 4.4 * strength).toFixed(2),
         "stroke-opacity": (0.12 + 0.8 * strength).toFixed(2),
         "stroke-linecap": "round",
-      }),
-    ];
+      };
+    return d ? [svg("path", { d, ...look })] : [];
   });
 }
 
-// hooks: hover(row, column), pin(row, column), update(changes)
+// hooks: scene: what is looked at; hover(row, column), pin(row, column), update(changes)
 export function createLines(hooks) {
   const slider = el("input", {
     type: "range",
@@ -49,172 +43,134 @@ export function createLines(hooks) {
     max: "100",
     step: "5",
     id: "atlas-coverage",
-    oninput: (event) => hooks.update({ coverage: Number(event.target.value) }),
+    oninput: () => hooks.update({ coverage: Number(slider.value) }),
   });
-  const amount = el("output", {});
-  const key = el("div", { class: "head-key" });
-  const canvas = el("div", { class: "lines-canvas" });
-  const root = el(
-    "div",
-    { class: "lines" },
-    el(
-      "div",
-      { class: "lines-bar" },
-      el(
-        "label",
-        {},
-        parts(say("Edges that cover {share} of each row's weight", { share: amount })),
-        slider,
-      ),
-      key,
-    ),
-    canvas,
-  );
-  let current = null;
-  let focused = null; // {side: "row" or "column", index}
+  const amount = el("output", {}),
+    key = el("div", { class: "head-key" }),
+    canvas = el("div", { class: "lines-canvas" });
+  const cover = parts(say("Edges that cover {share} of each row's weight", { share: amount })),
+    bar = el("div", { class: "lines-bar" }, el("label", {}, cover, slider), key);
+  const root = el("div", { class: "lines" }, bar, canvas);
+  let current = null; // {layers, geometry, group, tokens}
 
-  function shownEdges(layer) {
-    if (!focused) return layer.edges;
-    return layer.edges.filter((edge) => edge[focused.side] === focused.index);
-  }
-
-  function isolate(side, index) {
-    focused = side === null ? null : { side, index };
-    drawEdges();
-    if (side === null) hooks.hover(null, null);
-    else hooks.hover(side === "row" ? index : null, side === "column" ? index : null);
-  }
-
-  function drawEdges() {
-    const { layers, group, geometry } = current;
+  // Of a token alone, {row} or {column}; of all.
+  function drawEdges({ row = null, column = null } = {}) {
+    const { layers, geometry, group } = current;
+    const isShown = (edge) =>
+      row !== null ? edge.row === row : column === null || edge.column === column;
     group.replaceChildren(
-      ...layers.flatMap((layer) => strands(shownEdges(layer), layer, geometry)),
+      ...layers.flatMap((layer) => strands(layer.edges.filter(isShown), layer, geometry)),
     );
   }
 
-  // pair: in place of the label two tokens, of a row that carries both
-  function token(side, index, label, geometry, pair) {
-    const left = side === "row",
-      x = left ? 0 : geometry.x2 + GAP,
-      width = geometry.label;
-    const text = svg("text", {
-      x: left ? x + width - 4 : x + 4,
-      y: geometry.y(index) + 4.5,
-      "text-anchor": left ? "end" : "start",
-    });
-    const room = Math.round(width / 8);
-    text.textContent = pair
-      ? pair.map((one) => shorten(one, Math.floor(room / 2) - 1)).join(" → ")
-      : shorten(label, room);
-    const node = svg(
+  function point(row, column) {
+    drawEdges({ row, column });
+    hooks.hover(row, column);
+  }
+
+  // at: {row, column}: where it stands, and null; text: as much of it as there is room for
+  function token(name, text, at, { label: width, x2, y }) {
+    const isRow = at.row !== null,
+      middle = y(at.row ?? at.column),
+      x = isRow ? 0 : x2 + GAP;
+    const written = svg(
+      "text",
+      {
+        x: isRow ? x + width - 4 : x + 4,
+        y: middle + 4.5,
+        "text-anchor": isRow ? "end" : "start",
+      },
+      text,
+    );
+    const enter = () => point(at.row, at.column),
+      leave = () => point(null, null),
+      choose = () => hooks.pin(at.row, at.column);
+    return svg(
       "g",
       {
         class: "line-token",
         tabindex: "0",
         role: "button",
-        "aria-label": left
-          ? t("query {n}: {token}", { n: index + 1, token: label })
-          : t("key {n}: {token}", { n: index + 1, token: label }),
+        "aria-label": name,
+        onmouseenter: enter,
+        onmouseleave: leave,
+        onfocus: enter,
+        onblur: leave,
+        onclick: choose,
+        onkeydown: (event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          choose();
+        },
       },
-      svg("rect", { x, y: geometry.y(index) - 11, width, height: ROW - 2, rx: 4 }),
-      text,
+      svg("rect", { x, y: middle - 11, width, height: ROW - 2, rx: 4 }),
+      written,
     );
-    node.addEventListener("mouseenter", () => isolate(side, index));
-    node.addEventListener("mouseleave", () => isolate(null));
-    node.addEventListener("focus", () => isolate(side, index));
-    node.addEventListener("blur", () => isolate(null));
-    const choose = () => hooks.pin(left ? index : null, left ? null : index);
-    node.addEventListener("click", choose);
-    node.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      choose();
-    });
-    return node;
   }
 
   return {
     root,
     // layers: [{name, colour, map, limit, sign}], their maps of one shape; sign: of the edges to draw, 0 for all. highest:
-    // what the first screen has for it, if that is known
-    draw(layers, state, titles, { highest = 0 } = {}) {
-      const first = layers[0].map,
-        width = Math.max(300, root.clientWidth || 600);
-      const label = width < 460 ? LABEL_SMALL : width < 640 ? LABEL : LABEL_LARGE;
-      const full = Math.min(width, 720),
-        head = 22,
-        most = Math.max(first.rows.length, first.columns.length),
-        bar = root.firstChild.offsetHeight + 16,
-        line = Math.max(ROW, Math.min(HIGHEST, Math.floor((highest - bar - head) / most)));
+    // what the first screen has for it, or Infinity where it may be as low as it is
+    draw(layers, titles, highest) {
+      const { rows, columns } = layers[0].map,
+        { coverage } = hooks.scene.state,
+        width = Math.max(300, root.clientWidth || 600),
+        label = width < 460 ? LABEL_SMALL : width < 640 ? LABEL : LABEL_LARGE;
+      const whole = Math.min(width, 720),
+        most = Math.max(rows.length, columns.length),
+        free = highest === Infinity ? 0 : highest - bar.offsetHeight - 16 - HEAD,
+        line = Math.max(ROW, Math.min(HIGHEST, Math.floor(free / most))),
+        height = HEAD + line * most + 6;
       const geometry = {
         label,
         x1: label + GAP,
-        x2: full - label - GAP,
-        y: (i) => head + line * (i + 0.5),
+        x2: whole - label - GAP,
+        y: (i) => HEAD + line * (i + 0.5),
       };
-      const height = head + line * most + 6;
-      slider.value = state.coverage;
-      amount.textContent = `${state.coverage}%`;
-      key.replaceChildren(
-        ...(layers.length > 1 ? layers : []).map(({ name, colour }) =>
-          el("span", {}, el("i", { style: `background: ${colour}` }), name),
-        ),
-      );
-      const group = svg("g", { class: "edges" });
-      const caption = (text) => {
-        const node = svg("text", { y: 13, class: "caption" });
-        node.textContent = text;
-        return node;
-      };
-      const above = [caption(titles.rows), caption(titles.columns)];
-      const picture = svg(
-        "svg",
-        {
-          width: full,
-          height,
-          viewBox: `0 0 ${full} ${height}`,
-          role: "group",
-          "aria-label": titles.label,
-        },
-        ...above,
-        group,
-        ...first.rows.map((row, i) => token("row", i, row.label, geometry, titles.pairs?.[i])),
-        ...first.columns.map((column, i) => token("column", i, column.label, geometry)),
-      );
+      slider.value = coverage;
+      amount.textContent = `${coverage}%`;
+      const swatch = ({ name, colour }) =>
+        el("span", {}, el("i", { style: `background: ${colour}` }), name);
+      key.replaceChildren(...(layers.length > 1 ? layers : []).map(swatch));
+      const room = Math.round(label / 8),
+        half = (text) => shorten(text, Math.floor(room / 2) - 1);
+      const ofRows = rows.map((row, i) => {
+        const text = titles.pairs?.[i].map(half).join(" → ") ?? shorten(row.label, room),
+          name = t("query {n}: {token}", { n: i + 1, token: row.label });
+        return token(name, text, { row: i, column: null }, geometry);
+      });
+      const ofColumns = columns.map(({ label: text }, i) => {
+        const name = t("key {n}: {token}", { n: i + 1, token: text });
+        return token(name, shorten(text, room), { row: null, column: i }, geometry);
+      });
+      const group = svg("g", { class: "edges" }),
+        above = [titles.rows, titles.columns].map((text) =>
+          svg("text", { y: 13, class: "caption" }, text),
+        );
+      const size = { width: whole, height, viewBox: `0 0 ${whole} ${height}` },
+        about = { role: "group", "aria-label": titles.label };
+      canvas.replaceChildren(svg("svg", { ...size, ...about }, above, group, ofRows, ofColumns));
+      const edgesOf = ({ map, sign }) =>
+        model.edges(map, coverage / 100).filter(({ value }) => !sign || value * sign > 0);
       current = {
-        layers: layers.map((layer) => ({
-          ...layer,
-          edges: model
-            .edges(layer.map, state.coverage / 100)
-            .filter((edge) => !layer.sign || edge.value * layer.sign > 0),
-        })),
-        group,
+        layers: layers.map((layer) => ({ ...layer, edges: edgesOf(layer) })),
         geometry,
-        picture,
+        group,
+        tokens: { row: ofRows, column: ofColumns },
       };
-      focused = null;
-      canvas.replaceChildren(picture);
       // Each title ends, or begins, where its column's tokens do; one that is longer than they are wide, at the page's edge.
-      const [rows, columns] = above.map((node) => node.getComputedTextLength()),
-        room = label + GAP - 4;
-      above[0].setAttribute("x", Math.max(0, room - rows));
-      above[1].setAttribute("x", Math.min(full - room, full - columns));
+      const [left, right] = above.map((node) => node.getComputedTextLength()),
+        inner = label + GAP - 4;
+      above[0].setAttribute("x", Math.max(0, inner - left));
+      above[1].setAttribute("x", Math.min(whole - inner, whole - right));
       drawEdges();
     },
-    pin({ row, column }) {
+    pin(at) {
       if (!current) return;
-      canvas.querySelectorAll(".line-token").forEach((node, i) => {
-        const rows = current.layers[0].map.rows.length;
-        node.classList.toggle("pinned", i < rows ? i === row : i - rows === column);
-      });
-      if (row !== null || column !== null) {
-        focused = row !== null ? { side: "row", index: row } : { side: "column", index: column };
-        drawEdges();
-      } else if (focused) {
-        focused = null;
-        drawEdges();
-      }
+      for (const [side, nodes] of Object.entries(current.tokens))
+        nodes.forEach((node, i) => node.classList.toggle("pinned", i === at[side]));
+      drawEdges(at);
     },
-    picture: () => current.picture,
   };
 }

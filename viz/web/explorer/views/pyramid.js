@@ -2,7 +2,7 @@
 import { paint } from "../../core/colours.js";
 import { entry, unitOf } from "../model.js";
 
-export const SIDE = 256; // cells a side of a tile
+const SIDE = 256; // cells a side of a tile
 const TOP = 64; // and of the highest level
 
 export class Pyramid {
@@ -11,9 +11,8 @@ export class Pyramid {
     while (Math.max(...this.sizes.at(-1)) > TOP)
       this.sizes.push(this.sizes.at(-1).map((length) => Math.ceil(length / 2)));
     this.whole = this.sizes.findIndex((size) => Math.max(...size) <= SIDE); // the first level that is a single tile
-    this.tiles = new Map(); // "level.row.column" -> {rows, columns, largest, mean: Uint8Array}
+    this.tiles = new Map(); // "level.row.column" -> {rows, columns, largest, mean: Uint8Array}; as last drawn also {look, source}
     this.exact = new Map(); // "row.column" -> weight
-    this.pictures = new Map();
   }
 
   tile(level, row, column) {
@@ -72,34 +71,31 @@ export class Pyramid {
 
   // A tile as an image of a Plotly layout, one pixel a cell.
   image([level, row, column], colouring) {
-    const palette = [colouring.colours.join(), colouring.maximum, colouring.ticks.texts.join()],
-      name = `${level}.${row}.${column} ${palette}`;
-    if (!this.pictures.has(name)) {
-      if (this.pictures.size > 200) this.pictures.clear();
-      this.pictures.set(name, this.picture(this.tile(level, row, column), colouring));
-    }
-    const { rows, columns } = this.tile(level, row, column),
-      side = 2 ** level;
+    const tile = this.tile(level, row, column),
+      look = [...colouring.colours, colouring.maximum, ...colouring.ticks.texts].join();
+    if (tile.look !== look) Object.assign(tile, { look, source: pictureOf(tile, colouring) });
+    const side = 2 ** level;
     return {
-      source: this.pictures.get(name),
-      name,
+      source: tile.source,
+      name: `${level}.${row}.${column} ${look}`,
       xref: "x",
       yref: "y",
       x: column * SIDE * side - 0.5,
       y: row * SIDE * side - 0.5,
-      sizex: columns * side, // the last block of a row may be smaller: the figure ends before it does
-      sizey: rows * side,
+      sizex: tile.columns * side, // the last block of a row may be smaller: the figure ends before it does
+      sizey: tile.rows * side,
       sizing: "stretch",
       layer: "below",
     };
   }
+}
 
-  picture({ rows, columns, largest }, colouring) {
-    const canvas = document.createElement("canvas"),
-      colours = Array.from({ length: 256 }, (_, code) => colouring.colour((code / 255) ** 2));
-    paint(canvas, { values: largest, rows, columns }, (code) => colours[code]);
-    return canvas.toDataURL();
-  }
+// The address of an image of a tile's largest weights.
+function pictureOf({ rows, columns, largest }, { colour }) {
+  const canvas = document.createElement("canvas"),
+    colours = Array.from({ length: 256 }, (_, code) => colour((code / 255) ** 2));
+  paint(canvas, { values: largest, rows, columns }, (code) => colours[code]);
+  return canvas.toDataURL();
 }
 
 // A map of more tokens than are drawn as a heatmap: a head's alone, of which tiles come as they are looked at.

@@ -7,26 +7,21 @@ import { t } from "../../core/language.js";
 const DECADES = 4;
 
 // The largest absolute value.
-function largest(values) {
-  let found = 0;
-  for (let i = 0; i < values.length; i++)
-    if (Math.abs(values[i]) > found) found = Math.abs(values[i]);
-  return found;
-}
+const largest = (values) =>
+  values.reduce((most, value) => (Math.abs(value) > most ? Math.abs(value) : most), 0);
 
-// Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/colour.py.
+// Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/attention.py.
 // signed: 0 in the middle, and what lies below it mirrored.
 export function placer(transform, maximum, signed = false) {
   if (signed) {
     const above = placer(transform, maximum);
     return (value) => 0.5 + (Math.sign(value) * above(Math.abs(value))) / 2;
   }
-  if (transform === "sqrt") return (value) => Math.sqrt(Math.min(1, Math.max(0, value / maximum)));
-  if (transform === "log") {
-    return (value) =>
-      1 + Math.log10(Math.max(Math.min(1, value / maximum), Math.pow(10, -DECADES))) / DECADES;
-  }
-  return (value) => Math.min(1, Math.max(0, value / maximum));
+  const share = (value) => Math.min(1, Math.max(0, value / maximum));
+  if (transform === "sqrt") return (value) => Math.sqrt(share(value));
+  if (transform === "log")
+    return (value) => 1 + Math.log10(Math.max(share(value), 10 ** -DECADES)) / DECADES;
+  return share;
 }
 
 const TICKS = {
@@ -67,23 +62,17 @@ export function palette(colours, transform, maximum, signed = false) {
 // The scale that a person chose, as it is on this page.
 export function scale(state, colours) {
   const found = colours.scales[state.colours];
-  return state.colours === "greys" && isDark() ? [...found].reverse() : found;
+  return state.colours === "greys" && isDark() ? found.toReversed() : found;
 }
 
 // Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
 export function ofMap(state, map, colours, diverging) {
-  const whole = map?.range?.[1] ?? 1;
   const maximum =
-    (state.range === "own" && map && (map.pyramid?.maximum ?? largest(map.values))) || whole;
-  if (!map?.signed)
-    return {
-      ...palette(scale(state, colours), state.transform, maximum),
-      unit: map?.overlay ? map.unit : "",
-    };
-  return {
-    ...palette(diverging[isDark() ? "dark" : "light"], state.transform, maximum, true),
-    unit: map.unit,
-  };
+    (state.range === "own" && (map.pyramid?.maximum ?? largest(map.values))) ||
+    (map.range?.[1] ?? 1);
+  const shades = map.signed ? diverging[isDark() ? "dark" : "light"] : scale(state, colours),
+    unit = map.overlay ? map.unit : "";
+  return { ...palette(shades, state.transform, maximum, map.signed), unit };
 }
 
 // A weight for people: three decimals, two significant digits below that.

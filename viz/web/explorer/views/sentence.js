@@ -5,35 +5,35 @@ import { percent } from "../../core/format.js";
 import { walk } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 import { scrolling } from "../../lab/scroll.js";
+import { strongest } from "../words.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // weights that would only be fog
   SMALLEST = 0.75, // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
   TIGHT = { gap: 1, padding: 2 }; // pixels between words, and on either side of one, where a line does not fit otherwise
 const loose = () => ({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
+const NONE = { row: null, column: null };
 
 // hooks: pin(map, row, column)
 export function createSentence(hooks) {
-  const lines = svg("svg", { "aria-hidden": "true" });
+  const lines = svg("svg", { "aria-hidden": "true", height: HEIGHT });
   const keys = el("div", { class: "words" }),
     queries = el("div", { class: "words" });
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
   const scroller = scrolling(sheet, { tabindex: null, role: null }); // its words are reached by keys
   const caption = el("p", { class: "caption", "aria-live": "polite" });
-  const guess = el(
-    "p",
-    { class: "caption guess", hidden: true },
+  const guess = el("p", { class: "caption guess", hidden: true }, [
     t(
       "Below each word: what it became, from the model's links. A guess of its own: words that its linking heads pair both ways; where they do not, there is none.",
     ),
-  );
+  ]);
   const root = el("div", { class: "sentence-lines" }, scroller, caption, guess);
   let map = null,
     guide = "",
-    pinned = { row: null, column: null },
+    pinned = NONE,
     spelled = "", // the words that stand there
     room = "", // that they were laid out in, and what they took of it
-    spacing = null, // as it is drawn: {gap, padding, size}
+    spacing = null, // as they are laid out: {gap, padding, size}
     dimmed = false, // whether some lines stand back
     middles = { keys: [], queries: [] };
 
@@ -45,62 +45,57 @@ export function createSentence(hooks) {
   function reading({ row, column }) {
     const values = row !== null ? ofRow(row) : ofColumn(column),
       items = row !== null ? map.columns : map.rows;
-    const found = values
-      .map((weight, i) => ({ weight, label: items[i].label }))
-      .filter(({ weight }) => weight >= 0.05)
-      .sort((a, b) => b.weight - a.weight)
-      .slice(0, 3)
-      .map(({ weight, label }) => `${label} ${percent(weight)}`)
+    const others = strongest(values, 3)
+      .filter((i) => values[i] >= 0.05)
+      .map((i) => `${items[i].label} ${percent(values[i])}`)
       .join(", ");
-    if (!found) return t("This head read no word here: its weight is on special tokens.");
+    if (!others) return t("This head read no word here: its weight is on special tokens.");
     return row !== null
-      ? t("“{word}” read {others}", { word: map.rows[row].label, others: found })
-      : t("“{word}” was read for {others}", { word: map.columns[column].label, others: found });
+      ? t("“{word}” read {others}", { word: map.rows[row].label, others })
+      : t("“{word}” was read for {others}", { word: map.columns[column].label, others });
   }
 
   function show(at) {
-    const one = at.row !== null || at.column !== null;
-    caption.textContent = one ? reading(at) : guide;
+    const isRow = at.row !== null,
+      isPointed = isRow || at.column !== null;
+    caption.textContent = isPointed ? reading(at) : guide;
     const shade = (box, values, chosen) =>
       [...box.children].forEach((node, i) => {
         const share = values ? values[i].toFixed(3) : "0";
         if (node.style.getPropertyValue("--p") !== share) node.style.setProperty("--p", share);
         node.classList.toggle("chosen", i === chosen);
       });
-    shade(keys, at.row !== null ? ofRow(at.row) : null, at.column);
-    shade(queries, at.column !== null && at.row === null ? ofColumn(at.column) : null, at.row);
-    if (!one && !dimmed) return;
-    dimmed = one;
-    for (const path of lines.children) {
-      const { row, column } = path.dataset;
-      const mine =
-        !one || Number(row) === at.row || (at.row === null && Number(column) === at.column);
-      path.classList.toggle("away", !mine);
+    shade(keys, isRow ? ofRow(at.row) : null, at.column);
+    shade(queries, isPointed && !isRow ? ofColumn(at.column) : null, at.row);
+    if (!isPointed && !dimmed) return;
+    dimmed = isPointed;
+    for (const { dataset, classList } of lines.children) {
+      const mine = isRow ? Number(dataset.row) === at.row : Number(dataset.column) === at.column;
+      classList.toggle("away", isPointed && !mine);
     }
   }
 
   // gloss: what its word became, "" where the model links it with none; null where nobody asked.
-  function word(item, at, gloss) {
-    const node = el(
+  function word(label, at, gloss) {
+    const name = t("{word}, from the model's links: {gloss}", { word: label, gloss }),
+      point = () => show(at),
+      leave = () => show(pinned);
+    return el(
       "button",
       {
         type: "button",
         class: "word",
         tabindex: "-1",
-        "aria-label": gloss
-          ? t("{word}, from the model's links: {gloss}", { word: item.label, gloss })
-          : null,
+        "aria-label": gloss ? name : null,
+        onmouseenter: point,
+        onfocus: point,
+        onmouseleave: leave,
+        onblur: leave,
+        onclick: () => hooks.pin(map, at.row, at.column),
       },
-      el("bdi", {}, item.label),
+      el("bdi", {}, label),
       gloss === null ? null : el("bdi", { class: "gloss" }, gloss || "\u00a0"),
     );
-    const free = () => show(pinned);
-    node.addEventListener("mouseenter", () => show(at));
-    node.addEventListener("focus", () => show(at));
-    node.addEventListener("mouseleave", free);
-    node.addEventListener("blur", free);
-    node.addEventListener("click", () => hooks.pin(map, at.row, at.column));
-    return node;
   }
 
   function space(wanted) {
@@ -115,12 +110,11 @@ export function createSentence(hooks) {
 
   // As large as lets the longer line of words stand whole. How wide the words are at another size is told from how wide
   // they stand there: to lay them out for it would hold up the first picture of a sentence.
-  function fitted() {
-    const width = scroller.clientWidth;
+  function fitted(width) {
     const boxes = [keys, queries].filter((box) => box.firstChild);
-    const texts = boxes.map(({ firstChild, lastChild, children }) => {
+    const texts = boxes.map(({ firstChild, lastChild, children: { length } }) => {
       const taken = lastChild.offsetLeft + lastChild.offsetWidth - firstChild.offsetLeft;
-      return [(taken - around(spacing, children.length)) / spacing.size, children.length];
+      return [(taken - around(spacing, length)) / spacing.size, length];
     });
     const wide = loose();
     if (texts.every(([text, count]) => text + around(wide, count) <= width)) return wide;
@@ -130,12 +124,11 @@ export function createSentence(hooks) {
 
   // Another head has the same words: they are laid out where they or their room change, since that holds up a frame.
   function arrange() {
-    if (!spacing) space(loose());
-    sheet.classList.remove("wide");
     const width = scroller.clientWidth; // 0: nobody sees it
+    sheet.classList.remove("wide");
+    if (!spacing) space(loose());
     if (width) {
-      const wanted = fitted();
-      if (JSON.stringify(wanted) !== JSON.stringify(spacing)) space(wanted);
+      space(fitted(width));
       const size = spacing.size * (width / sheet.offsetWidth) - 0.01; // letters do not shrink evenly
       if (sheet.offsetWidth > width && spacing.size > SMALLEST)
         space({ ...TIGHT, size: Math.max(SMALLEST, size) });
@@ -159,22 +152,19 @@ export function createSentence(hooks) {
 
   function connect() {
     const half = HEIGHT / 2;
-    lines.setAttribute("height", HEIGHT);
-    const paths = [];
-    middles.queries.forEach((x, row) =>
-      middles.keys.forEach((to, column) => {
-        const weight = value(row, column);
-        if (!(weight >= FAINT)) return;
-        paths.push(
-          svg("path", {
-            d: `M${x} ${HEIGHT}C${x} ${half} ${to} ${half} ${to} 0`,
-            "stroke-width": (0.5 + 4 * weight).toFixed(2),
-            "stroke-opacity": (0.12 + 0.78 * weight).toFixed(2),
-            "data-row": row,
-            "data-column": column,
-          }),
-        );
-      }),
+    const line = (x, row, to, column) => {
+      const weight = value(row, column),
+        look = {
+          "stroke-width": (0.5 + 4 * weight).toFixed(2),
+          "stroke-opacity": (0.12 + 0.78 * weight).toFixed(2),
+        };
+      const d = `M${x} ${HEIGHT}C${x} ${half} ${to} ${half} ${to} 0`;
+      return svg("path", { d, ...look, "data-row": row, "data-column": column });
+    };
+    const paths = middles.queries.flatMap((x, row) =>
+      middles.keys.flatMap((to, column) =>
+        value(row, column) >= FAINT ? [line(x, row, to, column)] : [],
+      ),
     );
     lines.replaceChildren(...paths);
     dimmed = false;
@@ -190,27 +180,25 @@ export function createSentence(hooks) {
 
   return {
     root,
-    // given: a map of scoreMap (explorer/model.js) in words; words: what to look for; glosses: {rows, columns}, a function of
+    // small: a map of scoreMap (explorer/model.js) in words; words: what to look for; glosses: {rows, columns}, a function of
     // a position each, or null
-    draw(given, { row, column }, words, glosses = null) {
-      map = given;
-      guess.hidden = !glosses;
-      const gloss = (of, item) => (glosses ? of(item.positions[0]) : null);
+    draw(small, at, words, glosses) {
+      map = small;
       guide = words;
-      pinned = { row, column };
-      const below = {
-        rows: map.rows.map((item) => gloss(glosses?.rows, item)),
-        columns: map.columns.map((item) => gloss(glosses?.columns, item)),
-      };
-      const labels = (items) => items.map(({ label }) => label);
-      const spelling = JSON.stringify([labels(map.rows), labels(map.columns), below]);
+      pinned = at;
+      guess.hidden = !glosses;
+      const glossed = (items, gloss) =>
+        items.map(({ label, positions }) => [label, gloss ? gloss(positions[0]) : null]);
+      const above = glossed(map.columns, glosses?.columns),
+        below = glossed(map.rows, glosses?.rows);
+      const spelling = JSON.stringify([above, below]);
       if (spelling !== spelled) {
         spelled = spelling;
         keys.replaceChildren(
-          ...map.columns.map((item, i) => word(item, { row: null, column: i }, below.columns[i])),
+          ...above.map(([label, gloss], column) => word(label, { ...NONE, column }, gloss)),
         );
         queries.replaceChildren(
-          ...map.rows.map((item, i) => word(item, { row: i, column: null }, below.rows[i])),
+          ...below.map(([label, gloss], row) => word(label, { ...NONE, row }, gloss)),
         );
         if (queries.firstChild) queries.firstChild.tabIndex = 0;
         arrange();

@@ -3,122 +3,99 @@ import { fixed } from "../../core/format.js";
 import { el } from "../../core/dom.js";
 import { t } from "../../core/language.js";
 
-// hooks: hover(row, column), pin(row, column)
+const bare = (label) => label.replace(/^\u2581(?=.)/, "");
+
+// What is shown before anybody points at a token: the row with the clearest answer.
+function strongestRow({ values, rows, columns }) {
+  const strengths = rows.map((_, row) => {
+    const own = values.subarray(row * columns.length, (row + 1) * columns.length);
+    return Math.max(0, ...own.map(Math.abs).filter((value) => !Number.isNaN(value)));
+  });
+  return { row: strengths.indexOf(Math.max(...strengths)), column: null };
+}
+
+// hooks: scene: what is looked at; hover(row, column), pin(row, column)
 export function createText(hooks) {
   const root = el("div", { class: "sentences" });
-  let current = null; // {map, chips: {row: [..], column: [..]}, colouring}
+  let current = null; // {map, chips: {row: [..], column: [..]}, colouring, pinned, first}
 
-  function shade(focus) {
+  // at: {row, column}: the token that is pointed at, and null; of two a row's.
+  function shade(at) {
     const { map, chips, colouring } = current,
-      width = map.columns.length;
-    const paint = (side, weightOf) =>
-      chips[side].forEach((chip, i) => {
-        const value = weightOf ? weightOf(i) : NaN;
-        const blank = Number.isNaN(value);
-        chip.style.setProperty("--p", blank ? 0 : colouring.strength(value).toFixed(4));
-        chip.lastChild.textContent = blank
-          ? "\u00a0"
-          : Math.abs(value) >= 0.005
-            ? fixed(value, 2)
-            : "·";
-        chip.classList.toggle("positive", Boolean(map.signed) && value > 0);
-        chip.classList.toggle(
-          "focused",
-          Boolean(focus) && focus.side === side && focus.index === i,
-        );
-      });
-    paint("column", focus?.side === "row" ? (i) => map.values[focus.index * width + i] : null);
-    paint("row", focus?.side === "column" ? (i) => map.values[i * width + focus.index] : null);
-  }
-
-  // What is shown before anybody points at a token: the row with the clearest answer.
-  function strongestRow(map) {
-    const width = map.columns.length;
-    const best = map.rows.map((_, row) =>
-      Math.max(
-        ...map.values
-          .subarray(row * width, (row + 1) * width)
-          .filter((v) => !Number.isNaN(v))
-          .map(Math.abs),
-        0,
-      ),
+      width = map.columns.length,
+      isRow = at.row !== null;
+    const paint = (chip, value, isFocused) => {
+      const isBlank = Number.isNaN(value),
+        text = Math.abs(value) >= 0.005 ? fixed(value, 2) : "·";
+      chip.style.setProperty("--p", isBlank ? 0 : colouring.strength(value).toFixed(4));
+      chip.lastChild.textContent = isBlank ? "\u00a0" : text;
+      chip.classList.toggle("positive", Boolean(map.signed) && value > 0);
+      chip.classList.toggle("focused", isFocused);
+    };
+    chips.column.forEach((chip, i) =>
+      paint(chip, isRow ? map.values[at.row * width + i] : NaN, !isRow && i === at.column),
     );
-    return { side: "row", index: best.indexOf(Math.max(...best)) };
+    chips.row.forEach((chip, i) =>
+      paint(chip, isRow ? NaN : map.values[i * width + at.column], i === at.row),
+    );
   }
 
-  const bare = (label) => label.replace(/^\u2581(?=.)/, "");
-
-  // read: what a row that is named by both of its tokens reads
-  function chip(side, item, index, read = null) {
-    const left = side === "row";
-    const spaced = item.label.startsWith("\u2581") || item.spaced;
+  // at: {row, column}: where it stands, and null; read: what a row that is named by both of its tokens reads
+  function chip({ label, isSpaced }, at, read = null) {
     const enter = () => {
-      shade({ side, index });
-      hooks.hover(left ? index : null, left ? null : index);
+      shade(at);
+      hooks.hover(at.row, at.column);
     };
     const leave = () => {
-      shade(current.pinned || current.first);
+      shade(current.pinned ?? current.first);
       hooks.hover(null, null);
     };
+    const name =
+      at.row !== null
+        ? t("query {token}", { token: read === null ? label : `${read} → ${label}` })
+        : t("key {token}", { token: label });
     return el(
       "button",
       {
         type: "button",
-        class: `piece${spaced ? " spaced" : ""}`,
+        class: isSpaced || label.startsWith("\u2581") ? "piece spaced" : "piece",
         onmouseenter: enter,
         onfocus: enter,
         onmouseleave: leave,
         onblur: leave,
-        onclick: () => hooks.pin(left ? index : null, left ? null : index),
-        "aria-label": left
-          ? t("query {token}", { token: read === null ? item.label : `${read} → ${item.label}` })
-          : t("key {token}", { token: item.label }),
+        onclick: () => hooks.pin(at.row, at.column),
+        "aria-label": name,
       },
       read === null ? null : el("small", { class: "read" }, el("bdi", {}, bare(read)), " →"),
-      el("bdi", {}, bare(item.label)),
+      el("bdi", {}, bare(label)),
       el("small", { "aria-hidden": "true" }, "\u00a0"),
     );
   }
 
   return {
     root,
-    draw(map, colouring, titles, { words }) {
+    draw(map, colouring, { rows, columns, pairs }) {
+      const { words } = hooks.scene.state;
       const spaced = (items) =>
-        items.map((item, i) => ({ ...item, spaced: words || i === 0 || item.special }));
+        items.map(({ label, special }, i) => ({ label, isSpaced: words || i === 0 || special }));
+      const written = pairs?.map(([, label], i) => ({ ...map.rows[i], label })) ?? map.rows;
       const chips = {
-        row: spaced(
-          titles.pairs
-            ? map.rows.map((row, i) => ({ ...row, label: titles.pairs[i][1] }))
-            : map.rows,
-        ).map((item, i) => chip("row", item, i, titles.pairs?.[i][0])),
-        column: spaced(map.columns).map((item, i) => chip("column", item, i)),
+        row: spaced(written).map((item, i) => chip(item, { row: i, column: null }, pairs?.[i][0])),
+        column: spaced(map.columns).map((item, i) => chip(item, { row: null, column: i })),
       };
       current = { map, chips, colouring, pinned: null, first: strongestRow(map) };
-      root.replaceChildren(
-        el(
-          "div",
-          { class: "sentence-row", role: "group", "aria-label": titles.rows },
-          el("span", { class: "caption" }, titles.rows),
-          el("div", { class: "flow" }, chips.row),
-        ),
-        el(
-          "div",
-          { class: "sentence-row", role: "group", "aria-label": titles.columns },
-          el("span", { class: "caption" }, titles.columns),
-          el("div", { class: "flow" }, chips.column),
-        ),
-      );
+      const line = (title, nodes) =>
+        el("div", { class: "sentence-row", role: "group", "aria-label": title }, [
+          el("span", { class: "caption" }, title),
+          el("div", { class: "flow" }, nodes),
+        ]);
+      root.replaceChildren(line(rows, chips.row), line(columns, chips.column));
       shade(current.first);
     },
     pin({ row, column }) {
       if (!current) return;
-      current.pinned =
-        row !== null
-          ? { side: "row", index: row }
-          : column !== null
-            ? { side: "column", index: column }
-            : null;
-      shade(current.pinned || current.first);
+      current.pinned = row === null && column === null ? null : { row, column };
+      shade(current.pinned ?? current.first);
     },
   };
 }

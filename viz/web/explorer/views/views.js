@@ -37,13 +37,14 @@ const LARGE = say(
 const LOWEST = 320, // pixels
   AROUND = 86;
 
-// hooks: root (the explorer's), hover, pin, update, trace(), traces(), mapOf(trace, state)
+// hooks: scene: what is looked at; root (the explorer's), hover, pin, update, and those of createLarge() and createCompare()
 export function createViews(hooks) {
+  const { scene } = hooks;
   const detail = createDetail(hooks),
-    large = createLarge(hooks);
-  const lines = createLines(hooks);
-  const text = createText(hooks);
-  const compare = createCompare(hooks);
+    large = createLarge(hooks),
+    lines = createLines(hooks),
+    text = createText(hooks),
+    compare = createCompare(hooks);
   const parts = { map: detail, lines, text, compare };
   const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
   const root = el("div", { class: "stage" });
@@ -58,29 +59,17 @@ export function createViews(hooks) {
   let top = 0, // of the page's pixels
     width = 0;
 
-  function stage(name, map) {
-    parts.map = pane = map.pyramid ? large : detail;
-    if (root.firstChild !== parts[name].root) root.replaceChildren(parts[name].root);
-    if (focused?.isConnected && document.activeElement === document.body)
-      focused.focus({ preventScroll: true });
-    focused = null;
-    shown = name;
-  }
-
   // The heads drawn as lines, each with its colour: the chosen ones, or the one map that they were combined to.
-  function strands(state, map, { maximum }) {
-    const trace = hooks.trace(),
-      colours = trace.payload.colours.heads,
-      plain = { map, limit: map.overlay ? maximum : 1, sign: 0 };
-    if (map.signed) {
+  function strands(map, { maximum }) {
+    const { state, trace } = scene,
+      colours = trace.colours.heads,
+      plain = { map, limit: map.overlay ? maximum : 1, sign: 0, name: "", colour: colours[0] };
+    if (map.signed)
       return [
         { ...plain, name: t("above 0"), colour: colours[5], sign: 1 },
-        { ...plain, name: t("below 0"), colour: colours[0], sign: -1 },
+        { ...plain, name: t("below 0"), sign: -1 },
       ];
-    }
-    if (map.overlay) return [{ ...plain, name: "", colour: colours[0] }];
-    if (state.combine !== "single" || state.heads.length < 2)
-      return [{ ...plain, name: "", colour: colours[0] }];
+    if (map.overlay || state.combine !== "single" || state.heads.length < 2) return [plain];
     const view = states.viewOf(state);
     return state.heads
       .slice(0, colours.length)
@@ -104,21 +93,22 @@ export function createViews(hooks) {
       top = hooks.root.getBoundingClientRect().top + window.scrollY;
       width = root.clientWidth;
     },
-    draw(state, map, colouring, titles) {
-      const at = focusables().indexOf(document.activeElement);
-      stage(state.view, map);
+    draw(map, colouring, titles) {
+      const at = focusables().indexOf(document.activeElement),
+        { state } = scene;
+      shown = state.view;
+      parts.map = pane = map.pyramid ? large : detail;
+      if (root.firstChild !== parts[shown].root) root.replaceChildren(parts[shown].root);
+      if (focused?.isConnected && document.activeElement === document.body)
+        focused.focus({ preventScroll: true });
+      focused = null;
+      const highest = below(),
+        none = { row: null, column: null };
       if (shown === "map")
-        pane.draw(map, colouring, { row: null, column: null }, titles, {
-          width,
-          height: room?.height,
-          highest: below(),
-        });
+        pane.draw(map, colouring, none, titles, { width, height: room?.height, highest });
       else if (shown === "lines")
-        lines.draw(strands(state, map, colouring), state, titles, {
-          highest: room || below() === Infinity ? 0 : below(),
-        });
-      else if (shown === "compare") compare.draw(state, map, colouring, titles);
-      else text.draw(map, colouring, titles, { words: state.words });
+        lines.draw(strands(map, colouring), titles, room ? Infinity : highest);
+      else parts[shown].draw(map, colouring, titles);
       // What had the focus may have been drawn anew, or another view may have taken its place.
       if (at >= 0 && !root.contains(document.activeElement))
         (focusables()[at] ?? first())?.focus({ preventScroll: true });
@@ -131,13 +121,10 @@ export function createViews(hooks) {
     clear: () => root.replaceChildren(),
     pin: (pinned) => parts[shown].pin?.(pinned),
     focus: () => first()?.focus(),
-    hint: (state) =>
-      said(pane === large ? LARGE : (isTouch && TOUCH_HINTS[state.view]) || HINTS[state.view]),
+    hint: () => said(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shown]) || HINTS[shown]),
     shown: () => shown,
     pane: () => pane,
     large,
-    lines,
-    text,
     compare,
   };
 }

@@ -1,9 +1,10 @@
 // Beam search: its settings, its best hypotheses, and the tree that it searched.
-import { el, shorten, svg } from "../../core/dom.js";
+import { button, el, menu, shorten, svg } from "../../core/dom.js";
 import { say, t } from "../../core/language.js";
 import { pictured } from "../../picture/copy.js";
 import * as drawing from "../../picture/drawing.js";
 import { fixed, percent } from "../../core/format.js";
+import { written } from "../path.js";
 
 const COLUMN = 116,
   ROW = 24,
@@ -15,20 +16,18 @@ const FATES = {
   stopped: say("stopped by the limit"),
 };
 
-// The ids from the first token to a node.
-function prefix(nodes, index) {
-  const ids = [];
-  for (let at = index; at !== null; at = nodes[at].parent) ids.unshift(nodes[at].id);
-  return ids;
+// The nodes from the first token to one of them.
+function pathTo(nodes, index) {
+  const path = [];
+  for (let at = index; at !== null; at = nodes[at].parent) path.unshift(nodes[at]);
+  return path;
 }
 
 // hooks: search(width, penalty), node(ids), about(title): of a picture
 export function createBeam(hooks) {
-  const width = el(
-    "select",
-    { "aria-label": t("Beam width") },
-    Array.from({ length: 8 }, (_, i) => el("option", { value: i + 1, selected: i === 3 }, i + 1)),
-  );
+  const widths = Array.from({ length: 8 }, (_, i) => [i + 1, i + 1]),
+    width = menu(widths, 4, { "aria-label": t("Beam width") });
+  const value = el("output", {}, "0.0");
   const penalty = el("input", {
     type: "range",
     min: "0",
@@ -36,26 +35,23 @@ export function createBeam(hooks) {
     step: "0.1",
     value: "0",
     "aria-label": t("Length penalty"),
+    oninput: () => (value.textContent = Number(penalty.value).toFixed(1)),
   });
-  const value = el("output", {}, "0.0");
-  penalty.addEventListener("input", () => (value.textContent = Number(penalty.value).toFixed(1)));
   const content = el("div", { class: "searched" }),
     status = el("p", { class: "caption", "aria-live": "polite" });
+  function submit(event) {
+    event.preventDefault();
+    hooks.search(Number(width.value), Number(penalty.value));
+  }
   const root = el(
     "div",
     { class: "beam" },
     el(
       "form",
-      {
-        class: "settings",
-        onsubmit: (event) => {
-          event.preventDefault();
-          hooks.search(Number(width.value), Number(penalty.value));
-        },
-      },
+      { class: "settings", onsubmit: submit },
       el("label", {}, `${t("Width")} `, width),
       el("label", {}, `${t("Length penalty")} α `, penalty, value),
-      el("button", { type: "submit", class: "plain strong" }, t("Search")),
+      button(t("Search"), null, { type: "submit", class: "plain strong" }),
       el("span", { class: "caption" }, t("score = log-probability ÷ ((5 + length) / 6)^α")),
     ),
     content,
@@ -63,57 +59,38 @@ export function createBeam(hooks) {
   );
 
   function show({ nodes, hypotheses }) {
-    const best = new Set();
-    for (let at = hypotheses[0].node; at !== null; at = nodes[at].parent) best.add(at);
-    const list = el(
-      "ol",
-      { class: "hypotheses" },
-      hypotheses.map((h) => {
-        const ids = prefix(nodes, h.node),
-          words = pieces(nodes, h.node);
-        return el(
-          "li",
-          {},
-          el(
-            "button",
-            { type: "button", class: "branch", onclick: () => hooks.node(ids) },
-            el("span", { class: "number" }, fixed(h.score, 2)),
-            el("span", { class: "sentence", dir: "auto" }, words || t("(nothing)")),
-            el(
-              "span",
-              { class: "about" },
-              `${t("log-probability {value}", { value: fixed(h.total, 2) })}${h.finished ? "" : `, ${t("unfinished")}`}`,
-            ),
-          ),
-        );
-      }),
-    );
-    const tree = el("div", { class: "whole" }, drawn(nodes, best));
+    const hypothesis = ({ node, score, total, finished }) => {
+      const about = t("log-probability {value}", { value: fixed(total, 2) }),
+        path = pathTo(nodes, node);
+      const parts = [
+        el("span", { class: "number" }, fixed(score, 2)),
+        el("span", { class: "sentence", dir: "auto" }, written(path) || t("(nothing)")),
+        el("span", { class: "about" }, finished ? about : `${about}, ${t("unfinished")}`),
+      ];
+      return el(
+        "li",
+        {},
+        button(parts, () => open(path), { class: "branch" }),
+      );
+    };
+    const best = new Set(pathTo(nodes, hypotheses[0].node)),
+      tree = el("div", { class: "whole" }, drawn(nodes, best)),
+      title = t("Search tree");
     content.replaceChildren(
-      list,
+      el("ol", { class: "hypotheses" }, hypotheses.map(hypothesis)),
       legend(),
       pictured(
         el(
           "div",
-          {
-            class: "scroll forest",
-            tabindex: "0",
-            role: "group",
-            "aria-label": t("Search tree"),
-          },
+          { class: "scroll forest", tabindex: "0", role: "group", "aria-label": title },
           tree,
         ),
-        { ...hooks.about(t("Search tree")), svg: () => drawing.element(tree) },
+        { ...hooks.about(title), svg: () => drawing.element(tree) },
       ),
     );
   }
 
-  const pieces = (nodes, index) => {
-    const texts = [];
-    for (let at = index; at !== null; at = nodes[at].parent)
-      if (!nodes[at].symbol) texts.unshift(nodes[at].text);
-    return texts.join("").replaceAll("\u2581", " ").trim();
-  };
+  const open = (path) => hooks.node(path.map((node) => node.id));
 
   const legend = () =>
     el(
@@ -129,16 +106,15 @@ export function createBeam(hooks) {
     );
 
   function layout(nodes) {
-    const byDepth = new Map();
-    nodes.forEach((node, i) => byDepth.set(node.depth, [...(byDepth.get(node.depth) || []), i]));
+    const byDepth = Map.groupBy(nodes.keys(), (i) => nodes[i].depth);
     const places = new Map();
     for (const indexes of byDepth.values()) {
-      const going = indexes.filter((i) => nodes[i].fate !== "pruned"),
-        dropped = indexes.filter((i) => nodes[i].fate === "pruned");
-      const order = (list) => [...list].sort((a, b) => nodes[b].total - nodes[a].total);
-      [...order(going), ...order(dropped).slice(0, Math.max(2, Number(width.value)))].forEach(
-        (i, row) => places.set(i, { x: (nodes[i].depth - 1) * COLUMN + 4, y: row * ROW + 4 }),
-      );
+      const ordered = indexes.sort((a, b) => nodes[b].total - nodes[a].total),
+        going = ordered.filter((i) => nodes[i].fate !== "pruned"),
+        dropped = ordered.filter((i) => nodes[i].fate === "pruned");
+      const shown = [...going, ...dropped.slice(0, Math.max(2, Number(width.value)))];
+      for (const [row, i] of shown.entries())
+        places.set(i, { x: (nodes[i].depth - 1) * COLUMN + 4, y: row * ROW + 4 });
     }
     return places;
   }
@@ -152,12 +128,8 @@ export function createBeam(hooks) {
     for (const [i, { x, y }] of places) {
       const node = nodes[i],
         from = places.get(node.parent),
-        words = t("{prefix} — log-probability {total}, this token {p}, {fate}", {
-          prefix: pieces(nodes, i),
-          total: fixed(node.total, 3),
-          p: percent(node.probability),
-          fate: FATES[node.fate],
-        });
+        path = pathTo(nodes, i),
+        look = `${node.fate}${best.has(node) ? " best" : ""}`;
       right = Math.max(right, x + BOX);
       bottom = Math.max(bottom, y + ROW);
       if (from) {
@@ -165,40 +137,45 @@ export function createBeam(hooks) {
           y0 = from.y + 9,
           y1 = y + 9,
           bend = (COLUMN - BOX) / 2;
-        edges.push(
-          svg("path", {
-            class: `edge ${node.fate}${best.has(i) ? " best" : ""}`,
-            d: `M${x0},${y0} C${x0 + bend},${y0} ${x - bend},${y1} ${x},${y1}`,
-          }),
-        );
+        const d = `M${x0},${y0} C${x0 + bend},${y0} ${x - bend},${y1} ${x},${y1}`;
+        edges.push(svg("path", { class: `edge ${look}`, d }));
       }
-      const group = svg(
-        "g",
-        {
-          class: `node ${node.fate}${best.has(i) ? " best" : ""}`,
-          transform: `translate(${x},${y})`,
-          role: "button",
-          tabindex: node.fate === "pruned" ? "-1" : "0",
-          "aria-label": words,
-          "data-node": i,
-        },
-        svg("rect", { width: BOX, height: 19, rx: 4 }),
-        svg("text", { x: 5, y: 13.5 }),
-        svg("text", { x: BOX - 4, y: 13.5, class: "p" }),
+      const words = t("{prefix} — log-probability {total}, this token {p}, {fate}", {
+        prefix: written(path),
+        total: fixed(node.total, 3),
+        p: percent(node.probability),
+        fate: FATES[node.fate],
+      });
+      const say = () => (status.textContent = words);
+      boxes.push(
+        svg(
+          "g",
+          {
+            class: `node ${look}`,
+            transform: `translate(${x},${y})`,
+            role: "button",
+            tabindex: node.fate === "pruned" ? "-1" : "0",
+            "aria-label": words,
+            "data-node": i,
+            onclick: () => open(path),
+            onkeydown: (event) => {
+              if (event.key !== "Enter" && event.key !== " ") return;
+              event.preventDefault();
+              event.stopPropagation();
+              open(path);
+            },
+            onmouseenter: say,
+            onfocus: say,
+          },
+          svg("rect", { width: BOX, height: 19, rx: 4 }),
+          svg("text", { x: 5, y: 13.5 }, shorten(node.text, 9)),
+          svg(
+            "text",
+            { x: BOX - 4, y: 13.5, class: "p" },
+            percent(node.probability).replace("≈ ", ""),
+          ),
+        ),
       );
-      group.children[1].textContent = shorten(node.text, 9);
-      group.children[2].textContent = percent(node.probability).replace("≈ ", "");
-      const open = () => hooks.node(prefix(nodes, i));
-      group.addEventListener("click", open);
-      group.addEventListener(
-        "keydown",
-        (event) =>
-          (event.key === "Enter" || event.key === " ") &&
-          (event.preventDefault(), event.stopPropagation(), open()),
-      );
-      for (const name of ["mouseenter", "focus"])
-        group.addEventListener(name, () => (status.textContent = words));
-      boxes.push(group);
     }
     return svg(
       "svg",

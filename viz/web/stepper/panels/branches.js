@@ -1,11 +1,11 @@
 // The tree of branches.
-import { el, shorten } from "../../core/dom.js";
+import { button, el, shorten } from "../../core/dom.js";
 import { fixed } from "../../core/format.js";
 import { said, say, t } from "../../core/language.js";
 import { written } from "../path.js";
 
 const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
-export const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);
+const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);
 // Named by what is its own: the rest it shares with its parent.
 export const title = (branch) =>
   `${branch.number} · ${origin(branch)}: ${branch.fork ? "… " : ""}${shorten(written(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
@@ -23,45 +23,35 @@ export function branches(hooks) {
         { n: tree.limit },
       ) + (tree.dropped ? ` ${t("{n} of the oldest were dropped.", { n: tree.dropped })}` : "");
     const known = new Set(tree.branches.map((b) => b.number));
-    const children = (number) =>
-      tree.branches.filter((b) => (known.has(b.parent) ? b.parent : null) === number);
-    const items = [];
-    const add = (branch, depth) => {
-      items.push(item(branch, depth, branch.number === current));
-      children(branch.number).forEach((child) => add(child, depth + 1));
-    };
-    children(null).forEach((branch) => add(branch, 0));
-    list.replaceChildren(...items);
+    const below = (number, depth) =>
+      tree.branches
+        .filter((b) => (known.has(b.parent) ? b.parent : null) === number)
+        .flatMap((b) => [item(b, depth, b.number === current), ...below(b.number, depth + 1)]);
+    list.replaceChildren(...below(null, 0));
   }
 
   function item(branch, depth, current) {
     const shared = written(branch.tokens.slice(0, branch.fork)),
       own = written(branch.tokens.slice(branch.fork));
-    return el(
-      "li",
-      { style: `--depth: ${depth}` },
+    const parts = [
+      el("span", { class: "number" }, branch.number),
       el(
-        "button",
-        {
-          type: "button",
-          class: `branch${current ? " current" : ""}`,
-          "aria-current": current ? "true" : null,
-          onclick: () => hooks.open(branch.number),
-        },
-        el("span", { class: "number" }, branch.number),
-        el(
-          "span",
-          { class: "sentence", dir: "auto" },
-          el("span", { class: "shared" }, shared ? `${shared} ` : ""),
-          own || t("(end)"),
-        ),
-        el(
-          "span",
-          { class: "about" },
-          `${origin(branch)}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: fixed(branch.total, 2) })}`,
-        ),
+        "span",
+        { class: "sentence", dir: "auto" },
+        el("span", { class: "shared" }, shared ? `${shared} ` : ""),
+        own || t("(end)"),
       ),
-    );
+      el(
+        "span",
+        { class: "about" },
+        `${origin(branch)}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: fixed(branch.total, 2) })}`,
+      ),
+    ];
+    const open = button(parts, () => hooks.open(branch.number), {
+      class: `branch${current ? " current" : ""}`,
+      "aria-current": current ? "true" : null,
+    });
+    return el("li", { style: `--depth: ${depth}` }, open);
   }
   return { root, draw };
 }

@@ -28,15 +28,15 @@ export function comparison(hooks) {
 
   function draw(next, current) {
     const before = picks.map((pick) => Number(pick.value)),
-      first = tree === null || tree.text !== next.text;
+      numbers = next.branches.map((b) => b.number);
+    const stays =
+      tree?.text === next.text &&
+      before[0] !== before[1] &&
+      before.includes(current) &&
+      before.every((n) => numbers.includes(n));
+    const last = current === numbers[0] ? numbers.at(-1) : current,
+      chosen = stays ? before : [numbers[0], last];
     tree = next;
-    const numbers = tree.branches.map((b) => b.number);
-    const wanted = first ? [] : before.filter((n) => numbers.includes(n));
-    const last = current === numbers[0] ? numbers[numbers.length - 1] : current;
-    const chosen =
-      wanted.length === 2 && wanted[0] !== wanted[1] && wanted.includes(current)
-        ? wanted
-        : [numbers[0], last];
     picks.forEach((pick, i) => {
       pick.replaceChildren(
         ...tree.branches.map((b) => el("option", { value: b.number }, title(b))),
@@ -47,87 +47,65 @@ export function comparison(hooks) {
   }
 
   function ask() {
-    if (tree.branches.length < 2) {
-      content.replaceChildren(
-        el(
-          "p",
-          { class: "caption" },
-          t(
-            "There is one branch so far. Choose another candidate at some step, and compare what became of it.",
-          ),
-        ),
-      );
-    } else hooks.compare(Number(picks[0].value), Number(picks[1].value));
+    if (tree.branches.length > 1)
+      return hooks.compare(Number(picks[0].value), Number(picks[1].value));
+    const words = t(
+      "There is one branch so far. Choose another candidate at some step, and compare what became of it.",
+    );
+    content.replaceChildren(el("p", { class: "caption" }, words));
   }
 
   function show(found) {
     const pair = found.numbers.map((n) => tree.branches.find((b) => b.number === n));
     if (pair.some((b) => !b)) return;
-    const cell = (branch, i, same) =>
-      el(
-        "span",
-        {
-          class: `cell${same ? " same" : ""}`,
-          style: i === null ? "" : `--p: ${branch.probabilities[i].toFixed(3)}`,
-        },
-        i === null ? "" : branch.tokens[i].text,
-        el("small", {}, i === null ? "" : percent(branch.probabilities[i])),
-      );
+    const cell = (branch, i, look) =>
+      i === null
+        ? el("span", { class: look }, el("small"))
+        : el(
+            "span",
+            { class: look, style: `--p: ${branch.probabilities[i].toFixed(3)}` },
+            branch.tokens[i].text,
+            el("small", {}, percent(branch.probabilities[i])),
+          );
     const columns = found.rows.map(([a, b]) => {
-      const same = a !== null && b !== null && pair[0].ids[a] === pair[1].ids[b];
-      return el("span", { class: "pair" }, cell(pair[0], a, same), cell(pair[1], b, same));
+      const isSame = a !== null && b !== null && pair[0].ids[a] === pair[1].ids[b],
+        look = isSame ? "cell same" : "cell";
+      return el("span", { class: "pair" }, cell(pair[0], a, look), cell(pair[1], b, look));
     });
     const difference = pair[1].total - pair[0].total;
+    const verdict =
+      Math.abs(difference) < 5e-4
+        ? t("equal.")
+        : t("branch {number} is {n} times as probable.", {
+            number: pair[difference > 0 ? 1 : 0].number,
+            n: ratio(Math.abs(difference)),
+          });
+    const facts = t("Total log-probability {first} and {second}: {verdict}", {
+      first: fixed(pair[0].total, 3),
+      second: fixed(pair[1].total, 3),
+      verdict,
+    });
+    const about =
+      found.cross === null
+        ? t("No words stand side by side after the fork: no step can be compared.")
+        : t(
+            "How much each head's attention differs after the fork, over the {n} words that stand side by side above: mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
+            { n: found.steps },
+          );
+    const label = t("Tokens of the two branches, aligned");
     content.replaceChildren(
-      el(
-        "div",
-        {
-          class: "aligned",
-          tabindex: "0",
-          role: "group",
-          "aria-label": t("Tokens of the two branches, aligned"),
-        },
-        columns,
-      ),
-      el(
-        "p",
-        { class: "facts" },
-        t("Total log-probability {first} and {second}: {verdict}", {
-          first: fixed(pair[0].total, 3),
-          second: fixed(pair[1].total, 3),
-          verdict:
-            Math.abs(difference) < 5e-4
-              ? t("equal.")
-              : t("branch {number} is {n} times as probable.", {
-                  number: pair[difference > 0 ? 1 : 0].number,
-                  n: ratio(Math.abs(difference)),
-                }),
-        }),
-      ),
-      el(
-        "p",
-        { class: "caption" },
-        found.cross === null
-          ? t("No words stand side by side after the fork: no step can be compared.")
-          : t(
-              "How much each head's attention differs after the fork, over the {n} words that stand side by side above: mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
-              { n: found.steps },
-            ),
-      ),
-      ...(found.cross === null
-        ? []
-        : [
-            pictured(
-              el(
-                "div",
-                { class: "maps" },
-                map("cross", t("Cross-attention"), found.cross),
-                map("decoder_self", t("Decoder self-attention"), found.decoder_self),
-              ),
-              hooks.about(t("Compare")),
-            ),
-          ]),
+      el("div", { class: "aligned", tabindex: "0", role: "group", "aria-label": label }, columns),
+      el("p", { class: "facts" }, facts),
+      el("p", { class: "caption" }, about),
     );
+    if (found.cross === null) return;
+    const maps = el(
+      "div",
+      { class: "maps" },
+      map("cross", t("Cross-attention"), found.cross),
+      map("decoder_self", t("Decoder self-attention"), found.decoder_self),
+    );
+    content.append(pictured(maps, hooks.about(t("Compare"))));
   }
 
   const ratio = (difference) =>

@@ -1,14 +1,14 @@
 // What each decoder layer would already predict, through a lens.
-import { el, shorten, table } from "../../core/dom.js";
+import { button, el, menu, shorten, table } from "../../core/dom.js";
 import { percent, significant } from "../../core/format.js";
-import { t } from "../../core/language.js";
+import { say, t } from "../../core/language.js";
 import { pictured } from "../../picture/copy.js";
 import { element } from "../../picture/drawing.js";
 
 const NAMES = {
-  logit: () => t("logit lens: the stream as it is"),
-  tuned: () => t("tuned lens: the stream through a fitted map"),
-  jacobian: () => t("Jacobian lens: the stream times the mean slope of the end"),
+  logit: say("logit lens: the stream as it is"),
+  tuned: say("tuned lens: the stream through a fitted map"),
+  jacobian: say("Jacobian lens: the stream times the mean slope of the end"),
 };
 const mean = (values) => values.slice(0, -1).reduce((sum, value) => sum + value, 0);
 
@@ -47,98 +47,76 @@ export function lens(hooks) {
     if (!lenses[chosen]) chosen = names[0];
     choose(path, branch, lenses, names);
     const { tokens, probabilities, ranks, chosen: taken, ids, nats } = lenses[chosen];
-    columns = branch.tokens.map(() => []);
-    const rows = tokens
-      .map((row, layer) =>
+    function cellOf(layer, step) {
+      const words = t(
+        "{where}: “{token}” {p}. The token taken, “{taken}”, has rank {rank} ({q}).",
+        {
+          where: layer
+            ? t("After layer {layer}, step {step}", { layer, step: step + 1 })
+            : t("Before layer 1, step {step}", { step: step + 1 }),
+          token: tokens[layer][step],
+          p: percent(probabilities[layer][step]),
+          taken: branch.tokens[step].text,
+          rank: ranks[layer][step],
+          q: percent(taken[layer][step]),
+        },
+      );
+      const show = () => (status.textContent = words);
+      const node = button(shorten(tokens[layer][step], 10), () => hooks.jump(step), {
+        class: ids[layer][step] === branch.ids[step] ? "right" : "",
+        style: `--p: ${probabilities[layer][step].toFixed(3)}`,
+        "aria-label": words,
+        tabindex: layer === tokens.length - 1 ? "0" : "-1",
+        onmouseenter: show,
+        onfocus: show,
+      });
+      return el("td", {}, node);
+    }
+    const cells = tokens.map((row, layer) => row.map((_, step) => cellOf(layer, step)));
+    const headings = branch.tokens.map(({ text }) => el("th", { scope: "col" }, shorten(text, 10)));
+    columns = headings.map((heading, step) => [heading, ...cells.map((row) => row[step])]);
+    const rows = cells.map((row, layer) =>
+      el(
+        "tr",
+        {},
         el(
-          "tr",
-          {},
-          el(
-            "th",
-            { scope: "row" },
-            layer ? t("after layer {layer}", { layer }) : t("before layer 1"),
-          ),
-          row.map((token, step) => {
-            const where = layer
-              ? t("After layer {layer}, step {step}", { layer, step: step + 1 })
-              : t("Before layer 1, step {step}", { step: step + 1 });
-            const words = t(
-              "{where}: “{token}” {p}. The token taken, “{taken}”, has rank {rank} ({q}).",
-              {
-                where,
-                token,
-                p: percent(probabilities[layer][step]),
-                taken: branch.tokens[step].text,
-                rank: ranks[layer][step],
-                q: percent(taken[layer][step]),
-              },
-            );
-            const show = () => (status.textContent = words);
-            const cell = el(
-              "td",
-              {},
-              el(
-                "button",
-                {
-                  type: "button",
-                  class: ids[layer][step] === branch.ids[step] ? "right" : "",
-                  style: `--p: ${probabilities[layer][step].toFixed(3)}`,
-                  "aria-label": words,
-                  tabindex: layer === tokens.length - 1 ? "0" : "-1",
-                  onmouseenter: show,
-                  onfocus: show,
-                  onclick: () => hooks.jump(step),
-                },
-                shorten(token, 10),
-              ),
-            );
-            columns[step].push(cell);
-            return cell;
-          }),
-          el(
-            "td",
-            { class: "number" },
-            layer < tokens.length - 1 ? significant(nats[layer], 2) : null,
-          ),
+          "th",
+          { scope: "row" },
+          layer ? t("after layer {layer}", { layer }) : t("before layer 1"),
         ),
-      )
-      .reverse();
+        row,
+        el(
+          "td",
+          { class: "number" },
+          layer < tokens.length - 1 ? significant(nats[layer], 2) : null,
+        ),
+      ),
+    );
+    const distance = t("KL divergence from the end, in nats, mean over steps");
     const head = [
       el("th", { scope: "row" }, t("taken")),
-      ...branch.tokens.map((token, step) => {
-        const cell = el("th", { scope: "col" }, shorten(token.text, 10));
-        columns[step].push(cell);
-        return cell;
-      }),
-      el(
-        "th",
-        { scope: "col", title: t("KL divergence from the end, in nats, mean over steps") },
-        t("nats"),
-      ),
+      ...headings,
+      el("th", { scope: "col", title: distance }, t("nats")),
     ];
-    scroll.replaceChildren(table(head, rows, { class: "lens" }));
+    scroll.replaceChildren(table(head, rows.reverse(), { class: "lens" }));
   }
 
   // Which lens, where there are several, and which of them is nearest to the end here.
   function choose(path, branch, lenses, names) {
     const nearest = names.reduce((a, b) => (mean(lenses[b].nats) < mean(lenses[a].nats) ? b : a));
-    const menu = el(
-      "select",
-      {
-        "aria-label": t("Lens"),
-        onchange: () => {
-          chosen = menu.value;
-          draw(path, branch);
-          choice.querySelector("select").focus();
-        },
-      },
-      names.map((name) => el("option", { value: name, selected: name === chosen }, NAMES[name]())),
-    );
-    choice.replaceChildren(
-      ...(names.length > 1
-        ? [menu, " ", t("Nearest to the end here, measured: {lens}.", { lens: NAMES[nearest]() })]
-        : []),
-    );
+    const options = names.map((name) => [name, NAMES[name]]);
+    const onchange = ({ target }) => {
+      chosen = target.value;
+      draw(path, branch);
+      choice.querySelector("select").focus();
+    };
+    choice.replaceChildren();
+    if (names.length > 1)
+      choice.append(
+        menu(options, chosen, { "aria-label": t("Lens"), onchange }),
+        " ",
+        t("Nearest to the end here, measured: {lens}.", { lens: NAMES[nearest] }),
+      );
   }
 
   function step(at) {

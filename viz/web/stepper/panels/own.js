@@ -10,6 +10,11 @@ export function ownTarget(hooks) {
     "aria-label": t("Your own translation"),
     placeholder: t("Type a translation of the sentence"),
     maxlength: "10000",
+    onkeydown: (event) => {
+      if (event.key !== "Enter" || event.shiftKey) return;
+      event.preventDefault();
+      root.requestSubmit();
+    },
   });
   const verdict = el("p", { class: "facts", "aria-live": "polite" });
   const root = el(
@@ -36,24 +41,20 @@ export function ownTarget(hooks) {
   function draw(tree, current) {
     const own = tree.branches.find((b) => b.number === current && b.origin === "target"),
       model = tree.branches[0];
-    verdict.textContent = own
-      ? t(
-          "Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).",
-          {
-            total: fixed(own.total, 2),
-            n: own.ids.length,
-            each: fixed(own.total / own.ids.length, 2),
-            total2: fixed(model.total, 2),
-            n2: model.ids.length,
-            each2: fixed(model.total / model.ids.length, 2),
-          },
-        )
-      : "";
+    verdict.textContent = "";
+    if (!own) return;
+    const each = ({ total, ids }) => fixed(total / ids.length, 2);
+    verdict.textContent = t(
+      "Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).",
+      {
+        total: fixed(own.total, 2),
+        n: own.ids.length,
+        each: each(own),
+        total2: fixed(model.total, 2),
+        n2: model.ids.length,
+        each2: each(model),
+      },
+    );
   }
-  text.addEventListener(
-    "keydown",
-    (event) =>
-      event.key === "Enter" && !event.shiftKey && (event.preventDefault(), root.requestSubmit()),
-  );
   return { root, draw };
 }

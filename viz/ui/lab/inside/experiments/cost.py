@@ -6,8 +6,8 @@ import numpy as np
 
 from model.analysis.formulas.decoding_cost import MOST, measure
 from viz.figures.curves import plot_curves
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.formulas.kernels import KERNELS, WIDTH, regression
-from viz.figures.regression import plot_regression
-from viz.ui.desk.scene import Scene
+from viz.figures.curves import plot_regression
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -10,10 +10,10 @@ from model.analysis.formulas.projections import score_matrix
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.maps.patterns import entropy_bits
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.menus import HEAD, LAYER, resolve
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

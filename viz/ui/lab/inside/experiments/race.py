@@ -5,9 +5,9 @@ from __future__ import annotations
 from model.analysis import loop
 from model.analysis.loop import HeadsComparison, Sizes
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Button, Slider
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

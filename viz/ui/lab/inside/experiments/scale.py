@@ -9,10 +9,10 @@ from model.analysis.formulas.projections import score_matrix
 from model.analysis.formulas.scale import Growth, growth, sharpness
 from viz.figures.curves import plot_curves
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
 from viz.ui.lab.panel import MASKED, SCALED, Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
 

@@ -9,9 +9,9 @@ from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
 from model.translator import Translator
 from viz.maps import labels
-from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 

@@ -12,10 +12,10 @@ from model.trace.directions import parse_direction
 from model.trace.edits import Add, Recipe
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-from viz.ui.desk.fields import text, whole
-from viz.ui.desk.scene import Scene
+from viz.ui.fields import text, whole
 from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.panel import Panel
+from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.address import named
 from viz.words import say

@@ -1,0 +1,127 @@
+"""What all middleware before Gradio shares, and the outermost layer: the headers of every answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import urlsplit
+
+from viz.server.discreet_log import describe
+from viz.server.endpoints import refusal
+
+Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+TEXT = b"text/plain; charset=utf-8"
+UNKEPT = ((b"cache-control", b"no-store"),)
+
+# Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
+# must be allowed. What is left still says: load from here alone, and send nothing anywhere else.
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' data: blob:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "frame-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'self' https://huggingface.co https://*.hf.space",
+    )
+)  # a Space is shown inside Hugging Face's page
+
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+)
+RETRY = ((b"retry-after", b"2"),)
+# Files are small and sent whole: Starlette answers some lists of ranges with an error of its own.
+UNUSED = (b"range", b"if-range")
+
+log = logging.getLogger(__name__)
+
+
+def below(scope: Scope) -> str:
+    """Return the path of a request, without what the page itself lies below."""
+    return "/" + scope.get("path", "").removeprefix(scope.get("root_path", "")).lstrip("/")
+
+
+async def answer(
+    send: Send,
+    status: int,
+    content: bytes | dict,
+    kind: bytes = b"application/json",
+    headers: Iterable[tuple[bytes, bytes]] = UNKEPT,
+) -> None:
+    """Send an answer. content: bytes of this kind, or what is written as JSON."""
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    named = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": named})
+    await send({"type": "http.response.body", "body": body})
+
+
+def collecting(finish: Callable[[dict, bytes], Awaitable[None]]) -> Send:
+    """Return a `send` that holds an answer back until it is complete: finish(its start, its body) then sends one."""
+    start, body = {}, bytearray()
+
+    async def collect(message: dict) -> None:
+        if message["type"] == "http.response.start":
+            start.update(message)
+            return
+        body.extend(message.get("body", b""))
+        if not message.get("more_body", False):
+            await finish(start, bytes(body))
+
+    return collect
+
+
+class Headers:
+    """ASGI middleware, the outermost: adds HEADERS, refuses requests of other sites, answers faults of the program."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def send_guarded(message: dict) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                busy = RETRY if message["status"] == 503 else ()
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *busy]}
+            await send(message)
+
+        if is_from_another_site(scope):
+            await answer(send_guarded, 403, refusal("invalid", "Pages of other sites cannot ask this app."))
+            return
+        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in UNUSED]}
+        try:
+            await self.app(scope, receive, send_guarded)
+        except Exception as error:  # the outermost edge
+            log.error("a request failed:\n%s", describe(error))
+            if not started:
+                words = f"The server could not answer ({type(error).__name__}). Please report this."
+                await answer(send_guarded, 500, refusal("internal", words))
+
+
+def is_from_another_site(scope: Scope) -> bool:
+    """Whether a script of another site's page sends this request. Gradio would let it read the answer. Browsers say so;
+    programs send neither header. A link from another site, or a frame, is no script."""
+    headers = dict(scope["headers"])
+    site = headers.get(b"sec-fetch-site")
+    if site is not None:
+        is_opened = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        return site in (b"cross-site", b"same-site") and not is_opened
+    origin = headers.get(b"origin")
+    host = headers.get(b"host", b"").decode("latin-1")
+    return origin is not None and urlsplit(origin.decode("latin-1")).netloc != host

@@ -1,0 +1,81 @@
+"""What whoever starts the server can say: the command line, and the environment for what it leaves out."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from model.program import whole
+from model.serve.device import DEVICE_VARIABLE, cores
+
+HERE = Path(__file__).resolve().parents[2]  # of app.py
+MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
+MODELS_VARIABLE, SESSIONS_VARIABLE = "ATTENTION_ATLAS_MODELS", "ATTENTION_ATLAS_MAX_SESSIONS"
+
+log = logging.getLogger(__name__)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line; what it leaves out comes from the environment. Each option's help names its variable."""
+    parser = argparse.ArgumentParser(
+        prog=f"{Path(sys.argv[0]).name} serve" if Path(sys.argv[0]).name == "attention-atlas" else "python app.py",
+        description="Serve Attention Atlas: translate a sentence, look at every attention head.",
+        epilog="Each option can be given as the environment variable in brackets. SIGTERM or Ctrl+C ends the server. "
+        "The API is described in README.md and on the page under 'Use via API'.",
+    )
+
+    def option(name: str, variable: str, default: object, words: str, kind: Callable = str) -> None:
+        words = f"{words} (default {default}) [{variable}]"
+        parser.add_argument(name, type=kind, default=os.environ.get(variable) or default, help=words)
+
+    # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
+    host = "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1"
+    option("--host", "GRADIO_SERVER_NAME", host, "address to serve on")
+    option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
+    option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
+    option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N, mps or auto: cuda if there is one, else cpu")
+    parser.add_argument(
+        "--max-sessions",
+        type=whole(1, 10_000),
+        default=os.environ.get(SESSIONS_VARIABLE) or None,
+        help=f"has no effect: the server keeps nothing for each visitor any more [{SESSIONS_VARIABLE}]",
+    )
+    about = "passes through the model that run at once, sharing the cores; requests that wait share a batch"
+    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), MAX_PASSES)), about, whole(1, 256))
+    about = "requests that may wait; beyond it one is told at once to come back"
+    option("--queue", "ATTENTION_ATLAS_QUEUE", "128", about, whole(1, 10_000))
+    parser.add_argument(
+        "--model",
+        action="append",
+        metavar="FOLDER_OR_ID",
+        help="another model to serve, too, of a family in README.md: a folder, or an id on the Hugging Face Hub, which "
+        f"is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]",
+    )
+    args = parser.parse_args(argv)
+    if args.model is None:  # a default would be added to
+        args.model = os.environ.get(MODELS_VARIABLE, "").split()
+    if args.max_sessions is not None:
+        log.warning("--max-sessions (%s) has no effect: nothing is kept for each visitor any more.", SESSIONS_VARIABLE)
+    args.device = None if args.device == "auto" else args.device
+    return args
+
+
+def check_port(host: str, port: int) -> None:
+    """ValueError in words if the address cannot be served on: before the model is loaded, not after."""
+    try:
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            pass
+    except OSError as error:
+        why = {
+            errno.EADDRINUSE: "is already in use: stop what runs there, or choose another with --port",
+            errno.EACCES: "may not be used by this user: choose one above 1023 with --port",
+        }
+        if error.errno in why:
+            raise ValueError(f"port {port} of {host} {why[error.errno]}") from error
+        raise ValueError(f"cannot serve on {host}, port {port}: {error}") from error

@@ -1,1 +1,0 @@
-"""What every tab answers its page with: the desk, and what it hands on."""

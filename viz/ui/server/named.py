@@ -1,6 +1,0 @@
-"""All named endpoints: importing a module registers its own."""
-
-from viz.ui.server import api, why_api
-from viz.ui.server.endpoints import ENDPOINTS, build, table
-
-__all__ = ("ENDPOINTS", "api", "build", "table", "why_api")

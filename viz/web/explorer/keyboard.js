@@ -1,0 +1,123 @@
+// Everything the mouse can do, from the keyboard; and a dialog that lists the keys and explains the marks in tokens and on heads.
+import { button, el } from "../core/dom.js";
+import { arrow, isFor, typed } from "../core/keys.js";
+import { KINDS } from "../core/kinds.js";
+import { say, t } from "../core/language.js";
+import * as model from "./model.js";
+import * as states from "./state.js";
+
+const CYCLES = { h: "combine", s: "special", g: "transform", v: "colours" };
+const VIEWS = { m: "map", l: "lines", t: "text", c: "compare" };
+
+const KEYS = [
+  ["← → ↑ ↓", say("another head, another layer; on the map: move the cursor")],
+  [say("Shift + arrow"), say("the same, and add the head to the choice")],
+  ["1 2 3", say("cross, encoder self, decoder self")],
+  ["m l t c", say("map, lines, text, compare")],
+  ["h", say("one head, mean, maximum, rollout")],
+  [
+    "x y",
+    say("add this head, or this layer's heads, to a selection of several; again: remove them"),
+  ],
+  ["w", say("subwords or whole words")],
+  ["s", say("special tokens shown, hidden, hidden and rescaled")],
+  ["p", say("rows by both tokens, the one they write, the one they read")],
+  ["g / v", say("another scale / other colours")],
+  ["d", say("go to the map, lines or text; a: back to the atlas")],
+  ["Enter, r, k", say("on the map: pin the cell, its row, its column")],
+  ["Esc", say("unpin; close this")],
+];
+const MARKS = [
+  ["\u2581", say("a space before the piece: ▁hund begins a word, er continues one")],
+  ["‹C3›", say("one byte of a character that the vocabulary cannot spell")],
+  ["<2en>", say("the first source token: the language to translate into")],
+  [
+    "<s> </s>",
+    say("begin and end. Heads with nothing to do often rest there: a sink, not a meaning"),
+  ],
+];
+
+// scene: what is looked at; app: whether it stands in the app. The dialog {root, open, button}.
+export function createHelp(scene, app) {
+  const keys = [...KEYS];
+  if (scene.overlays.length)
+    keys.splice(5, 0, ["o", say("attention, or another measure in its place")]);
+  if (app)
+    keys.push([
+      "f",
+      say("a presentation: the picture that is pointed at, or the map, fills the screen"),
+    ]);
+  const list = (rows) =>
+    el("dl", {}, [rows.map(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])]);
+  const habits = el("div", {});
+  const root = el("dialog", { class: "help", "aria-label": t("Keys and marks") }, [
+    el("h2", { tabindex: "-1", autofocus: true }, t("Keys")), // it opens at its top
+    list(keys),
+    el("h2", {}, t("Marks in tokens")),
+    list(MARKS),
+    habits,
+    el("p", {}, [
+      t("Attention weights are evidence of where a head looked, not an explanation of the answer."),
+    ]),
+    button(t("Close"), () => root.close()),
+  ]);
+  function open() {
+    // What a survey names the heads of this model by.
+    const { named = [], sentences } = scene.trace?.marks ?? {},
+      titles = new Map(named.map(({ mark, title }) => [mark, title]));
+    habits.replaceChildren();
+    if (titles.size)
+      habits.append(
+        el("h2", {}, t("Marks on heads: habits over {n} sentences", { n: sentences })),
+        list([...titles]),
+      );
+    root.showModal();
+  }
+  const opener = button(`${t("Keys and marks")} (?)`, open, { class: "plain help-button" });
+  return { root, open, button: opener };
+}
+
+// acts: update(changes), step(down, right), toggleHeads(heads), of the explorer
+export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
+  const { update, step, toggleHeads } = acts;
+  const after = (all, value) => all[(all.indexOf(value) + 1) % all.length];
+
+  function move([down, right], event) {
+    step(down, right);
+    const { layer, head } = scene.state;
+    if (event.shiftKey) toggleHeads([[layer, head]]);
+    if (event.target.classList?.contains("thumbnail")) thumbnails.focus(layer, head);
+  }
+
+  function handle(event) {
+    const { key } = event,
+      { state, overlays } = scene,
+      { kind, layer, head } = state;
+    if (arrow(event)) {
+      if (event.target.type === "range") return false;
+      move(arrow(event), event);
+    } else if (key === "1" || key === "2" || key === "3")
+      update({ kind: Object.keys(KINDS)[key - 1] });
+    else if (VIEWS[key]) update({ view: VIEWS[key] });
+    else if (CYCLES[key])
+      update({ [CYCLES[key]]: after(states.CHOICES[CYCLES[key]], state[CYCLES[key]]) });
+    else if (key === "o" && overlays.length) {
+      const ids = overlays.filter((one) => one.kinds.includes(kind)).map((one) => one.id);
+      update({ overlay: after(["", ...ids], state.overlay) });
+    } else if (key === "x") toggleHeads([[layer, head]]);
+    else if (key === "y") toggleHeads(model.allHeads(scene.trace, kind, layer));
+    else if (key === "w") update({ words: !state.words });
+    else if (key === "p" && kind !== "encoder_self")
+      update({ predicted: after([null, true, false], state.predicted[kind]) });
+    else if (key === "d") views.focus();
+    else if (key === "a") thumbnails.focus(layer, head);
+    else if (key === "Escape") update({ query: null, key: null, heads: [] });
+    else if (key === "?") help.open();
+    else return false;
+    return true;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (scene.trace && isFor(root, event) && !typed(event) && handle(event)) event.preventDefault();
+  });
+}

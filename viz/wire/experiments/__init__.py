@@ -1,1 +1,0 @@
-"""What experiments on the model found, as the page draws it."""

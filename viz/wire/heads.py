@@ -1,0 +1,124 @@
+"""Every head of the model as a cell, for the block that viz/web/lab/heads.js draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from model.trace.language import Words, say
+from model.trace.why.heads import HeadEffects, SmallestSet
+from viz.maps import labels
+from viz.wire.blocks import compact
+from viz.wire.question import with_minus
+
+NARROW = 12  # heads above which a cell has no room for its number
+DIGITS = 2
+
+
+def effects_block(
+    about: str,
+    estimates: HeadEffects,
+    measured: HeadEffects | None,
+    *,
+    joint: str,
+    done: bool,
+    kinds: Sequence[AttentionKind],
+) -> dict:
+    """Return what each head is worth: measured where it is, else estimated. about: a name under which the page keeps
+    what is switched off; joint: the slot that says what that does together; done: nothing more comes."""
+    known, values = {}, {}  # by kind [layers, heads]
+    for kind in kinds:
+        estimated = estimates.effects[kind]
+        found = measured.effects[kind] if measured else np.full_like(estimated, np.nan)
+        known[kind] = ~np.isnan(found)
+        values[kind] = np.where(known[kind], found, estimated)
+    limit = max(float(np.abs(of_kind).max()) for of_kind in values.values()) or 1.0
+
+    def cell(kind: AttentionKind, layer: int, head: int) -> dict:
+        value, is_measured = float(values[kind][layer, head]), bool(known[kind][layer, head])
+        flips = is_measured and measured.flips is not None and bool(measured.flips[kind][layer, head])
+        where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": signed(value)}
+        if not is_measured:
+            name = say("{kind}, layer {layer}, head {head}: {n} nats, estimated from its gate's slope.", **where)
+        elif flips:
+            name = say(
+                "{kind}, layer {layer}, head {head}: {n} nats, measured. Without it another token is written.", **where
+            )
+        else:
+            name = say("{kind}, layer {layer}, head {head}: {n} nats, measured.", **where)
+        marks = [mark for mark, holds in (("estimated", not is_measured), ("flips", flips)) if holds]
+        return {"value": round(value / limit, 4), "text": signed(value), "name": name, "marks": marks}
+
+    legend = {
+        "plus": say("+ speaks for the token"),
+        "minus": say("− speaks against it"),
+        "estimated": say("estimated"),
+        "flips": say("without it another token is written"),
+    }
+    hint = say(
+        "Choose a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
+        n=compact(limit, DIGITS),
+    )
+    return _block(about, values, cell, hint, joint=joint, done=done, legend=legend)
+
+
+def sets_block(
+    about: str, sets: Sequence[SmallestSet], kinds: Mapping[AttentionKind, int], heads: Mapping[AttentionKind, int]
+) -> dict:
+    """Return in how many of the sets each head is. kinds: layers of each kind; heads: of each in a layer."""
+    counts = {kind: np.zeros((layers, heads[kind]), int) for kind, layers in kinds.items()}
+    for kind, layer, head in (place for one in sets for place in one.kept):
+        counts[kind][layer, head] += 1
+
+    def cell(kind: AttentionKind, layer: int, head: int) -> dict:
+        count = int(counts[kind][layer, head])
+        where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": count, "all": len(sets)}
+        name = say("{kind}, layer {layer}, head {head}: needed in {n} of {all} orders.", **where)
+        return {"value": count / len(sets) if count else None, "text": str(count or ""), "name": name, "marks": []}
+
+    hint = say("Each number: in how many of the orders the head is needed. Empty: in none.")
+    return _block(about, counts, cell, hint)
+
+
+def _block(
+    about: str,
+    values: Mapping[AttentionKind, np.ndarray],
+    cell: Callable[[AttentionKind, int, int], dict],
+    hint: Words,
+    *,
+    joint: str = "",
+    done: bool = False,
+    legend: Mapping[str, Words] = {},
+) -> dict:
+    """values: by kind [layers, heads]. A cell has no room for its text among many heads."""
+    kinds = []
+    for kind, of_kind in values.items():
+        layers, heads = of_kind.shape
+        rows = [[cell(kind, layer, head) for head in range(heads)] for layer in range(layers)]
+        if heads > NARROW:
+            rows = [[{**one, "text": ""} for one in row] for row in rows]
+        kinds.append({"kind": kind.value, "title": labels.KIND_TITLES[kind], "rows": rows})
+    notes = [{"marks": marks, "text": text} for marks, text in legend.items()]
+    return {
+        "type": "heads",
+        "about": about,
+        "kinds": kinds,
+        "joint": joint,
+        "done": done,
+        "legend": notes,
+        "hint": hint,
+    }
+
+
+def signed(value: float) -> str:
+    """A number of nats with its sign: "+1.3", "−0.21"; "0" below what is worth saying."""
+    if abs(value) < 0.005:
+        return "0"
+    return with_minus(f"{value:+.{1 if abs(value) >= 0.995 else 2}f}")
+
+
+def head_name(kind: AttentionKind, layer: int, head: int) -> Words:
+    """A head in few words; layer and head from 0."""
+    return say("{kind} {layer}.{head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
