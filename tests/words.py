@@ -21,6 +21,7 @@ from viz.ui.tours.tour import WORDS as TOURS
 from viz.ui.tours.tour import tours
 
 SAYING = ROOT / "viz/web/core/language.js"  # the functions themselves
+SPOKEN = ("say", "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")  # Python's
 JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(
     JAVASCRIPT,
@@ -46,12 +47,9 @@ def used_by_tours() -> list[str]:
 
 def _by_python(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_bytes())):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("say", "Refusal", "Busy")
-        ):
-            yield _string(path, node.lineno, lambda node=node: ast.literal_eval(node.args[0]))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in SPOKEN:
+            for words in node.args:
+                yield _string(path, node.lineno, lambda words=words: ast.literal_eval(words))
 
 
 def _by_javascript(path: Path) -> Iterator[str]:

@@ -20,10 +20,9 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz import assets, theme
-from viz.questions import header, registry
+from viz.questions import header, registry, train
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.questions.train import TOY
 from viz.server import api, ask, guard, health, web_files
 from viz.server.line import Line
 from viz.server.middleware import Headers
@@ -40,7 +39,10 @@ SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Transla
 TABS = (  # (title, id, build(context, first))
     (say("Attention"), "explorer", explorer.build),
     (say("Step by step"), "stepper", lambda context, first: add_component("stepper", elem_id="stepper")),
-    *((tab.title, tab.name, partial(lab.build, tab, before=TOY if tab.name == "train" else None)) for tab in LAB_TABS),
+    *(
+        (tab.title, tab.name, partial(lab.build, tab, before=train.place if tab.name == "train" else None))
+        for tab in LAB_TABS
+    ),
 )
 LABELS = (SENTENCE, DIRECTION, TRANSLATE, *direction.LABELS, *(title for title, *_ in TABS))
 MAX_SESSIONS = 50  # that Gradio keeps, of programs that call the endpoints; the page has none

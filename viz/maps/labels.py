@@ -85,6 +85,11 @@ def ticks(labels: Sequence[str], limit: int = 40) -> tuple[list[int], list[str]]
     return list(range(0, len(labels), step)), [escape(shorten(label)) for label in labels[::step]]
 
 
+def place(kind: AttentionKind, layer: int, head: int) -> dict[str, object]:
+    """The values {kind}, {layer} and {head} of a sentence about a head. layer, head: from 0; people count from 1."""
+    return {"kind": KIND_TITLES[kind], "layer": layer + 1, "head": head + 1}
+
+
 def row_title(kind: AttentionKind, *, predicted: bool) -> Words:
     """The title of the query axis: which of its two tokens a decoder row is named after."""
     if kind == AttentionKind.ENCODER_SELF:

@@ -16,7 +16,6 @@ from viz.maps import labels
 from viz.questions.registry import Answer, Context, question
 from viz.ui import direction
 from viz.ui import fields as field
-from viz.ui.lab.lab import Beside
 from viz.words import Words, say
 
 COMPARED = (20, max(measure.UPDATES))
@@ -187,4 +186,6 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
     return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}", **numbers)
 
 
-TOY = Beside(say("Train your own"), "toy", "train", options)
+def place() -> dict:
+    """The inner tab of the lab (viz.ui.lab.lab.build) that holds it."""
+    return {"name": "toy", "title": say("Train your own"), "panels": [], "component": "train", "options": options()}

@@ -16,7 +16,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 
-from viz.words import for_page
+from viz.words import Words, for_page
 
 THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in viz/web/core/language.js
 
@@ -24,6 +24,16 @@ THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in 
 def text(words: str, *, tone: str = "plain") -> dict:
     """A paragraph. tone: "plain", "note" (quieter), "good" or "bad" (a finding, coloured)."""
     return {"type": "text", "text": words, "tone": tone}
+
+
+def paragraph(english: str, /, **values: object) -> dict:
+    """A paragraph of the page's own words, as say() takes them."""
+    return text(Words(english, values))
+
+
+def note(english: str, /, **values: object) -> dict:
+    """The same, quieter."""
+    return text(Words(english, values), tone="note")
 
 
 def links(source: Sequence[str], target: Sequence[str], scores: np.ndarray, chosen: Sequence[tuple[int, int]]) -> dict:
@@ -71,9 +81,19 @@ def action(words: str, to: dict) -> dict:
     return {"type": "action", "text": words, "to": to}
 
 
+def translate(words: str, **data: object) -> dict:
+    """A button that shows in every tab what the panel translates (Panel.translates) when it is told this data."""
+    return {"type": "action", "text": words, "event": "translate", "data": data}
+
+
 def slot(name: str, *blocks: dict) -> dict:
     """Where the answer to an act of the panel (viz.ui.lab.panel) is put; until then, these blocks."""
     return {"type": "slot", "slot": name, "blocks": list(blocks)}
+
+
+def headings(*english: str) -> tuple[Words, ...]:
+    """Column headings in the page's own words."""
+    return tuple(Words(one, {}) for one in english)
 
 
 def table(

@@ -13,10 +13,9 @@ from tests.page.browser import no_violations, pick_example, screenshot
 from viz import shell
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.needs import WAVES
-from viz.ui.lab.panel import Need, Panel
-from viz.ui.lab.sides import SIDES
-from viz.ui.lab.tables import last_pair
+from viz.ui.lab.formulas import last_pair
+from viz.ui.lab.menus import SIDES
+from viz.ui.lab.panel import WAVES, Need, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say

@@ -18,7 +18,7 @@ from tests.viz.ui.lab.panels import EVERY, contents, settings
 from viz.questions import steps as stepper
 from viz.ui.lab.panel import TRANSFORMER
 from viz.ui.scene import Scene, Selection
-from viz.ui.tours.measures import built
+from viz.ui.tours import measures
 from viz.ui.tours.scene import StopScene
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
@@ -92,7 +92,8 @@ def test_breaking_it_further_keeps_what_was_broken(scene):
 
 
 def test_a_tours_checks_are_of_the_changed_model(scene):
-    assert built.check(StopScene(scene.trace, made_by=scene.translator), "trace_is_the_models").value < 1e-5
+    stop = StopScene(scene.trace, made_by=scene.translator)
+    assert measures.check(stop, name="trace_is_the_models").value < 1e-5
 
 
 def test_the_stepper_goes_on_with_the_changed_model(scene):

@@ -160,8 +160,8 @@ def test_a_sentence_is_found_wherever_it_is_said(tmp_path, monkeypatch) -> None:
     script.write_text(
         """a(t("A {b}", { b: c ?? t("b") }), `it's ${d || t("c {d}", { d: {} })}`, ...parts(say("e")), own.say(f))"""
     )
-    module.write_text('raise Refusal("g" "h", i=say("i"))\n')
-    assert used() == ["A {b}", "b", "c {d}", "e", "gh", "i"]
+    module.write_text('blocks.note("f {n}", n=blocks.headings("h"))\nraise Refusal("g" "h", i=say("i"))\n')
+    assert sorted(used()) == ["A {b}", "b", "c {d}", "e", "f {n}", "gh", "h", "i"]
     module.write_text('say(f"{x}")\n')
     with pytest.raises(ValueError, match=r"model/one\.py:1"):
         used()

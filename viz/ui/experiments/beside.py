@@ -71,10 +71,7 @@ KINDS: dict[str, tuple[Words, Words]] = {
         say("Active and passive"),
         say("Who acts stands first, then last. Do both keep their parts in the translation?"),
     ),
-    "comma": (
-        say("Commas"),
-        say("The commas alone say who is speaking. Does the translation notice?"),
-    ),
+    "comma": (say("Commas"), say("The commas alone say who is speaking. Does the translation notice?")),
 }
 
 

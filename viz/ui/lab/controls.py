@@ -147,7 +147,3 @@ class Button:
 
     label: Words | str
     elem_id: str | None = None
-
-    def to_plain(self) -> dict:
-        """Return its description for the page."""
-        return {"label": self.label, "id": self.elem_id}

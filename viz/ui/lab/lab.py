@@ -6,7 +6,6 @@ A panel's content is the answer to a question (viz/questions/panels.py), asked w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from inspect import isgeneratorfunction
 
 from model.config import ModelConfig
@@ -15,27 +14,16 @@ from viz.questions.registry import Context
 from viz.ui.component import add_component
 from viz.ui.lab import registry
 from viz.ui.lab.panel import Panel
-from viz.words import Words
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A component with an inner tab of its own, before a tab's panels: the inner tab's title and name, the component's
-    name (viz/web/lab/lab.js), and the function that returns its options."""
-
-    title: Words
-    name: str
-    component: str
-    options: Callable[[], dict]
-
-
-def build(tab: registry.Tab, context: Context, first: TranslationTrace | None, *, before: Beside | None = None) -> None:
-    """Lay out the panels that the registry has for this tab."""
+def build(
+    tab: registry.Tab, context: Context, first: TranslationTrace | None, before: Callable[[], dict] | None = None
+) -> None:
+    """Lay out the panels that the registry has for this tab. before: returns a place of its strip, with a component
+    of its own (viz/web/lab/lab.js), that comes first."""
     options = described(tab, context)
     if before:
-        component = {"component": before.component, "options": before.options()}
-        place = {"name": before.name, "title": before.title, "panels": [], **component}
-        options["places"] = [place, *options["places"]]
+        options["places"].insert(0, before())
     add_component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
 
 
@@ -72,7 +60,7 @@ def of_panel(panel: Panel, configs: Sequence[ModelConfig]) -> dict:
         "section": panel.section,
         "paper": panel.paper,
         "controls": {name: control.to_plain(configs) for name, control in zip(panel.fields, panel.controls)},
-        "button": panel.again and panel.again.to_plain(),
+        "button": panel.again and {"label": panel.again.label, "id": panel.again.elem_id},
         "checks_page": panel.checks_page,
         "streams": isgeneratorfunction(panel.compute),
         "stops": panel.stops,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from model.config import PositionCode
 from model.nets.transformer import Transformer
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -29,6 +30,36 @@ class Need:
 TRANSFORMER = Need(
     lambda scene: isinstance(scene.translator.model, Transformer),
     say("This panel takes a Transformer apart; this model is a recurrent network."),
+)
+
+# Parts that a toy can be built without (model.config.PARTS).
+MASKED = Need(
+    lambda scene: scene.translator.config.look_ahead_mask,
+    say("This network was built without the look-ahead mask, which this panel shows."),
+)
+SCALED = Need(
+    lambda scene: scene.translator.config.scale_scores,
+    say("This network was built without the division by √d_k, which this panel shows."),
+)
+DIVIDED_OR_BIASED = Need(
+    lambda scene: "scale_scores" not in scene.translator.config.without,
+    say("This network was built without the division by √d_k, which this panel shows."),
+)
+RESIDUAL = Need(
+    lambda scene: scene.translator.config.residual,
+    say("This network was built without residual connections: there is no stream that layers add to."),
+)
+TOLD_POSITIONS = Need(
+    lambda scene: scene.translator.config.adds_positions,
+    say("This network is told no positions: nothing is added to its embeddings."),
+)
+RELATIVE = Need(
+    lambda scene: scene.translator.config.position_code is PositionCode.RELATIVE,
+    say("This model adds its positions to the embeddings, and nothing to the scores of attention."),
+)
+WAVES = Need(
+    lambda scene: scene.translator.config.position_code.has_waves,
+    say("This model’s positions are not pairs of a sine and a cosine: there are no such waves in them to look at."),
 )
 
 
@@ -109,9 +140,4 @@ class Panel:
 def preparing_means(scene: Scene) -> Iterator[Blocks]:
     """The model's means are made, where there are none and can be some, and how far that is."""
     for step in scene.prepare_means():
-        yield [
-            blocks.text(
-                say("Averaging each head's output: {n} of {all} sentences.", n=step.done, all=step.total),
-                tone="note",
-            )
-        ]
+        yield [blocks.note("Averaging each head's output: {n} of {all} sentences.", n=step.done, all=step.total)]

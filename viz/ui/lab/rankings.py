@@ -19,7 +19,6 @@ from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE, two
 from viz.words import Words, say
 
-HEIGHT = 430  # pixels of a picture with a legend of all rows
 DASHES = ("dash", "longdash", "dashdot", "longdashdot")
 PASSED = 0.3  # of a row's order may stay when all weights are redrawn
 log = logging.getLogger(__name__)
@@ -49,77 +48,66 @@ def ranking_of(translator: Translator) -> Ranking:
     """With a table of these weights: rows as they agree with occlusion under the other replacement, if the best of them
     reaches the bar; else occlusion alone, the others folded in that order. Without one, all rows, occlusion first."""
     found, order = table(translator), tuple(METHODS)
-    if found is None or found.digest != translator.digest:
-        return Ranking(order, frozenset(), unmeasured(found))
+    if found is None:
+        reason = say(
+            "Which row to trust has not been measured for this model. Until then {method} comes first: it is itself a "
+            "measurement.",
+            method=occlusion.MASK.title,
+        )
+        return Ranking(order, frozenset(), reason)
+    if found.digest != translator.digest:
+        reason = say(
+            "Which row to trust was measured for other weights ({digest}), not for these. Until then {method} comes "
+            "first: it is itself a measurement.",
+            digest=found.digest,
+            method=occlusion.MASK.title,
+        )
+        return Ranking(order, frozenset(), reason)
     ranked = [one.method for one in found.by_agreement()]
     order = (*ranked, *(name for name in order if name not in ranked))
     best = first(found, raw=attention.RAW.slug)
     if best is None:
         measured = tuple(method.slug for method in OCCLUSIONS)
-        order = (*measured, *(name for name in order if name not in measured))
-        return Ranking(
-            order,
-            frozenset(order) - frozenset(measured),
-            say(
-                "Occlusion is shown alone: over {n} sentences no method agreed with it well enough (a median rank "
-                "correlation of 0.5, and 0.15 more than attention's).",
-                n=found.sentences,
-            ),
+        others = tuple(name for name in order if name not in measured)
+        reason = say(
+            "Occlusion is shown alone: over {n} sentences no method agreed with it well enough (a median rank "
+            "correlation of 0.5, and 0.15 more than attention's).",
+            n=found.sentences,
         )
-    values = {"method": METHODS[best.method].title, "n": found.sentences, "rho": f"{best.agreement.value:.2f}"}
-    return Ranking(
-        order,
-        frozenset(),
-        say(
-            "{method} comes first: over {n} sentences it agreed best with occlusion by another replacement (median "
-            "rank correlation {rho}).",
-            **values,
-        ),
+        return Ranking((*measured, *others), frozenset(others), reason)
+    reason = say(
+        "{method} comes first: over {n} sentences it agreed best with occlusion by another replacement (median rank "
+        "correlation {rho}).",
+        method=METHODS[best.method].title,
+        n=found.sentences,
+        rho=f"{best.agreement.value:.2f}",
     )
-
-
-def unmeasured(found: Faithfulness | None) -> Words:
-    """Why there is nothing to decide by."""
-    if found is None:
-        return say(
-            "Which row to trust has not been measured for this model. Until then {method} comes first: it is itself a "
-            "measurement.",
-            method=occlusion.MASK.title,
-        )
-    return say(
-        "Which row to trust was measured for other weights ({digest}), not for these. Until then {method} comes first: "
-        "it is itself a measurement.",
-        digest=found.digest,
-        method=occlusion.MASK.title,
-    )
+    return Ranking(order, frozenset(), reason)
 
 
 def measured(found: Faithfulness, lead: str) -> dict:
     """The table, in the rows' order; lead: the row that stands first."""
-    rows = []
-    for one in found.by_agreement():
-        method, last = METHODS[one.method], next(reversed(one.randomised.values()), None)
-        rows.append(
-            [
-                method.title,
-                EVIDENCE[method.evidence],
-                _interval(one.agreement),
-                _interval(one.comprehensiveness),
-                _interval(one.sufficiency),
-                "–" if last is None else two(last),
-            ]
-        )
+    ranked = found.by_agreement()
+    rows = [
+        [
+            METHODS[one.method].title,
+            EVIDENCE[METHODS[one.method].evidence],
+            *map(_interval, (one.agreement, one.comprehensiveness, one.sufficiency)),
+            two([*one.randomised.values()][-1]) if one.randomised else "–",
+        ]
+        for one in ranked
+    ]
     return blocks.table(
-        (
-            say("Method"),
-            say("kind"),
-            say("agreement with occlusion"),
-            say("comprehensiveness, nats"),
-            say("sufficiency, nats"),
-            say("all weights redrawn"),
+        blocks.headings(
+            "Method",
+            "kind",
+            "agreement with occlusion",
+            "comprehensiveness, nats",
+            "sufficiency, nats",
+            "all weights redrawn",
         ),
         rows,
-        marked=[i for i, one in enumerate(found.by_agreement()) if one.method == lead],
+        marked=[i for i, one in enumerate(ranked) if one.method == lead],
         caption=say(
             "Measured over {n} sentences, with 95% intervals. Agreement: median rank correlation with "
             "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
@@ -133,6 +121,7 @@ def measured(found: Faithfulness, lead: str) -> dict:
 def agreements(found: Faithfulness) -> dict:
     """How well each row agrees with occlusion, the best at the top, with its interval and the bar."""
     known = [one for one in found.by_agreement() if one.agreement is not None]
+    titles = [METHODS[one.method].title for one in known]
     picture = go.Figure()
     for colour, evidence in zip(theme.HEAD_COLOURS, Evidence):
         at = [i for i, one in enumerate(known) if METHODS[one.method].evidence is evidence]
@@ -158,7 +147,7 @@ def agreements(found: Faithfulness) -> dict:
             xaxis={"title": {"text": say("agreement with occlusion")}, **theme.AXIS},
             yaxis={
                 "tickvals": list(range(len(known))),
-                "ticktext": [METHODS[one.method].title for one in known],
+                "ticktext": titles,
                 "automargin": True,
                 "range": [len(known) - 0.5, -0.5],
                 **theme.AXIS,
@@ -171,7 +160,7 @@ def agreements(found: Faithfulness) -> dict:
         picture,
         height=120 + 26 * len(known),
         width=620,
-        rows=[METHODS[one.method].title for one in known],
+        rows=titles,
         label=say("How well each row agrees with occlusion"),
     )
 
@@ -198,18 +187,23 @@ def cascade(found: Faithfulness) -> dict:
             line=drawn(method.slug),
         )
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
+    picture.update_xaxes(dtick=1)
+    titles = say("parts redrawn"), say("rank correlation with itself")
+    return of_all_rows(picture, titles, say("What stays of each row when weights are redrawn"))
+
+
+def of_all_rows(picture: go.Figure, titles: tuple[Words, Words], label: Words) -> dict:
+    """A picture with a line for each row. titles: of its axes."""
     picture.update_layout(
         template="none",
         **theme.figure_layout(
-            xaxis={"title": {"text": say("parts redrawn")}, "dtick": 1, **theme.AXIS},
-            yaxis={"title": {"text": say("rank correlation with itself")}, **theme.AXIS},
+            xaxis={"title": {"text": titles[0]}, **theme.AXIS},
+            yaxis={"title": {"text": titles[1]}, **theme.AXIS},
             margin={"l": 44, "r": 8, "t": 8, "b": 44},
             legend={"orientation": "h", "y": -0.22, "x": 0},
         ),
     )
-    return blocks.figure(
-        picture, height=HEIGHT, width=620, label=say("What stays of each row when weights are redrawn")
-    )
+    return blocks.figure(picture, height=430, width=620, label=label)
 
 
 def _interval(found: Interval | None) -> str:

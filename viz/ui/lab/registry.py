@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -26,20 +26,19 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Tab:
-    """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last.
-    asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them stale. chapters: of
-    panels that are not a place of their own. folded: what all of them wait behind, below the tab's first picture."""
+    """name: its id in the page, and its panels' folder; order: its panels by name, and chapters; a panel not named
+    there comes last. asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them
+    stale. folded: what all of them wait behind, below the tab's first picture."""
 
     name: str
     title: Words
-    order: tuple[str, ...]
+    order: tuple[str | Chapter, ...]
     asks: bool = False
-    chapters: tuple[Chapter, ...] = ()
     folded: Words | None = None
 
     def places(self) -> list[tuple[Panel | Chapter, tuple[Panel, ...]]]:
         """What its strip leads to, in order: a panel alone, or a chapter; and the panels there."""
-        within = {name: chapter for chapter in self.chapters for name in chapter.panels}
+        within = {name: place for place in self.order if isinstance(place, Chapter) for name in place.panels}
         found = groupby(PANELS[self.name], lambda panel: within.get(panel.name, panel))
         return [(place, tuple(panels)) for place, panels in found]
 
@@ -48,9 +47,14 @@ TABS = (
     Tab(
         "why",
         say("Why"),
-        ("why-tokens", "why-parts", "why-heads", "why-patch", "why-holds", "why-smallest"),
+        (
+            "why-tokens",
+            "why-parts",
+            "why-heads",
+            "why-patch",
+            Chapter("research", say("For research"), ("why-holds", "why-smallest")),
+        ),
         asks=True,
-        chapters=(Chapter("research", say("For research"), ("why-holds", "why-smallest")),),
         folded=say("All methods, parts and heads"),
     ),
     Tab("heads", say("Heads"), ("heads-survey", "heads-search", "heads-units", "heads-links", "heads-match")),
@@ -72,28 +76,9 @@ TABS = (
         say("Inside"),
         (
             "map",
-            "embedding",
-            "space",
-            "projections",
-            "attention",
-            "masks",
-            "heads",
-            "residual",
-            "add-norm",
-            "feed-forward",
-            "logits",
-            "lenses",
-            "scale",
-            "scoring",
-            "kernels",
-            "plain",
-            "race",
-            "cost",
-            "steer",
-        ),
-        chapters=(
             Chapter("embedding", say("Embedding"), ("embedding", "space")),
             Chapter("attention", say("Attention"), ("projections", "attention")),
+            "masks",
             Chapter("layer", say("Layer"), ("heads", "residual", "add-norm", "feed-forward")),
             Chapter("logits", say("Logits"), ("logits", "lenses")),
             Chapter(
@@ -116,7 +101,8 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
     ]
     by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
     assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
-    named = [by_name.pop(name) for name in tab.order]
+    order = (place.panels if isinstance(place, Chapter) else (place,) for place in tab.order)
+    named = [by_name.pop(name) for name in chain.from_iterable(order)]
     return (*named, *by_name.values())
 
 

@@ -17,12 +17,10 @@ from viz.ui import direction as directions
 from viz.ui import fields
 from viz.ui.component import add_component
 from viz.ui.tours.asks import ASKS, asked
-from viz.ui.tours.heads import HEADS
-from viz.ui.tours.measures import MEASURES
-from viz.ui.tours.measures.measured import NOTHING, Measured, written
-from viz.ui.tours.scene import StopScene
-from viz.ui.tours.tour import FIELD, WORDS, Claim, Pair, Sentence, Stop, Tour, tours, words
-from viz.words import say
+from viz.ui.tours.measures import MEASURES, NOTHING, WRITTEN, Measured
+from viz.ui.tours.scene import HEADS, StopScene
+from viz.ui.tours.tour import FIELD, WORDS, Claim, Pair, Sentence, Stop, Tour, tours
+from viz.words import Words, say
 
 CANDIDATE = "word"  # the pair of a candidate sentence whose translation the model may get wrong
 
@@ -37,7 +35,7 @@ def sheets(translators: Translators, every: Mapping[str, Tour]) -> dict:
     """What a worksheet can be made of: tours that ask, directions, and questions."""
     return {
         "tours": [
-            {"name": tour.name, "title": words(tour.title, {}), "stops": [i + 1 for i, stop in enumerate(tour.stops)]}
+            {"name": tour.name, "title": Words(tour.title, {}), "stops": [i + 1 for i, stop in enumerate(tour.stops)]}
             for tour in offered(translators, every)
             if tour.asks
         ],
@@ -94,7 +92,7 @@ def answered(
     number = number if is_whole(number, 1, len(stops)) else 1
     stop = stops[number - 1]
     listed = [
-        {"name": one.name, "title": words(one.title, {}), "minutes": one.minutes} for one in offered(translators, every)
+        {"name": one.name, "title": Words(one.title, {}), "minutes": one.minutes} for one in offered(translators, every)
     ]
     return {
         "tour": tour.name,
@@ -122,14 +120,10 @@ def route_of(translators: Translators, tour: Tour, *wanted: str | None) -> Route
 
 def _route(translators: Translators, direction: str) -> Route | None:
     """The first route of this direction whose model is a Transformer."""
-    return next(
-        (
-            route
-            for route in translators.routes
-            if route.direction == direction and isinstance(translators[route.label].model, Transformer)
-        ),
-        None,
-    )
+    for route in translators.routes:
+        if route.direction == direction and isinstance(translators[route.label].model, Transformer):
+            return route
+    return None
 
 
 def chosen(translator: Translator, direction: str, tour: Tour, stop: Stop) -> Sentence | None:
@@ -152,23 +146,26 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
     assert sentence is not None, "a stop that this model does not show"
     trace = translator.translate(sentence.text, direction)
     pair = sentence.pairs[stop.pair] if stop.pair else None
-    scene, missing = StopScene(trace, made_by=translator, pair=pair, other=sentence.other), None
-    if stop.head:
-        try:
-            scene = replace(scene, head=HEADS[stop.head](scene))
-        except Refusal as error:
-            missing = error.words
-    values, measured = _values(scene), NOTHING if missing else measure(scene, stop.claim)
-    view = {**scene.link(pinned=stop.pinned, row=measured.row), **stop.open}
-    found = {"title": words(stop.title, values), "open": view, "missing": missing, "read": trace.source_text}
-    found |= {"wrote": trace.translation, "ask": None}
-    if missing is not None:
-        return found | {"text": None, "claim": None}
-    if stop.ask:
-        found["ask"] = asked(scene, stop.ask)
+    scene = StopScene(trace, made_by=translator, pair=pair, other=sentence.other)
+    try:
+        scene = replace(scene, head=HEADS[stop.head](scene) if stop.head else None)
+        missing, measured = None, measure(scene, stop.claim)
+    except Refusal as error:
+        missing, measured = error.words, NOTHING
+    values = _values(scene)
+    found = {
+        "title": Words(stop.title, values),
+        "open": {**scene.link(pinned=stop.pinned, row=measured.row), **stop.open},
+        "missing": missing,
+        "read": trace.source_text,
+        "wrote": trace.translation,
+    }
+    if missing:
+        return found | {"ask": None, "text": None, "claim": None}
+    found["ask"] = asked(scene, stop.ask) if stop.ask else None
     values |= measured.also
     blank = dict.fromkeys(FIELD.findall(stop.text), "–")  # what could not be measured cannot be named either
-    return found | {"text": words(stop.text, blank | values), "claim": claimed(scene, stop.claim, measured, values)}
+    return found | {"text": Words(stop.text, blank | values), "claim": claimed(scene, stop.claim, measured, values)}
 
 
 def _values(scene: StopScene) -> dict[str, object]:
@@ -205,16 +202,12 @@ def measure(scene: StopScene, claim: Claim) -> Measured:
 
 def claimed(scene: StopScene, claim: Claim, measured: Measured, values: Mapping[str, object]) -> dict:
     """A claim with what was measured: whether it holds, and the number. values: what its text may name besides."""
-    bound = claim.at_least if claim.at_least is not None else claim.at_most
-    found = measured.value
-    holds = (
-        found is not None
-        and (claim.at_least is None or found >= claim.at_least)
-        and (claim.at_most is None or found <= claim.at_most)
+    found, write = measured.value, WRITTEN[measured.unit]
+    if found is None:
+        said = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=scene.trace.translation)
+        return {"text": said, "holds": False, "learned": claim.learned}
+    bound, holds = (
+        (claim.at_most, found <= claim.at_most) if claim.at_least is None else (claim.at_least, found >= claim.at_least)
     )
-    said = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=scene.trace.translation)
-    if found is not None:
-        said = words(
-            claim.text, {**values, "value": written(found, measured.unit), "bound": written(bound, measured.unit)}
-        )
+    said = Words(claim.text, {**values, "value": write(found), "bound": write(bound)})
     return {"text": said, "holds": holds, "learned": claim.learned}

@@ -1,18 +1,20 @@
-"""What a stop is about: a model, what it made of the stop's sentence, a head and a word."""
+"""What a stop is about: a model, what it made of the stop's sentence, a word, and a head by what it does."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
+from model.analysis.survey.own import surveyed
 from model.analysis.why import pinned
 from model.trace.kinds import AttentionKind, Side
+from model.trace.language import Refusal
 from model.trace.why.question import Against, Question
 from model.trace.words import SPACE, word_groups
-from viz.ui.scene import Scene
+from viz.ui.scene import Scene, most_telling
 from viz.ui.tours.tour import Pair
 from viz.wire.address import fields
 
@@ -99,3 +101,55 @@ def _find(tokens: Sequence[str], words: Sequence[str]) -> tuple[int, ...]:
                 # A space that stands as a piece of its own is not what the word is about.
                 return group[1:] if len(group) > 1 and not text_of(tokens, group[:1]) else group
     return ()
+
+
+def points(scene: StopScene) -> Head:
+    """The cross-attention head that points most clearly in this sentence."""
+    found = most_telling(scene.trace)
+    return found.kind, found.layer, found.head
+
+
+def reads(scene: StopScene) -> Head:
+    """The cross-attention head that gives most to the pair's source word when its translation is about to be written;
+    where that was not written, the one that points most clearly."""
+    given = scene.given
+    return points(scene) if given is None else (AttentionKind.CROSS, *_largest(given))
+
+
+def aligned(scene: StopScene) -> Head:
+    """The cross-attention head whose weights align best to the word about to be written; without a survey that says
+    so, the one that `reads` picks."""
+    try:
+        return named_for(scene, AttentionKind.CROSS, "alignment_predicted")
+    except Refusal:
+        return reads(scene)
+
+
+def named_for(scene: StopScene, kind: AttentionKind, statistic: str) -> Head:
+    """The head of a kind that has most of a statistic over many sentences. A Refusal where nobody counted it."""
+    survey = surveyed(scene.translator, scene.trace.direction)
+    if survey is None:
+        raise Refusal(
+            "There is no survey of this model's heads beside its weights, so nothing is known about what they do in "
+            "general. The tab Heads can run one."
+        )
+    found = survey.kinds.get(kind)
+    if found is None or statistic not in found.statistics:
+        raise Refusal("The survey of this model's heads does not count this.")
+    return kind, *_largest(found.statistics[statistic].value)
+
+
+def _largest(values: np.ndarray) -> tuple[int, int]:
+    layer, head = np.unravel_index(int(np.nanargmax(values)), values.shape)
+    return int(layer), int(head)
+
+
+# By what they do: a stop says which property it wants, never which head.
+HEADS: Mapping[str, Callable[[StopScene], Head]] = {
+    "points": points,
+    "reads": reads,
+    "previous_encoder": partial(named_for, kind=AttentionKind.ENCODER_SELF, statistic="previous"),
+    "previous_decoder": partial(named_for, kind=AttentionKind.DECODER_SELF, statistic="previous"),
+    "aligned": aligned,
+    "aligned_read": partial(named_for, kind=AttentionKind.CROSS, statistic="alignment_read"),
+}

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from viz import assets
 from viz.words import FOLDER as LANGUAGES
-from viz.words import Words
 
 FOLDER = assets.WEB.parent / "tours"
 WORDS = LANGUAGES / "tours"  # their words: a file a language, which is fetched when a tour is started
@@ -54,8 +53,8 @@ class Claim:
 class Stop:
     """open: the fields of a link, without what says which sentence, head and token. look: the element of the page that
     it is about, as a selector. pair: of the sentence. pinned: whether the pair is chosen in the view, which of a map of
-    lines then shows this one alone. head: an entry of viz.ui.tours.heads. ask: an entry of viz.ui.tours.asks, which
-    is answered before the view and the claim are shown."""
+    lines then shows this one alone. head: an entry of viz.ui.tours.scene.HEADS. ask: an entry of viz.ui.tours.asks,
+    which is answered before the view and the claim are shown."""
 
     title: str
     text: str
@@ -102,11 +101,6 @@ class Tour:
         return tuple(dict.fromkeys([self.title, *said]))
 
 
-def words(english: str, values: Mapping[str, object]) -> Words:
-    """A tour's text with values in place of its {names}."""
-    return Words(english, values)
-
-
 def read(path: Path) -> Tour:
     """A tour's file. TypeError or KeyError for a field that is missing or that there is not: it is our own."""
     found = json.loads(path.read_text(encoding="utf-8"))
@@ -129,6 +123,6 @@ def read(path: Path) -> Tour:
 
 
 def tours() -> dict[str, Tour]:
-    """All tours by name, in the order of their files: those without a number come last."""
+    """Return all tours by name, in the order of order.json."""
     order = json.loads((FOLDER / "order.json").read_text(encoding="utf-8"))
     return {name: read(FOLDER / f"{name}.json") for name in order}

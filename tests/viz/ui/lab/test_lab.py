@@ -28,14 +28,14 @@ from viz.export.formats import FORMATS
 from viz.questions.panels import page_panel, page_panel_translate, scene_of
 from viz.questions.registry import Context
 from viz.questions.traces import Traces
-from viz.ui.lab import inside, registry, selected
+from viz.ui.lab import inside, menus, registry
 from viz.ui.lab.controls import Choice, Slider, Text
+from viz.ui.lab.formulas import last_pair, model_table
 from viz.ui.lab.inside import attention
 from viz.ui.lab.lab import described
+from viz.ui.lab.menus import SIDES
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.positions import breaking, table
-from viz.ui.lab.sides import SIDES
-from viz.ui.lab.tables import last_pair, model_table
 from viz.ui.lab.verify import checks
 from viz.ui.scene import Scene, Selection
 from viz.wire import blocks
@@ -233,7 +233,10 @@ PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: 
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
     tab = next(tab for tab in registry.TABS if tab.name == "inside")
-    assert [panel.name for panel in registry.in_folder(tab)] == [*tab.order, "a-dummy"]
+    assert [panel.name for panel in registry.in_folder(tab)] == [
+        *(panel.name for panel in registry.PANELS["inside"]),
+        "a-dummy",
+    ]
 
 
 def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene) -> None:
@@ -274,10 +277,10 @@ def test_dropout_of_one_query_is_off_by_default_and_where_on_reaches_the_output(
 
 
 def test_menus_stay_inside_the_trace(scene) -> None:
-    kind, layer, head, query = selected.resolve(scene, "encoder_self", 3, 4, 64)
+    kind, layer, head, query = menus.resolve(scene, "encoder_self", 3, 4, 64)
     maps = scene.trace.maps(kind)
     assert (layer, head, query) == (1, 3, len(maps.query_tokens) - 1)
-    assert selected.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
+    assert menus.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
 
 
 def test_the_broken_model_is_the_models_own(scene) -> None:

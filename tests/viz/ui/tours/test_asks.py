@@ -10,9 +10,8 @@ from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.words import word_groups
 from viz.ui.tours import guide
-from viz.ui.tours.asks import ASKS, asked
-from viz.ui.tours.asks.trying import OTHER, SAME, TURNED, exchanged
-from viz.ui.tours.measures.runs import matters_most
+from viz.ui.tours.asks import ASKS, OTHER, SAME, TURNED, asked, exchanged
+from viz.ui.tours.measures import matters_most
 from viz.ui.tours.scene import StopScene
 from viz.ui.tours.tour import Pair, tours
 from viz.words import for_page

@@ -24,9 +24,7 @@ from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import heads as why_heads
 from viz.ui.scene import Asked, Selection
 from viz.ui.tours import guide
-from viz.ui.tours.measures import MEASURES
-from viz.ui.tours.measures.maps import sharper, uneven
-from viz.ui.tours.measures.measured import share
+from viz.ui.tours.measures import MEASURES, share, sharper, uneven
 from viz.ui.tours.tour import FIELD, Pair, Sentence, Stop, Tour, tours
 from viz.words import for_page
 

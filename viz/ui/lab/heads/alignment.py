@@ -18,7 +18,7 @@ from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
 from viz.ui.fields import each
 from viz.ui.lab.controls import Choice
-from viz.ui.lab.heads.survey import named_head
+from viz.ui.lab.heads.survey import map_of_heads, named_head
 from viz.ui.lab.panel import Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
@@ -32,35 +32,23 @@ SHOWN = 10
 
 def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     if not all(word_texts(scene.trace)):
-        return [blocks.text(say("There are no words to link."))]
+        return [blocks.paragraph("There are no words to link.")]
     chosen = chosen_heads(scene)
     if source == CHOSEN and not chosen:
-        return [blocks.text(say("No heads of this model have been chosen to link words yet."))]
+        return [blocks.paragraph("No heads of this model have been chosen to link words yet.")]
     stands_for = RowToken(row) if row else measured_row(scene, source)
     what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, stands_for, chosen)
-    stands = (
-        say("Each head by the row it aligns best with.")
-        if source == CHOSEN
-        else say("A row stands for the token it reads.")
-        if stands_for is RowToken.READ
-        else say("A row stands for the token it writes.")
-    )
+    if source == CHOSEN:
+        stands = say("Each head by the row it aligns best with.")
+    elif stands_for is RowToken.READ:
+        stands = say("A row stands for the token it reads.")
+    else:
+        stands = say("A row stands for the token it writes.")
+    told = say("{what}: each word of the translation with the source word that has most of it.", what=what)
     return [
-        blocks.text(
-            join(
-                (
-                    say("{what}: each word of the translation with the source word that has most of it.", what=what),
-                    stands,
-                ),
-                " ",
-            ),
-            tone="note",
-        ),
+        blocks.text(join((told, stands), " "), tone="note"),
         blocks.links(*word_texts(scene.trace), scores, sorted(best(scores))),
-        blocks.slot(
-            "score",
-            blocks.text(say("Correct the links; every head is then scored against them."), tone="note"),
-        ),
+        blocks.slot("score", blocks.note("Correct the links; every head is then scored against them.")),
     ]
 
 
@@ -139,61 +127,39 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
     rows = [(one, named_voter(voter), ROWS[voter.row]) for one, voter in found]
     if chosen := chosen_heads(scene):
         rows.append((score(best(chosen_map(maps, chosen)), gold), say("the chosen heads"), "–"))
-    for name, one in maps.items():
-        rows += [
-            (score(best(layer), gold), say("ALTI, layer {layer}", layer=number + 1), ROWS[name])
-            for number, layer in enumerate(one.contributions)
-        ]
+    rows += [
+        (score(best(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[name])
+        for name, one in maps.items()
+        for number, layer in enumerate(one.contributions, start=1)
+    ]
     rows.sort(key=lambda row: row[0].error_rate)
+    numbers = [
+        [what, words, blocks.bar(min(1.0, one.error_rate)), blocks.number(one.precision), blocks.number(one.recall)]
+        for one, what, words in rows[:SHOWN]
+    ]
+    pale = say("0, pale: no link is wrong")
+    pictures = [
+        map_of_heads(values, join((say("AER of every head"), ROWS[row]), " · "), limit=1.0, signed=False, note=pale)
+        for row, values in rates.items()
+    ]
     return [
-        blocks.text(
-            say(
-                "Alignment error rate against your {n} links on this sentence: 0 means none is wrong. Choosing the "
-                "best of many heads on one sentence flatters it.",
-                n=len(gold.possible),
-            ),
-            tone="note",
+        blocks.note(
+            "Alignment error rate against your {n} links on this sentence: 0 means none is wrong. Choosing the "
+            "best of many heads on one sentence flatters it.",
+            n=len(gold.possible),
         ),
         blocks.row(
-            blocks.maps(
-                *(
-                    blocks.heatmap(
-                        values,
-                        join((say("AER of every head"), ROWS[row]), " · "),
-                        limit=1.0,
-                        signed=False,
-                        note=say("0, pale: no link is wrong"),
-                        rows=[f"L{i + 1}" for i in range(len(values))],
-                        columns=[f"H{i + 1}" for i in range(values.shape[1])],
-                    )
-                    for row, values in rates.items()
-                )
-            ),
-            blocks.table(
-                [say("links from"), say("row"), say("AER"), say("precision"), say("recall")],
-                [
-                    [
-                        what,
-                        words,
-                        blocks.bar(min(1.0, one.error_rate)),
-                        blocks.number(one.precision),
-                        blocks.number(one.recall),
-                    ]
-                    for one, what, words in rows[:SHOWN]
-                ],
-            ),
+            blocks.maps(*pictures),
+            blocks.table(blocks.headings("links from", "row", "AER", "precision", "recall"), numbers),
         ),
     ]
 
 
 def named_voter(voter: Voter) -> Words:
     """A head, and how it is read, in words."""
-    place = {"layer": voter.layer + 1, "head": voter.head + 1}
-    return (
-        say("layer {layer}, head {head}, by length", **place)
-        if voter.by_length
-        else say("layer {layer}, head {head}", **place)
-    )
+    if not voter.by_length:
+        return named_head(voter.layer, voter.head)
+    return say("layer {layer}, head {head}, by length", layer=voter.layer + 1, head=voter.head + 1)
 
 
 def _links(data: Mapping[str, object], name: str, sources: int, targets: int) -> Links:

@@ -64,22 +64,18 @@ def others(scene: Scene) -> list[Other]:
 def side_by_side(scene: Scene, kind: str) -> list[dict]:
     if surveys.surveyed(scene.translator, scene.trace.direction) is None:
         return [
-            blocks.text(
-                say(
-                    "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
-                    n=surveys.SENTENCES,
-                )
+            blocks.paragraph(
+                "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
+                n=surveys.SENTENCES,
             )
         ]
     found = others(scene)
     if not found:
         return [
-            blocks.text(
-                say(
-                    "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
-                    "All heads.",
-                    n=surveys.SENTENCES,
-                )
+            blocks.paragraph(
+                "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
+                "All heads.",
+                n=surveys.SENTENCES,
             )
         ]
     return [
@@ -95,19 +91,20 @@ def chosen(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
 def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
     survey = surveys.surveyed(scene.translator, scene.trace.direction)
     if kind not in survey.kinds or kind not in other.survey.kinds:
-        return [blocks.text(say("One of the two has no such attention."))]
+        return [blocks.paragraph("One of the two has no such attention.")]
     one, two = survey.kinds[kind], other.survey.kinds[kind]
     names = compared(one, two)
     if not names:
-        return [blocks.text(say("The two surveys have no statistic in common."))]
+        return [blocks.paragraph("The two surveys have no statistic in common.")]
     rows, apart = rows_of(scene, other, kind), distances(one, two)
+    compares_rows = rows is not None
     found = [
         [
             named_head(*layer_and_head(one, pair.head)),
             named_head(*layer_and_head(two, pair.other)),
             blocks.bar(pair.nearness, f"{pair.distance:.2f}"),
             say("yes") if pair.mutual else say("no"),
-            *([] if rows is None else [blocks.number(float(rows[pair.head, pair.other]))]),
+            *([blocks.number(float(rows[pair.head, pair.other]))] if compares_rows else []),
             _does(one, pair.head),
             _does(two, pair.other),
         ]
@@ -118,39 +115,37 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
         say("its nearest there"),
         say("distance"),
         say("nearest both ways"),
-        *([] if rows is None else [say("same rows")]),
+        *([say("same rows")] if compares_rows else []),
         say("does here"),
         say("does there"),
     ]
-    told = say(
-        "{kind}: heads of this model beside those of {other}, by {n} statistics of both surveys. The distance "
-        "is in standard deviations; its bar is full for the same head, and empty for any two.",
-        kind=KIND_TITLES[kind],
-        other=other.name,
-        n=len(names),
-    )
-    shown = [blocks.table(columns, found[:SHOWN])]
-    if len(found) > SHOWN:
-        shown.append(
-            blocks.folded(say("The other {n} heads", n=len(found) - SHOWN), blocks.table(columns, found[SHOWN:]))
-        )
+    others = blocks.folded(say("The other {n} heads", n=len(found) - SHOWN), blocks.table(columns, found[SHOWN:]))
     values, title = (
-        (apart, say("Distance between every two heads"))
-        if rows is None
-        else (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
+        (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
+        if compares_rows
+        else (apart, say("Distance between every two heads"))
     )
-    beside = blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two)))
-    return [blocks.text(told, tone="note"), blocks.row(blocks.stack(*shown), beside)]
+    return [
+        blocks.note(
+            "{kind}: heads of this model beside those of {other}, by {n} statistics of both surveys. The distance is "
+            "in standard deviations; its bar is full for the same head, and empty for any two.",
+            kind=KIND_TITLES[kind],
+            other=other.name,
+            n=len(names),
+        ),
+        blocks.row(
+            blocks.stack(blocks.table(columns, found[:SHOWN]), *([others] if len(found) > SHOWN else [])),
+            blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two))),
+        ),
+    ]
 
 
 def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | None:
     """How alike their rows are, where both can be given the same pieces; else None."""
     direction = scene.trace.direction
-    if not (
-        other.direction == direction
-        and surveys.can(direction)
-        and comparable(scene.translator, other.translator, direction)
-    ):
+    if other.direction != direction or not surveys.can(direction):
+        return None
+    if not comparable(scene.translator, other.translator, direction):
         return None
     texts = sentences(parse_direction(direction)[0])[:SENTENCES]
     return same_rows(scene.translator, other.translator, direction, texts)[kind]
@@ -168,10 +163,10 @@ def short(found: KindSurvey) -> list[str]:
 
 def _does(found: KindSurvey, head: int) -> Words | str:
     layer, number = layer_and_head(found, head)
-    names = found.named()[layer][number]
-    return join([STATISTICS[name].title for name in names], ", ") if names else "–"
+    return join([STATISTICS[name].title for name in found.named()[layer][number]], ", ") or "–"
 
 
+OF = Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value)
 PANEL = Panel(
     "heads-match",
     say("Two models"),
@@ -182,7 +177,5 @@ PANEL = Panel(
     side_by_side,
     acts={MATCH: chosen},
     paper="https://arxiv.org/abs/1906.04341",
-    controls=(
-        Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value),
-    ),
+    controls=(OF,),
 )

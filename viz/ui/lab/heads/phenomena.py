@@ -6,8 +6,8 @@ import numpy as np
 
 from model.trace.kinds import AttentionKind
 from viz.maps.labels import KIND_TITLES
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.heads.match import KINDS
+from viz.ui.lab.heads.match import OF
+from viz.ui.lab.heads.survey import map_of_heads
 from viz.ui.lab.panel import Need, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
@@ -29,14 +29,7 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
     asked = {name: np.array(one["heads"][kind]) for name, one in found.items() if kind in one["heads"]}
     limit = max((float(np.abs(values).max()) for values in asked.values()), default=1.0)
     pictures = [
-        blocks.heatmap(
-            values,
-            PHENOMENA.get(name, name),
-            limit=limit,
-            rows=[f"L{i + 1}" for i in range(len(values))],
-            columns=[f"H{i + 1}" for i in range(values.shape[1])],
-        )
-        for name, values in asked.items()
+        map_of_heads(values, PHENOMENA.get(name, name), limit=limit, signed=True) for name, values in asked.items()
     ]
     rows = [
         [PHENOMENA.get(name, name), str(one["pairs"]), blocks.bar(one["sum"]), blocks.bar(one["mean"])]
@@ -50,7 +43,7 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
         blocks.text(join((KIND_TITLES[AttentionKind(kind)], told), " · "), tone="note"),
         blocks.maps(*pictures),
         blocks.table(
-            (say("Phenomenon"), say("pairs"), say("right by the sum"), say("right by the mean")),
+            blocks.headings("Phenomenon", "pairs", "right by the sum", "right by the mean"),
             rows,
             caption=say("Sums of log-probabilities favour what is short: an omission is judged by the mean."),
         ),
@@ -63,14 +56,9 @@ PANEL = Panel(
     say("Which head, when switched off, breaks agreement, and which a negation?"),
     say("Sennrich 2017"),
     phenomena,
-    controls=(
-        Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value),
-    ),
+    controls=(OF,),
     needs=(
-        Need(
-            lambda scene: bool(scene.trust.phenomena),
-            say("No contrastive pairs were measured in this direction."),
-        ),
+        Need(lambda scene: bool(scene.trust.phenomena), say("No contrastive pairs were measured in this direction.")),
     ),
     paper="https://arxiv.org/abs/1612.04629",
 )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from model.analysis.sentences import sentences
 from model.analysis.survey import own as surveys
 from model.analysis.survey.batch import similarity
 from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
 from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import KindSurvey
@@ -36,23 +33,21 @@ def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
     chosen = scene.selection
     maps = scene.trace.maps(chosen.kind)
     if chosen.query is None or chosen.key is None:
-        return [blocks.text(say("Pin a cell in the explorer (a row and a column) to search by it."), tone="note")]
+        return [blocks.note("Pin a cell in the explorer (a row and a column) to search by it.")]
     places = cells.places(chosen.kind, maps.query_tokens, maps.key_tokens)
     named = [name for name, place in places.items() if place.cells[chosen.query, chosen.key]]
-    pinned = say(
+    pinned = blocks.paragraph(
         "The pinned cell: {row}, attending to {key}.",
         row=labels.row_name(scene.trace, chosen.kind, chosen.query),
         key=labels.display(maps.key_tokens[chosen.key]),
     )
     if not named:
         strong = maps.weights[..., chosen.query, chosen.key]
-        none = say("It is an example of none of the statistics: these heads put the most weight on it.")
-        return [blocks.text(pinned), blocks.text(none), _ranking(strong, say("weight on the cell"))]
-    parts = [blocks.text(pinned)]
+        none = blocks.paragraph("It is an example of none of the statistics: these heads put the most weight on it.")
+        return [pinned, none, _ranking(strong, say("weight on the cell"))]
+    parts, allowed = [pinned], cells.allowed_cells(chosen.kind, *maps.weights.shape[2:])
     for name in named:
-        now = cells.measured(
-            maps.weights, cells.allowed_cells(chosen.kind, *maps.weights.shape[2:]), {name: places[name]}
-        )[name].values
+        now = cells.measured(maps.weights, allowed, {name: places[name]})[name].values
         values = found.statistics[name].value if found and name in found.statistics else now
         parts.append(blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, found, name, values)))
     return parts
@@ -62,18 +57,16 @@ def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) ->
     """The heads of one kind that have most of something [layers, heads]."""
     order = np.argsort(-values, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(at, values.shape)) for at in order]
-    columns = [say("head"), title, *([] if now is None else [say("here, now")])]
+    if now is None:
+        return blocks.table([say("head"), title], [[named_head(*at), _share(values[at])] for at in places])
     return blocks.table(
-        columns,
-        [
-            [
-                named_head(*at),
-                blocks.bar(min(1.0, float(values[at]))),
-                *([] if now is None else [blocks.number(float(now[at]))]),
-            ]
-            for at in places
-        ],
+        [say("head"), title, say("here, now")],
+        [[named_head(*at), _share(values[at]), blocks.number(float(now[at]))] for at in places],
     )
+
+
+def _share(value: float) -> dict:
+    return blocks.bar(min(1.0, float(value)))
 
 
 def _sentences(scene: Scene, found: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
@@ -105,48 +98,39 @@ def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
     ]
     title = say(
         "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
-        kind=labels.KIND_TITLES[chosen.kind],
-        layer=chosen.layer + 1,
-        head=chosen.head + 1,
+        **labels.place(chosen.kind, chosen.layer, chosen.head),
     )
     return [
-        blocks.table([say("head"), say("same rows here"), say("over the survey")], rows, caption=title),
-        *_does(scene, chosen.kind, found),
+        blocks.table(blocks.headings("head", "same rows here", "over the survey"), rows, caption=title),
+        *_does(scene, found),
     ]
 
 
-def _does(scene: Scene, kind: AttentionKind, found: KindSurvey | None) -> list[dict]:
+def _does(scene: Scene, found: KindSurvey | None) -> list[dict]:
     chosen = scene.selection
-    now: Mapping[str, cells.Found] = here(scene, kind, chosen.layer, chosen.head)
+    now = here(scene, chosen.kind, chosen.layer, chosen.head)
     tested = {name: float(f.values) - f.chance for name, f in now.items() if STATISTICS[name].threshold is not None}
     if not tested:
         return []
     name = max(tested, key=tested.get)
-    values = found.statistics[name].value if found and name in found.statistics else None
-    parts = [
-        blocks.text(
-            say(
-                "Most of all it {does} here: {value}, random rows {chance}.",
-                does=STATISTICS[name].plain,
-                value=f"{float(now[name].values):.2f}",
-                chance=f"{now[name].chance:.2f}",
-            )
-        )
-    ]
-    return (
-        parts
-        if values is None
-        else [*parts, blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, found, name, values))]
+    most = blocks.paragraph(
+        "Most of all it {does} here: {value}, random rows {chance}.",
+        does=STATISTICS[name].plain,
+        value=f"{float(now[name].values):.2f}",
+        chance=f"{now[name].chance:.2f}",
     )
+    if not found or name not in found.statistics:
+        return [most]
+    values = found.statistics[name].value
+    return [most, blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, found, name, values))]
 
 
 PANEL = Panel(
     "heads-search",
     say("Search by example"),
     say(
-        "Which other heads, and which sentences, do what you see here? The "
-        "head selected in the explorer is the example, or the cell pinned "
-        "there."
+        "Which other heads, and which sentences, do what you see here? The head selected in the explorer is the "
+        "example, or the cell pinned there."
     ),
     say("Vig 2019"),
     search,

@@ -14,7 +14,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
-from viz.maps.labels import KIND_TITLES
+from viz.maps import labels
 from viz.ui.lab.panel import Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
@@ -29,20 +29,16 @@ SHOWN = 3
 
 
 def overview(scene: Scene) -> list[dict]:
-    direction = scene.trace.direction
-    found = surveys.surveyed(scene.translator, direction)
+    found = surveys.surveyed(scene.translator, scene.trace.direction)
     if found is not None:
         return _found(scene, found)
-    if not surveys.can(direction):
-        return [
-            blocks.text(
-                say(
-                    "These heads have not been surveyed, and this project has no sentences of its own in their "
-                    "source language."
-                )
-            )
-        ]
-    return [_take(0, surveys.PARTS)]
+    if surveys.can(scene.trace.direction):
+        return [_take(0, surveys.PARTS)]
+    return [
+        blocks.paragraph(
+            "These heads have not been surveyed, and this project has no sentences of its own in their source language."
+        )
+    ]
 
 
 def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
@@ -58,7 +54,7 @@ def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
     return [
         survey(found, scene.trace),
         blocks.text(join((count, rule), " "), tone="note"),
-        blocks.slot(CARD, blocks.text(say("Choose a head to see its card."), tone="note")),
+        blocks.slot(CARD, blocks.note("Choose a head to see its card.")),
     ]
 
 
@@ -87,19 +83,17 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     kind, layer, head = head_of(found, data)
     k = found.kinds[kind]
     names = k.named()[layer][head]
-    title = say(
-        "{kind}, layer {layer}, head {head}: {does}.",
-        kind=KIND_TITLES[kind],
-        layer=layer + 1,
-        head=head + 1,
-        does=graded(k, layer, head, names),
-    )
-    table, counted = _statistics(scene, k, (kind, layer, head), names)
+    does = graded(k, layer, head, names)
+    title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=does)
+    counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in k.statistics]
     return [
         blocks.text(title),
         open_head(kind.value, layer, head),
-        blocks.row(table, blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head))),
-        blocks.folded(say("What is counted"), counted),
+        blocks.row(
+            _statistics(scene, k, (kind, layer, head), names),
+            blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head)),
+        ),
+        blocks.folded(say("What is counted"), blocks.table(blocks.headings("statistic", "what is counted"), counted)),
     ]
 
 
@@ -120,10 +114,7 @@ def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, 
     return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
 
 
-def _statistics(
-    scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]
-) -> tuple[dict, dict]:
-    """A table of the numbers, and one of what they count."""
+def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
     kind, layer, head = at
     now, rows = here(scene, kind, layer, head), []
     for name, e in found.statistics.items():
@@ -140,45 +131,30 @@ def _statistics(
                 f"{float(now[name].values):.3f}" if name in now else "–",
             ]
         )
-    marked = [index for index, name in enumerate(found.statistics) if name in names]
-    counted = blocks.table(
-        [say("statistic"), say("what is counted")],
-        [[STATISTICS[name].title, STATISTICS[name].exact] for name in found.statistics],
-    )
     return blocks.table(
-        [say("statistic"), say("mean"), say("95% interval"), say("random rows"), say("threshold"), say("here, now")],
+        blocks.headings("statistic", "mean", "95% interval", "random rows", "threshold", "here, now"),
         rows,
-        marked=marked,
-    ), counted
-
-
-def _strongest(found: KindSurvey, layer: int, head: int, names: tuple[str, ...]) -> str | None:
-    if names:
-        return names[0]
-    above = {name: found.statistics[name].value[layer, head] - found.statistics[name].chance for name in found.examples}
-    return max(above, key=above.get) if above else None
+        marked=[index for index, name in enumerate(found.statistics) if name in names],
+    )
 
 
 def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tuple[str, ...]) -> dict:
-    name = _strongest(found, *at, names)
-    language = parse_direction(scene.trace.direction)[0]
+    """Sentences for what the head is named for, else for what it does most beyond chance."""
+    above = {name: found.statistics[name].value[at] - found.statistics[name].chance for name in found.examples}
+    name = names[0] if names else max(above, key=above.get, default=None)
     if name is None or not surveys.can(scene.trace.direction):
-        return blocks.text(say("There are no example sentences in this language."), tone="note")
-    lines = sentences(language)
+        return blocks.note("There are no example sentences in this language.")
+    lines = sentences(parse_direction(scene.trace.direction)[0])
     rows = [
         [words, lines[line]]
         for which, words in WHICH.items()
         for line in found.examples[name][which][at][:SHOWN]
         if 0 <= line < len(lines)
     ]
-    return blocks.table(
-        ["", say("sentence")],
-        rows,
-        caption=say(
-            "This project's own sentences in which it is highest, typical and lowest: {title}",
-            title=STATISTICS[name].title,
-        ),
+    caption = say(
+        "This project's own sentences in which it is highest, typical and lowest: {title}", title=STATISTICS[name].title
     )
+    return blocks.table(["", say("sentence")], rows, caption=caption)
 
 
 def _alike(found: KindSurvey, layer: int, head: int) -> dict:
@@ -187,7 +163,7 @@ def _alike(found: KindSurvey, layer: int, head: int) -> dict:
     row[layer * heads + head] = -np.inf
     best = np.argsort(-row)[:SHOWN]
     return blocks.table(
-        [say("heads like it"), say("same rows")],
+        blocks.headings("heads like it", "same rows"),
         [[named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
         caption=say("1 minus the mean Jensen–Shannon divergence of their rows, in bits"),
     )
@@ -196,6 +172,12 @@ def _alike(found: KindSurvey, layer: int, head: int) -> dict:
 def named_head(layer: int, head: int) -> Words:
     """A head's place in words."""
     return say("layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+
+
+def map_of_heads(values: np.ndarray, title: Words, *, limit: float, signed: bool, note: Words | str = "") -> dict:
+    """A number of each head [layers, heads] as a small map."""
+    names = {letter: [f"{letter}{i + 1}" for i in range(size)] for letter, size in zip("LH", values.shape)}
+    return blocks.heatmap(values, title, limit=limit, signed=signed, note=note, rows=names["L"], columns=names["H"])
 
 
 PANEL = Panel(

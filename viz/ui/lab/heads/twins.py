@@ -35,7 +35,7 @@ def others(scene: Scene) -> list[Translator]:
 def two_models(scene: Scene) -> list[dict]:
     found = others(scene)
     if not found:
-        return [blocks.text(say("No other model on this page translates this direction."))]
+        return [blocks.paragraph("No other model on this page translates this direction.")]
     menu = [pick(say("beside"), [one.name for one in found], act=OTHER, slot=OTHER)] if len(found) > 1 else []
     return [*menu, blocks.slot(OTHER, *beside(scene, found[0]))]
 
@@ -54,13 +54,15 @@ def beside(scene: Scene, other: Translator) -> list[dict]:
     caption = say(
         "Log-probability of each word in nats, the same translation forced on both models; without its end, </s>."
     )
-    parts = [probable((say("Word"), scene.translator.name, other.name), found.words, found.log_probability.T, caption)]
-    if found.layers:
-        parts.append(layers(found.layers))
-    for kind, pairs in found.pairs.items():
-        widths = [one.maps(kind).num_heads for one in (mine, theirs)]
-        parts.append(partners(kind, found.alike[kind], pairs, widths))
-    return parts
+    columns = say("Word"), scene.translator.name, other.name
+    return [
+        probable(columns, found.words, found.log_probability.T, caption),
+        *([layers(found.layers)] if found.layers else []),
+        *(
+            partners(kind, found.alike[kind], pairs, [one.maps(kind).num_heads for one in (mine, theirs)])
+            for kind, pairs in found.pairs.items()
+        ),
+    ]
 
 
 def probable(columns: Sequence[Words | str], rows: Sequence[str], pairs: np.ndarray, caption: Words) -> dict:
@@ -96,17 +98,11 @@ def partners(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, int]
         return f"{layer + 1}.{number + 1}"
 
     rows = [[*map(named, pair, widths), blocks.bar(float(alike[pair]))] for pair in pairs[:SHOWN]]
-    return blocks.folded(
-        KIND_TITLES[kind],
-        blocks.table(
-            (say("here"), say("its partner there"), say("same rows")),
-            rows,
-            caption=say(
-                "Each head is paired with one of the other's so that all pairs together are most alike; the best "
-                "come first."
-            ),
-        ),
+    caption = say(
+        "Each head is paired with one of the other's so that all pairs together are most alike; the best come first."
     )
+    table = blocks.table(blocks.headings("here", "its partner there", "same rows"), rows, caption=caption)
+    return blocks.folded(KIND_TITLES[kind], table)
 
 
 PANEL = Panel(

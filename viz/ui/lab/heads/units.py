@@ -34,11 +34,7 @@ READ = 200  # sentences
 SHOWN, SENTENCES = 12, 3
 MOST = 8192  # units that the slider reaches
 KINDS = {NEURONS: say("neurons of the feed-forward"), DICTIONARY: say("a sparse dictionary of the stream")}
-QUALITY = {
-    DICTIONARY: say("this dictionary"),
-    "random": say("as many random directions"),
-    NEURONS: say("neurons"),
-}
+QUALITY = {DICTIONARY: say("this dictionary"), "random": say("as many random directions"), NEURONS: say("neurons")}
 LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
 KIND = Choice(say("Units"), KINDS, NEURONS, name="units")
 
@@ -64,12 +60,9 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
     except Refusal as error:
         return [blocks.text(error.words, tone="note")]
     if read.parts.missing:
-        return [_invitation(read.parts.done, read.parts.count)]
-    return [
-        *_steering(scene, read, unit, strength),
-        _table(scene, read),
-        *(_qualities(scene) if read.dictionary else ()),
-    ]
+        return [_invitation(read)]
+    qualities = _qualities(scene) if read.dictionary else []
+    return [*_steering(scene, read, unit, strength), _table(scene, read), *qualities]
 
 
 def _units(scene: Scene, layer: int, kind: str) -> Units:
@@ -79,20 +72,16 @@ def _units(scene: Scene, layer: int, kind: str) -> Units:
     texts = tuple(text for text in texts if translator.fits(text, direction))
     if kind == NEURONS:
         return Units(translator, direction, layer - 1, texts)
-    found = _fitted(scene)
+    found = _stored(scene.translator)
     if found is None:
         raise Refusal("No dictionary was trained for this model.")
     return Units(translator, direction, found.layer, texts, found.dictionary)
 
 
-def _fitted(scene: Scene) -> Fitted | None:
-    return _stored(scene.translator)
-
-
-def _invitation(done: int, of: int) -> dict:
+def _invitation(read: Units) -> dict:
     return take(
-        done,
-        of,
+        read.parts.done,
+        read.parts.count,
         say("Read {n} sentences", n=READ),
         say("What activates a unit is found on this project's own sentences. They are read once for each layer."),
     )
@@ -100,8 +89,9 @@ def _invitation(done: int, of: int) -> dict:
 
 def step(scene: Scene, data: Mapping[str, object], layer: int, kind: str, *_: int) -> list[dict]:
     """Some more sentences; at the end the panel is drawn anew."""
-    done, of = _units(scene, layer, kind).step()
-    return [_invitation(done, of)] if done < of else []
+    read = _units(scene, layer, kind)
+    done, of = read.step()
+    return [_invitation(read)] if done < of else []
 
 
 def _table(scene: Scene, read: Units) -> dict:
@@ -123,15 +113,13 @@ def _table(scene: Scene, read: Units) -> dict:
                 *(_marked(read, line, int(places[line, number])) for line in best),
             ]
         )
-    return blocks.table(
-        (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES))),
-        rows,
-        caption=say(
-            "Measured: of {n} units, those that this sentence activates most, and this project's own sentences that "
-            "activate each most, with the word in brackets.",
-            n=values.shape[1],
-        ),
+    caption = say(
+        "Measured: of {n} units, those that this sentence activates most, and this project's own sentences that "
+        "activate each most, with the word in brackets.",
+        n=values.shape[1],
     )
+    columns = (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES)))
+    return blocks.table(columns, rows, caption=caption)
 
 
 def _marked(read: Units, line: int, place: int) -> str:
@@ -146,18 +134,11 @@ def _marked(read: Units, line: int, place: int) -> str:
 def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]:
     if not strength:
         return [
-            blocks.text(
-                say("Choose a unit by its number, then move the strength: its direction is added to every token."),
-                tone="note",
-            )
+            blocks.note("Choose a unit by its number, then move the strength: its direction is added to every token.")
         ]
     found = _turned(scene, read, unit, strength)
-    recipe = {
-        "layer": read.layer + 1,
-        "units": DICTIONARY if read.dictionary else NEURONS,
-        "unit": unit,
-        "strength": strength,
-    }
+    kind = DICTIONARY if read.dictionary else NEURONS
+    recipe = {"layer": read.layer + 1, "units": kind, "unit": unit, "strength": strength}
     changes = found.target_ids != scene.trace.target_ids
     return [
         blocks.cards(
@@ -168,7 +149,7 @@ def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]
                 say("The translation changes.") if changes else say("The translation stays the same."),
             ),
         ),
-        {"type": "action", "text": say("Show it on every tab"), "event": "translate", "data": recipe},
+        blocks.translate(say("Show it on every tab"), **recipe),
     ]
 
 
@@ -195,29 +176,26 @@ def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
 
 
 def _qualities(scene: Scene) -> list[dict]:
-    found = _fitted(scene)
+    found = _stored(scene.translator)
     rows = [
         [
             QUALITY[name],
-            blocks.bar(min(1.0, max(0.0, one.recovered)), with_minus(f"{100 * one.recovered:.0f} %")),
-            blocks.bar(min(1.0, max(0.0, one.explained)), with_minus(f"{100 * one.explained:.0f} %")),
+            *(
+                blocks.bar(min(1.0, max(0.0, share)), with_minus(f"{100 * share:.0f} %"))
+                for share in (one.recovered, one.explained)
+            ),
             blocks.number(one.active),
             f"{100 * one.dead:.1f} %",
         ]
         for name, one in found.qualities.items()
     ]
-    return [
-        blocks.table(
-            ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead")),
-            rows,
-            caption=say(
-                "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in "
-                "training: how probable the model's own translations stay, from the stream's mean (0) to the stream "
-                "itself.",
-                layer=found.layer + 1,
-            ),
-        )
-    ]
+    columns = ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead"))
+    caption = say(
+        "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in training: "
+        "how probable the model's own translations stay, from the stream's mean (0) to the stream itself.",
+        layer=found.layer + 1,
+    )
+    return [blocks.table(columns, rows, caption=caption)]
 
 
 PANEL = Panel(
@@ -231,10 +209,7 @@ PANEL = Panel(
     units,
     controls=(LAYER, KIND, UNIT, STRENGTH),
     needs=(
-        Need(
-            lambda scene: surveys.can(scene.trace.direction),
-            say("There are no example sentences in this language."),
-        ),
+        Need(lambda scene: surveys.can(scene.trace.direction), say("There are no example sentences in this language.")),
     ),
     acts={"step": step},
     translates=shown,

@@ -7,12 +7,11 @@ import numpy as np
 from model.analysis import stations
 from model.analysis.stations import NormNumbers
 from viz.ui.lab.controls import Slider, tokens
-from viz.ui.lab.needs import RESIDUAL
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
+from viz.ui.lab.menus import ENCODER, LAYER_OF_SIDE, SIDE, record_of, tokens_of
+from viz.ui.lab.panel import RESIDUAL, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.words import Words, say
+from viz.words import say
 
 SHOWN = 8  # dimensions whose numbers stand in the formula's table
 
@@ -45,15 +44,15 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int, token: int)
             else say("decoder layer {layer}, f = {f}", layer=index + 1, f=function),
         ),
         blocks.table(
-            (
-                say("Token"),
-                say("stream x"),
-                say("length"),
-                say("norm scales by"),
-                say("normed"),
-                say("length of what f adds"),
-                say("cosine to x"),
-                say("length after"),
+            blocks.headings(
+                "Token",
+                "stream x",
+                "length",
+                "norm scales by",
+                "normed",
+                "length of what f adds",
+                "cosine to x",
+                "length after",
             ),
             rows,
             marked=(at,),
@@ -67,26 +66,28 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int, token: int)
 
 
 def _formula(found: NormNumbers, token: str, number: int, *, norm_first: bool) -> list[dict]:
-    """The layer norm's formula with one token's numbers."""
+    """The norm's formula with one token's numbers."""
     read = (
         say("token {n}, {token}: the norm reads x", n=number, token=token)
         if norm_first
         else say("token {n}, {token}: the norm reads the sum x + f(x)", n=number, token=token)
     )
+    mean, variance, epsilon = map(blocks.compact, (found.mean, found.variance, found.epsilon))
+    width = len(found.x)
     if found.rms:
-        return _rms(found, read)
-    mean, variance, width = blocks.compact(found.mean), blocks.compact(found.variance), len(found.x)
-    parts = (found.x, found.centred, found.normed, found.gain, found.bias, found.output, found.recorded)
-    difference = float(np.abs(found.sample_output - found.output).max())
-    return [
-        blocks.formula("LN(x) = γ · (x − μ) / √(σ² + ε) + β", "Ba et al. 2016"),
-        blocks.formula(f"= γ · (x − ({mean})) / √({variance} + {blocks.compact(found.epsilon)}) + β", read),
-        blocks.table(
-            (say("dimension"), "x", "x − μ", "÷ √(σ² + ε)", "γ", "β", "· γ + β", say("the model's own")),
-            [[str(i), *(blocks.number(float(part[i])) for part in parts)] for i in range(min(SHOWN, width))],
-            caption=say("The first {n} of {width} dimensions.", n=min(SHOWN, width), width=width),
-        ),
-        blocks.facts(
+        formula, source = "RMS(x) = γ · x / √(mean(x²) + ε)", "Zhang and Sennrich 2019"
+        numbers = f"= γ · x / √({variance} + {epsilon})"
+        columns = ("x", "÷ √(mean(x²) + ε)", "γ", "· γ")
+        parts = (found.x, found.normed, found.gain, found.output, found.recorded)
+        mean = blocks.compact(float(found.x.mean()))
+        facts = [(say("The mean, which stays in"), mean, say("a layer norm would take it away"))]
+    else:
+        formula, source = "LN(x) = γ · (x − μ) / √(σ² + ε) + β", "Ba et al. 2016"
+        numbers = f"= γ · (x − ({mean})) / √({variance} + {epsilon}) + β"
+        columns = ("x", "x − μ", "÷ √(σ² + ε)", "γ", "β", "· γ + β")
+        parts = (found.x, found.centred, found.normed, found.gain, found.bias, found.output, found.recorded)
+        difference = float(np.abs(found.sample_output - found.output).max())
+        facts = [
             (
                 say("Population standard deviation"),
                 blocks.compact(found.variance**0.5),
@@ -98,28 +99,18 @@ def _formula(found: NormNumbers, token: str, number: int, *, norm_first: bool) -
                 say("squares divided by {n}: what some libraries' std() gives", n=width - 1),
             ),
             (say("The difference it would make"), blocks.compact(difference), say("the largest, in LN(x)")),
-            (say("Largest error"), blocks.compact(found.error), say("this formula against the model's own norm")),
-        ),
-    ]
-
-
-def _rms(found: NormNumbers, read: Words) -> list[dict]:
-    """The RMS norm's formula with one token's numbers."""
-    parts, width = (found.x, found.normed, found.gain, found.output, found.recorded), len(found.x)
+        ]
+    shown = min(SHOWN, width)
     return [
-        blocks.formula("RMS(x) = γ · x / √(mean(x²) + ε)", "Zhang and Sennrich 2019"),
-        blocks.formula(f"= γ · x / √({blocks.compact(found.variance)} + {blocks.compact(found.epsilon)})", read),
+        blocks.formula(formula, source),
+        blocks.formula(numbers, read),
         blocks.table(
-            (say("dimension"), "x", "÷ √(mean(x²) + ε)", "γ", "· γ", say("the model's own")),
-            [[str(i), *(blocks.number(float(part[i])) for part in parts)] for i in range(min(SHOWN, width))],
-            caption=say("The first {n} of {width} dimensions.", n=min(SHOWN, width), width=width),
+            (say("dimension"), *columns, say("the model's own")),
+            [[str(i), *(blocks.number(float(part[i])) for part in parts)] for i in range(shown)],
+            caption=say("The first {n} of {width} dimensions.", n=shown, width=width),
         ),
         blocks.facts(
-            (
-                say("The mean, which stays in"),
-                blocks.compact(float(found.x.mean())),
-                say("a layer norm would take it away"),
-            ),
+            *facts,
             (say("Largest error"), blocks.compact(found.error), say("this formula against the model's own norm")),
         ),
     ]
@@ -136,7 +127,7 @@ PANEL = Panel(
     add_and_norm,
     controls=(
         SIDE,
-        LAYER,
+        LAYER_OF_SIDE,
         Slider(say("Sub-layer"), 1, 3, 1, name="sublayer"),
         Slider(say("Token"), 1, 64, 2, of=tokens),
     ),

@@ -10,8 +10,8 @@ from model.config import Norm, PositionCode
 from model.trace.kinds import Side
 from viz.maps import labels
 from viz.ui.lab import formulas
+from viz.ui.lab.formulas import CONTRASTS
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import CONTRASTS
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -40,44 +40,11 @@ SIDES = {
 
 
 def overview(scene: Scene) -> list[dict]:
-    trace, translator = scene.trace, scene.translator
-    words = {Side.ENCODER: trace.source_tokens, Side.DECODER: trace.decoder_inputs}
-    ids = {Side.ENCODER: trace.source_ids, Side.DECODER: trace.decoder_ids}
-    stacks = []
-    for side, (title, name) in SIDES.items():
-        rows = stations.embedding_rows(
-            translator, ids[side], scene.output, side=name, interventions=trace.interventions
-        )
-        found = architecture.stack(
-            *(side, translator.config, scene.output, rows),
-            layer=scene.selection.layer,
-            best=trace.top_probabilities,
-        )
-        stacks.append(
-            {
-                "title": title,
-                "words": [labels.display(token) for token in words[side]],
-                "entry": [_box(one) for one in found.entry],
-                "layers": found.layers,
-                "shown": found.shown + 1,
-                "link": {"tab": "inside", "panel": "residual", "side": side.value},
-                "sublayers": [
-                    {
-                        "boxes": [_box(box) for box in one.stations],
-                        "norm": _box(one.norm),
-                        "first": one.norm_first,
-                        "residual": one.residual,
-                        "memory": one.reads_memory,
-                    }
-                    for one in found.sublayers
-                ],
-                "exit": [_box(one) for one in found.exit],
-            }
-        )
-    config = scene.translator.config
+    trace, config = scene.trace, scene.translator.config
     read, wrote = map(config.of, Side)
-    heads = say("{n} heads of d_k = {width}", n=read.num_heads, width=read.d_head)
-    if read.num_heads != wrote.num_heads:
+    if read.num_heads == wrote.num_heads:
+        heads = say("{n} heads of d_k = {width}", n=read.num_heads, width=read.d_head)
+    else:
         heads = say(
             "in the encoder {n} heads of d_k = {width}, in the decoder {m} of {other}",
             n=read.num_heads,
@@ -85,26 +52,20 @@ def overview(scene: Scene) -> list[dict]:
             m=wrote.num_heads,
             other=wrote.d_head,
         )
-    units = say("activation between {n} units", n=read.d_feedforward)
-    if read.d_feedforward != wrote.d_feedforward:
+    if read.d_feedforward == wrote.d_feedforward:
+        units = say("activation between {n} units", n=read.d_feedforward)
+    else:
         units = say(
             "activation between {n} units in the encoder, {m} in the decoder",
             n=read.d_feedforward,
             m=wrote.d_feedforward,
         )
+    vocabulary = [config.vocabulary_size, *([] if config.shared_embeddings else [config.num_target_tokens])]
     return [
-        blocks.flow(stacks),
+        blocks.flow([_stack(scene, side) for side in Side]),
         blocks.facts(
-            (
-                say("This sentence"),
-                f"{len(scene.trace.source_ids)} → {len(scene.trace.target_ids)}",
-                say("tokens, in → out"),
-            ),
-            (
-                "d_model",
-                blocks.compact(config.d_model),
-                heads,
-            ),
+            (say("This sentence"), f"{len(trace.source_ids)} → {len(trace.target_ids)}", say("tokens, in → out")),
+            ("d_model", blocks.compact(config.d_model), heads),
             (
                 say("Norm"),
                 f"{'pre' if config.norm_first else 'post'}-norm{', RMS' * (config.norm is Norm.RMS)}",
@@ -112,26 +73,48 @@ def overview(scene: Scene) -> list[dict]:
             ),
             (
                 say("Vocabulary"),
-                blocks.compact(config.vocabulary_size)
-                if config.shared_embeddings
-                else f"{blocks.compact(config.vocabulary_size)} → {blocks.compact(config.num_target_tokens)}",
+                " → ".join(map(blocks.compact, vocabulary)),
                 MATRICES[config.shared_embeddings, config.tied_output],
             ),
-            (
-                say("Feed-forward"),
-                formulas.ACTIVATIONS[config.activation],
-                units,
-            ),
+            (say("Feed-forward"), formulas.ACTIVATIONS[config.activation], units),
             (say("Positions"), *CODES[config.position_code]),
         ),
-        blocks.text(
-            say(
-                "Half of this figure is a model, too. The encoder alone reads: BERT. The decoder alone, without "
-                "cross-attention, goes on writing: GPT."
-            ),
-            tone="note",
+        blocks.note(
+            "Half of this figure is a model, too. The encoder alone reads: BERT. The decoder alone, without "
+            "cross-attention, goes on writing: GPT."
         ),
     ]
+
+
+def _stack(scene: Scene, side: Side) -> dict:
+    """One side of figure 1, for blocks.flow."""
+    trace, translator = scene.trace, scene.translator
+    title, name = SIDES[side]
+    encoder = side is Side.ENCODER
+    ids, tokens = (trace.source_ids, trace.source_tokens) if encoder else (trace.decoder_ids, trace.decoder_inputs)
+    rows = stations.embedding_rows(translator, ids, scene.output, side=name, interventions=trace.interventions)
+    found = architecture.stack(
+        side, translator.config, scene.output, rows, layer=scene.selection.layer, best=trace.top_probabilities
+    )
+    return {
+        "title": title,
+        "words": [labels.display(token) for token in tokens],
+        "entry": [_box(one) for one in found.entry],
+        "layers": found.layers,
+        "shown": found.shown + 1,
+        "link": {"tab": "inside", "panel": "residual", "side": side.value},
+        "sublayers": [
+            {
+                "boxes": [_box(box) for box in one.stations],
+                "norm": _box(one.norm),
+                "first": one.norm_first,
+                "residual": one.residual,
+                "memory": one.reads_memory,
+            }
+            for one in found.sublayers
+        ],
+        "exit": [_box(one) for one in found.exit],
+    }
 
 
 def _box(station: Station) -> dict:

@@ -5,36 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis import stations
+from viz.ui.lab.menus import ENCODER, SIDE, tokens_of
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import ENCODER, SIDE, tokens_of
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
 
 
 def embedding(scene: Scene, side: str) -> list[dict]:
-    encoder = side == ENCODER
-    ids = scene.trace.source_ids if encoder else scene.trace.decoder_ids
-    found = stations.embedding_rows(
-        scene.translator,
-        ids,
-        scene.output,
-        side="source" if encoder else "target",
-        interventions=scene.trace.interventions,
-    )
+    encoder, trace = side == ENCODER, scene.trace
+    ids, name = (trace.source_ids, "source") if encoder else (trace.decoder_ids, "target")
+    found = stations.embedding_rows(scene.translator, ids, scene.output, side=name, interventions=trace.interventions)
     limit = float(np.abs(found.added).max())
+
+    def vector(values: np.ndarray, token: str) -> list[dict]:
+        length = float(np.linalg.norm(values))
+        return [blocks.strip(values[:48], limit=limit, name=token), blocks.number(length)]
+
     rows = [
         [
             blocks.token(token),
             blocks.number(i),
-            *(
-                cell
-                for values in (found.scaled[n], found.positions[n], found.added[n])
-                for cell in (
-                    blocks.strip(values[:48], limit=limit, name=token),
-                    blocks.number(float(np.linalg.norm(values))),
-                )
-            ),
+            *(cell for values in (found.scaled, found.positions, found.added) for cell in vector(values[n], token)),
         ]
         for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))
     ]

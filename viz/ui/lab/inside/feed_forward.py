@@ -7,8 +7,8 @@ import numpy as np
 from model.analysis import stations
 from model.config import Activation
 from viz.ui.lab import formulas
+from viz.ui.lab.menus import LAYER_OF_SIDE, SIDE, record_of, tokens_of
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import LAYER, SIDE, record_of, tokens_of
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -27,36 +27,17 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
     busy = np.bincount(found.units.ravel(), minlength=width)
     shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
     common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
+    never_silent = blocks.note(
+        "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above 0 are counted.",
+        name=formulas.ACTIVATIONS[config.activation],
+    )
+    title = say("Layer {layer}: the {n} most active of {all} hidden units", layer=index + 1, n=len(loudest), all=width)
+    units = [str(unit) for unit in loudest]
     return [
         blocks.formula(formulas.feed_forward(config), say("equation {n}", n=2)),
-        *(
-            []
-            if config.activation is Activation.RELU
-            else [
-                blocks.text(
-                    say(
-                        "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above "
-                        "0 are counted.",
-                        name=formulas.ACTIVATIONS[config.activation],
-                    ),
-                    tone="note",
-                )
-            ]
-        ),
+        *([] if config.activation is Activation.RELU else [never_silent]),
         blocks.row(
-            blocks.maps(
-                blocks.heatmap(
-                    activations[:, loudest],
-                    say(
-                        "Layer {layer}: the {n} most active of {all} hidden units",
-                        layer=index + 1,
-                        n=len(loudest),
-                        all=width,
-                    ),
-                    rows=names,
-                    columns=[str(unit) for unit in loudest],
-                )
-            ),
+            blocks.maps(blocks.heatmap(activations[:, loudest], title, rows=names, columns=units)),
             blocks.bars(blocks.chart(say("share of units above 0"), shares)),
         ),
         blocks.facts(
@@ -84,5 +65,5 @@ PANEL = Panel(
     say("Wider inside, and mostly silent: only some units are above zero. Do similar words activate the same units?"),
     say("Paper, section {n}", n="3.3"),
     feed_forward,
-    controls=(SIDE, LAYER),
+    controls=(SIDE, LAYER_OF_SIDE),
 )

@@ -6,8 +6,8 @@ import numpy as np
 
 from model.analysis.formulas.projections import Joined, join_heads
 from viz.maps import labels
+from viz.ui.lab.menus import KIND, LAYER, QUERY, resolve
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import KIND, LAYER, QUERY, resolve
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.wire.question import with_minus
@@ -19,15 +19,13 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
     maps, biased = scene.trace.maps(chosen), scene.translator.config.biases
     found = join_heads(scene.translator, scene.output, chosen, at_layer, query=at)
     return [
-        blocks.text(
-            say(
-                "{kind}, layer {layer}: what its {heads} heads contribute to query {n}: {row}",
-                kind=labels.KIND_TITLES[chosen],
-                layer=at_layer + 1,
-                heads=maps.num_heads,
-                n=at + 1,
-                row=labels.row_name(scene.trace, chosen, at),
-            )
+        blocks.paragraph(
+            "{kind}, layer {layer}: what its {heads} heads contribute to query {n}: {row}",
+            kind=labels.KIND_TITLES[chosen],
+            layer=at_layer + 1,
+            heads=maps.num_heads,
+            n=at + 1,
+            row=labels.row_name(scene.trace, chosen, at),
         ),
         blocks.formula(
             "head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O" + " + b" * biased
@@ -51,37 +49,19 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
 
 def _parts(found: Joined, selected: int) -> dict:
     context, said = float(np.abs(found.contexts).max()), float(np.abs((*found.said, found.output)).max())
+
+    def part(vector: np.ndarray) -> list[dict]:
+        """Its part of the output, and how long that is."""
+        return [blocks.strip(vector[:48], limit=said), _length(vector)]
+
     rows = [
-        [
-            say("head {n}", n=i + 1),
-            blocks.strip(found.contexts[i], limit=context),
-            _length(found.contexts[i]),
-            blocks.strip(found.said[i, :48], limit=said),
-            _length(found.said[i]),
-            _share(float(found.shares[i])),
-        ]
-        for i in range(len(found.contexts))
+        [say("head {n}", n=i + 1), blocks.strip(own, limit=context), _length(own), *part(wrote), _share(float(share))]
+        for i, (own, wrote, share) in enumerate(zip(found.contexts, found.said, found.shares))
     ]
-    bias = [
-        say("bias"),
-        "",
-        "",
-        blocks.strip(found.bias[:48], limit=said),
-        _length(found.bias),
-        _share(float(found.shares[-1])),
-    ]
-    foot = [say("sum"), "", "", blocks.strip(found.output[:48], limit=said), _length(found.output), f"{1:.0%}"]
     return blocks.table(
-        (
-            say("Head"),
-            say("its context, softmax(…) V"),
-            say("length"),
-            say("its part of the output"),
-            say("length"),
-            say("share"),
-        ),
-        [*rows, bias],
-        foot=foot,
+        blocks.headings("Head", "its context, softmax(…) V", "length", "its part of the output", "length", "share"),
+        [*rows, [say("bias"), "", "", *part(found.bias), _share(float(found.shares[-1]))]],
+        foot=[say("sum"), "", "", *part(found.output), "100%"],
         marked=(selected,),
         caption=say(
             "Share: how much of the output's squared length lies in a part's direction, measured exactly; a part "

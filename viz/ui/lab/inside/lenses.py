@@ -16,7 +16,6 @@ from viz.wire import blocks
 from viz.wire.survey import take
 from viz.words import Words, say
 
-NONE = say("No lenses were fitted to this model.")
 DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday sentences"), "news": say("news")}
 
 
@@ -26,29 +25,23 @@ def lenses(scene: Scene, words: int) -> list[dict]:
     names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
     ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
     return [
-        *(_words(scene, names, words) if scene.lenses else [_offer(scene)]),
+        *(_words(scene, names, words) if scene.lenses else [_fitting(scene, own.offered(translator, trace.direction))]),
         blocks.table(
-            (say("The decoder reads"), say("and writes")),
+            blocks.headings("The decoder reads", "and writes"),
             [[name, translator.tokenizer.decode(row)] for name, row in zip(names, ids)],
             caption=say("Measured: each layer's stream in place of the encoder's output."),
         ),
     ]
 
 
-def _offer(scene: Scene) -> dict:
-    """To fit them here, where that is soon done."""
-    translator, direction = scene.translator, scene.trace.direction
-    seconds = own.offered(translator, direction)
+def _fitting(scene: Scene, seconds: float | None) -> dict:
+    """How far fitting them here is. seconds: that it takes; None: too long to be offered."""
     if seconds is None:
-        return blocks.text(NONE, tone="note")
-    parts = own.fitting(translator, direction).parts
-    return _fitting(parts.done, parts.count, seconds)
-
-
-def _fitting(done: int, of: int, seconds: float) -> dict:
+        return blocks.note("No lenses were fitted to this model.")
+    parts = own.fitting(scene.translator, scene.trace.direction).parts
     return take(
-        done,
-        of,
+        parts.done,
+        parts.count,
         say("Fit lenses"),
         say(
             "No lenses have been fitted to this model. Fitting them on this project's own sentences takes about {n} "
@@ -62,10 +55,11 @@ def step(scene: Scene, data: Mapping[str, object], words: int) -> list[dict]:
     """Some more sentences, or another layer; at the end the panel is drawn anew."""
     translator, direction = scene.translator, scene.trace.direction
     seconds = own.offered(translator, direction)
-    if seconds is None:
-        return [blocks.text(NONE, tone="note")]
-    done, of = own.step(translator, direction)
-    return [_fitting(done, of, seconds)] if done < of else []
+    if seconds is not None:
+        done, of = own.step(translator, direction)
+        if done == of:
+            return []
+    return [_fitting(scene, seconds)]
 
 
 def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
@@ -102,7 +96,7 @@ def _measured(lenses: Lenses) -> list[dict]:
     ]
     return [
         blocks.table(
-            (say("Sentences it never saw"), say("how many"), say("their own words"), say("another sentence's words")),
+            blocks.headings("Sentences it never saw", "how many", "their own words", "another sentence's words"),
             rows,
             caption=say(
                 "After the last layer: for how many source tokens a piece of the sentence's reference is among the "

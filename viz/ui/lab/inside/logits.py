@@ -27,32 +27,23 @@ def logits(scene: Scene, step: int) -> list[dict]:
         ]
         for token, logit, p in zip(found.tokens, found.logits, found.probabilities)
     ]
-    chosen = [i for i, token_id in enumerate(found.ids) if token_id == trace.target_ids[at]]
     prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[: at + 1])
     config = scene.translator.config
     banned = ", ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(config.banned_ids[:6]))
+    never = blocks.note(
+        "Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
+        n=len(config.banned_ids),
+        tokens=banned + " …" * (len(config.banned_ids) > 6),
+    )
     return [
-        blocks.text(say("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix)),
+        blocks.paragraph("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix),
         blocks.formula(formulas.logits(config)),
-        *(
-            [
-                blocks.text(
-                    say(
-                        "Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
-                        n=len(config.banned_ids),
-                        tokens=banned + " …" * (len(config.banned_ids) > 6),
-                    ),
-                    tone="note",
-                )
-            ]
-            if banned
-            else []
-        ),
+        *([never] if banned else []),
         blocks.row(
             blocks.table(
                 (say("Next token"), "logit", "exp(logit − log Σ)", say("probability")),
                 rows,
-                marked=chosen,
+                marked=[i for i, token_id in enumerate(found.ids) if token_id == trace.target_ids[at]],
                 caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
             ),
             blocks.facts(

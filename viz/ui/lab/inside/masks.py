@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import chain
 
 from model.analysis import padding
 from model.analysis.padding import BatchMasks
@@ -10,11 +10,10 @@ from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.ui.lab.controls import Choice, Text
-from viz.ui.lab.needs import MASKED
-from viz.ui.lab.panel import Panel
+from viz.ui.lab.panel import MASKED, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.words import Words, say
+from viz.words import say
 
 MASKS, WEIGHTS = "masks", "weights"
 SHOWN = Choice(say("Show"), {MASKS: say("the masks"), WEIGHTS: say("the weights of a padded pass")}, MASKS)
@@ -33,32 +32,31 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
     output = padding.padded_pass(scene.translator, found)
     closed = padding.weight_on_closed(output, found)
     needless = padding.without_target_padding(scene.translator, found)
-    heads = _heads(scene)
+    selected, maps = scene.selection, {kind: scene.trace.maps(kind) for kind in scene.trace.kinds}
+    heads = {  # the selected one, as far as each kind of attention has it
+        kind: (min(selected.layer, one.num_layers - 1), min(selected.head, one.num_heads - 1))
+        for kind, one in maps.items()
+    }
+    layer, head = heads[AttentionKind.CROSS]
     explained = (
-        say("A cell is open where the query of its row may look at the key of its column.")
+        blocks.note("A cell is open where the query of its row may look at the key of its column.")
         if shown == MASKS
-        else say(
-            "The weights of layer {layer}, head {head}, from one pass over both sentences. A row of "
-            "padding "
-            "has weights too; nobody reads them.",
-            layer=heads[AttentionKind.CROSS][0] + 1,
-            head=heads[AttentionKind.CROSS][1] + 1,
+        else blocks.note(
+            "The weights of layer {layer}, head {head}, from one pass over both sentences. A row of padding has "
+            "weights too; nobody reads them.",
+            layer=layer + 1,
+            head=head + 1,
         )
     )
+    sentences = [_sentence(found, sentence, output if shown == WEIGHTS else None, heads) for sentence in range(2)]
     return [
-        blocks.text(
-            say(
-                "A batch of two, padded to {n} tokens of the source and {m} of the target.",
-                n=found.padding.shape[1],
-                m=len(found.causal),
-            )
+        blocks.paragraph(
+            "A batch of two, padded to {n} tokens of the source and {m} of the target.",
+            n=found.padding.shape[1],
+            m=len(found.causal),
         ),
-        blocks.text(explained, tone="note"),
-        *(
-            block
-            for sentence in range(2)
-            for block in _sentence(found, sentence, output if shown == WEIGHTS else None, heads)
-        ),
+        explained,
+        *chain.from_iterable(sentences),
         blocks.facts(
             (
                 say("Ids and lengths agree"),
@@ -81,25 +79,12 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
                 say("the most that it would change at a real token"),
             ),
         ),
-        blocks.text(
-            say(
-                "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
-                "look anyway. The output of the padding rows is never read."
-            ),
-            tone="note",
+        blocks.note(
+            "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
+            "look anyway. The output of the padding rows is never read."
         ),
         *_closed_row(output, found),
     ]
-
-
-def _heads(scene: Scene) -> dict[AttentionKind, tuple[int, int]]:
-    """The selected layer and head, as far as each kind of attention has them."""
-    selected = scene.selection
-    return {
-        kind: (min(selected.layer, maps.num_layers - 1), min(selected.head, maps.num_heads - 1))
-        for kind in scene.trace.kinds
-        for maps in [scene.trace.maps(kind)]
-    }
 
 
 def _sentence(
@@ -108,51 +93,42 @@ def _sentence(
     """Its masks as squares, or with `output` its weights."""
     source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (found.tokens, found.inputs))
     steps = labels.pair_names(found.inputs[sentence], found.written[sentence])
-    title = blocks.text(
-        say(
-            "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
-            n=sentence + 1,
-            length=int(found.lengths[sentence]),
-            all=len(source),
-            target=int(found.target_lengths[sentence]),
-            all_target=len(read),
-        )
+    title = blocks.paragraph(
+        "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
+        n=sentence + 1,
+        length=int(found.lengths[sentence]),
+        all=len(source),
+        target=int(found.target_lengths[sentence]),
+        all_target=len(read),
     )
-    names = {"encoder": (source, source), "cross": (steps, source)}
     if output is None:
-        return [
-            title,
-            blocks.maps(
-                *(
-                    blocks.heatmap(
-                        mask,
-                        TITLES[name],
-                        rows=names.get(name, (steps, read))[0],
-                        columns=names.get(name, (steps, read))[1],
-                        signed=False,
-                        limit=1.0,
-                        said=OPEN,
-                        note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size),
-                    )
-                    for name, mask in found.squares(sentence).items()
-                )
-            ),
+        sides = {"encoder": (source, source), "cross": (steps, source)}
+        pictures = [
+            blocks.heatmap(
+                mask,
+                TITLES[name],
+                rows=sides.get(name, (steps, read))[0],
+                columns=sides.get(name, (steps, read))[1],
+                signed=False,
+                limit=1.0,
+                said=OPEN,
+                note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size),
+            )
+            for name, mask in found.squares(sentence).items()
         ]
-    return [
-        title,
-        blocks.maps(*(_weights(kind, at, output, sentence, (source, read, steps)) for kind, at in heads.items())),
-    ]
-
-
-def _weights(
-    kind: AttentionKind, at: tuple[int, int], output: ForwardOutput, sentence: int, sides: tuple[list, list, list]
-) -> dict:
-    layer, head = at
-    source, read, steps = sides
-    weights = output.attention(kind, layer).weights[sentence, head].float().cpu().numpy()
-    rows = source if kind is AttentionKind.ENCODER_SELF else steps
-    columns = read if kind is AttentionKind.DECODER_SELF else source
-    return blocks.heatmap(weights, labels.KIND_TITLES[kind], rows=rows, columns=columns, signed=False, limit=1.0)
+    else:
+        pictures = [
+            blocks.heatmap(
+                output.attention(kind, layer).weights[sentence, head].float().cpu().numpy(),
+                labels.KIND_TITLES[kind],
+                rows=source if kind is AttentionKind.ENCODER_SELF else steps,
+                columns=read if kind is AttentionKind.DECODER_SELF else source,
+                signed=False,
+                limit=1.0,
+            )
+            for kind, (layer, head) in heads.items()
+        ]
+    return [title, blocks.maps(*pictures)]
 
 
 def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
@@ -160,26 +136,17 @@ def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
     record = output.attention(AttentionKind.ENCODER_SELF, 0)
     scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1] ** 0.5
     row = padding.closed_row(scores[:8])
-    ways: tuple[tuple[Words | str, str, np.ndarray], ...] = (
+    shown = [
+        (say("scores"), "q·k / √d_k", row.scores),
         (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", row.infinite),
         (say("−1e9 in place of the score"), "softmax(−1e9, −1e9, …) = 1 / n", row.replaced),
         (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", row.added),
-    )
-    columns = (
-        say("A row that is fully closed"),
-        say("formula"),
-        *(labels.display(token) for token in found.tokens[0][: len(row.scores)]),
-    )
+    ]
+    tokens = [labels.display(token) for token in found.tokens[0][: len(row.scores)]]
     return [
         blocks.table(
-            columns,
-            [
-                [say("scores"), "q·k / √d_k", *(blocks.number(float(score)) for score in row.scores)],
-                *(
-                    [name, formula, *(blocks.number(float(weight)) for weight in weights)]
-                    for name, formula, weights in ways
-                ),
-            ],
+            (say("A row that is fully closed"), say("formula"), *tokens),
+            [[name, formula, *(blocks.number(float(n)) for n in numbers)] for name, formula, numbers in shown],
             caption=say(
                 "Minus infinity shows that something is wrong, in every later number; −1e9 hides it: a row that may "
                 "see nothing sees everything equally. Here position 0 is always open, so no row is ever closed."

@@ -7,11 +7,11 @@ import numpy as np
 from model.analysis.formulas.projections import Projection, projections
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
+from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.words import Words, say
+from viz.words import say
 
 TOKENS, COLUMNS = 64, 256  # of a long sentence, and of a wide model: as much as one can look at
 
@@ -39,27 +39,30 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     d_model, width, biased = config.d_model, config.d_head, config.biases
     queries = labels.row_names(scene.trace, chosen)[:TOKENS]
     keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]
-    found = [
-        blocks.text(
-            say(
-                "{kind}, layer {layer}, head {head}. {streams}",
-                kind=labels.KIND_TITLES[chosen],
-                layer=at_layer + 1,
-                head=at_head + 1,
-                streams=STREAMS[chosen],
-            )
+    ways = list(zip("QKV", parts, (queries, keys, keys)))
+    return [
+        blocks.paragraph(
+            "{kind}, layer {layer}, head {head}. {streams}",
+            **labels.place(chosen, at_layer, at_head),
+            streams=STREAMS[chosen],
         ),
         blocks.formula(",   ".join(f"{x} = x W_{x}{f' + b_{x}' * biased}" for x in "QKV")),
         blocks.formula(
             f"[L, {d_model}] → [L, {heads}, {width}] → [{heads}, L, {width}]",
             say("one matrix product for all heads, then only views of it"),
         ),
-    ]
-    ways = list(zip("QKV", parts, (queries, keys, keys)))
-    return [
-        *found,
         *(_way(name, part, tokens, at_head) for name, part, tokens in ways),
-        blocks.maps(*(_of_head(name, part, tokens, at_head) for name, part, tokens in ways)),
+        blocks.maps(
+            *(
+                blocks.heatmap(
+                    part.heads[at_head, :TOKENS],
+                    say("{name} of head {n}", name=name, n=at_head + 1),
+                    rows=tokens,
+                    limit=_limit(part),
+                )
+                for name, part, tokens in ways
+            )
+        ),
         blocks.facts(
             (
                 say("Largest error"),
@@ -90,24 +93,14 @@ def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
             f"{name} = x W_{name}{' + b' * bool(part.bias.any())}",
             rows=tokens,
             limit=_limit(part),
-            note=_shown(first, last),
+            note=say("dimensions {first} to {last}; framed: this head's", first=first, last=last - 1),
             frame=(0, head * width - first, rows, width),
         ),
     )
 
 
-def _of_head(name: str, part: Projection, tokens: list[str], head: int) -> dict:
-    """What the chosen head has of x W + b, in the same colours."""
-    title = say("{name} of head {n}", name=name, n=head + 1)
-    return blocks.heatmap(part.heads[head, :TOKENS], title, rows=tokens, limit=_limit(part))
-
-
 def _limit(part: Projection) -> float:
     return float(np.abs(part.projected[:TOKENS]).max())
-
-
-def _shown(first: int, last: int) -> Words:
-    return say("dimensions {first} to {last}; framed: this head's", first=first, last=last - 1)
 
 
 PANEL = Panel(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from model.analysis import stations
 from viz.figures.matrix import plot_matrix
-from viz.ui.lab.needs import RESIDUAL
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import SIDE, records, tokens_of
+from viz.ui.lab.menus import SIDE, records, tokens_of
+from viz.ui.lab.panel import RESIDUAL, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -29,7 +28,7 @@ def residual(scene: Scene, side: str) -> list[dict]:
                 label=say("Norm of the residual stream at every station, for each token"),
             ),
             blocks.table(
-                (say("Station"), say("mean norm"), say("grows by the factor")),
+                blocks.headings("Station", "mean norm", "grows by the factor"),
                 [
                     [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
                     for i, (name, m) in enumerate(zip(found.stations, mean))

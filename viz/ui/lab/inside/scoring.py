@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from model.analysis.formulas.scorings import compare_scorings
 from viz.maps.patterns import entropy_bits
-from viz.ui.lab.dissected import dissected
-from viz.ui.lab.needs import MASKED, SCALED
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
+from viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected
+from viz.ui.lab.panel import MASKED, SCALED, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -32,6 +30,10 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
         ]
         for i, key in enumerate(keys)
     ]
+    functions = [
+        [way.name, way.formula, way.source, say("trained") if way.trained else say("an illustration: never trained so")]
+        for way in ways
+    ]
     return [
         blocks.text(title),
         blocks.bars(*charts),
@@ -39,27 +41,14 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
             say("Scores, and where each function is from"),
             blocks.table((say("Key"), *(way.name for way in ways)), scores),
             blocks.table(
-                (say("Function"), say("score"), say("where it is from"), say("in this model")),
-                [
-                    [
-                        way.name,
-                        way.formula,
-                        way.source,
-                        say("trained") if way.trained else say("an illustration: never trained so"),
-                    ]
-                    for way in ways
-                ],
-                marked=(0,),
+                blocks.headings("Function", "score", "where it is from", "in this model"), functions, marked=(0,)
             ),
         ),
-        blocks.text(
-            say(
-                "General and additive attention have weights of their own (W, U, v); here they are drawn at random "
-                "from a fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays "
-                "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then "
-                "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."
-            ),
-            tone="note",
+        blocks.note(
+            "General and additive attention have weights of their own (W, U, v); here they are drawn at random "
+            "from a fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays "
+            "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then "
+            "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."
         ),
     ]
 

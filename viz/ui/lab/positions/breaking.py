@@ -51,36 +51,34 @@ def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> 
     if sentence and sentence != scene.trace.source_text:
         trace = scene.translator.translate(sentence, scene.trace.direction)
         scene = replace(scene, trace=trace, selection=scene.selection.fitted(trace))
-    text = None
-    if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE):
-        text = order or shuffled(scene.trace.source_text, seed=1)
+    text = order or shuffled(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
     with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
         blind = beside.submit(order_blindness, scene.translator, scene.trace)
         found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
         blindness = blind.result()
     largest = max(float(change.max()) for change in found.changes.values())
+    probabilities = zip(np.exp(found.plain.log_probability), np.exp(found.forced_log_probability))
+    rows = [
+        (labels.display(token), [float(p), float(q)]) for token, (p, q) in zip(found.plain.target_tokens, probabilities)
+    ]
     return [
         blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, shift), found.broken)),
         blocks.bars(
             blocks.chart(
                 say("How probable each token of the plain translation is"),
-                _probability_rows(found),
+                rows,
                 note=say("Both read the plain translation. The broken model may well prefer other tokens."),
             ),
             legend=(say("as it is"), say("with {change}", change=CHOICES[choice])),
         ),
-        blocks.text(
-            say(
-                "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
-                "same map, 1: nothing in common). One scale for all three."
-            )
+        blocks.paragraph(
+            "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the same map, "
+            "1: nothing in common). One scale for all three."
         ),
         blocks.row(*(_changes(kind, changes, largest) for kind, changes in found.changes.items())),
-        blocks.text(
-            say(
-                "Is it blind to order? With positions off, permute the inputs, and compare the outputs with "
-                "the permuted outputs:"
-            )
+        blocks.paragraph(
+            "Is it blind to order? With positions off, permute the inputs, and compare the outputs with the permuted "
+            "outputs:"
         ),
         blocks.facts(
             (
@@ -103,7 +101,6 @@ def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> 
 def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
     """What a choice of the menu takes away. ValueError for one that is not on it."""
     selected = scene.selection
-    heads = range(scene.translator.model.num_heads[selected.kind])
     if choice in (OFF, BLIND_SHUFFLE):
         return positions_off()
     if choice == FLAT:
@@ -119,48 +116,40 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
     if choice == HEAD:
         return heads_off(selected.kind, selected.layer, (selected.head,))
     if choice == LAYER:
+        heads = range(scene.translator.model.num_heads[selected.kind])
         return heads_off(selected.kind, selected.layer, tuple(heads))
     raise ValueError(f"Nothing to break is called {choice!r}: choose one of {', '.join(CHOICES)}.")
 
 
 def taken(scene: Scene, choice: str, shift: int) -> Words:
     """A choice of the menu with the head, the layer or the shift that it means."""
-    where = {"kind": labels.KIND_TITLES[scene.selection.kind], "layer": scene.selection.layer + 1}
+    selected = scene.selection
+    where = labels.place(selected.kind, selected.layer, selected.head)
     if choice == FLAT:
-        return say("{kind}, head {head}: positions flat", kind=where["kind"], head=scene.selection.head + 1)
+        return say("{kind}, head {head}: positions flat", **where)
     if choice == HEAD:
-        return say("{kind}, layer {layer}, head {head}: off", **where, head=scene.selection.head + 1)
+        return say("{kind}, layer {layer}, head {head}: off", **where)
     if choice == LAYER:
         return say("{kind}, layer {layer}, all heads: off", **where)
     return say("positions shifted by {k}", k=shift) if choice == SHIFT else CHOICES[choice]
 
 
-def _card(title: Words, trace) -> tuple[str, str, str]:
-    total = float(np.sum(trace.log_probability))
-    values = {"text": trace.source_text, "total": blocks.compact(total), "n": len(trace.target_ids)}
-    return (
-        title,
-        trace.translation or say("(nothing)"),
+def _card(title: Words, trace: TranslationTrace) -> tuple[Words, Words | str, Words]:
+    total = blocks.compact(float(np.sum(trace.log_probability)))
+    values = {"text": trace.source_text, "total": total, "n": len(trace.target_ids)}
+    about = (
         say("reads: {text} · total log-probability {total}, {n} tokens", **values)
         if trace.finished
-        else say("reads: {text} · total log-probability {total}, {n} tokens; stopped by the length limit", **values),
+        else say("reads: {text} · total log-probability {total}, {n} tokens; stopped by the length limit", **values)
     )
-
-
-def _probability_rows(found: ablation.Comparison) -> list[tuple[str, list[float]]]:
-    plain, forced = np.exp(found.plain.log_probability), np.exp(found.forced_log_probability)
-    return [
-        (labels.display(token), [float(p), float(q)]) for token, p, q in zip(found.plain.target_tokens, plain, forced)
-    ]
+    return title, trace.translation or say("(nothing)"), about
 
 
 def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
+    limit = largest or 1.0
     rows = [
-        [
-            say("layer {layer}", layer=layer + 1),
-            *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row),
-        ]
-        for layer, row in enumerate(changes.tolist())
+        [say("layer {layer}", layer=layer), *(blocks.shade(c / limit, blocks.compact(c, 2)) for c in row)]
+        for layer, row in enumerate(changes.tolist(), start=1)
     ]
     heads = (str(head + 1) for head in range(changes.shape[1]))
     return blocks.table((say("head"), *heads), rows, caption=labels.KIND_TITLES[kind])

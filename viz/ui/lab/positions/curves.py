@@ -8,9 +8,8 @@ from model.analysis.positions import geometry
 from model.config import ModelConfig, PositionCode
 from viz.figures.curves import plot_curves
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.needs import TOLD_POSITIONS
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION, code_formula, exponent, last_pair, longest, model_table
+from viz.ui.lab.formulas import SECTION, code_formula, exponent, last_pair, longest, model_table
+from viz.ui.lab.panel import TOLD_POSITIONS, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -26,15 +25,9 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
     pairs = list(range(first, config.d_model // 2, step))[:4]
     waves = geometry.waves_of(config)
     lengths, sines, cosines = waves.lengths.tolist(), waves.sines.tolist(), waves.cosines.tolist()
-    marks = [(lengths[p], f"{blocks.compact(lengths[p])}") for p in pairs if lengths[p] < length]
+    marks = [(lengths[p], blocks.compact(lengths[p])) for p in pairs if lengths[p] < length]
     sides = {SINES: (sines,), COSINES: (cosines,), BOTH: (sines, cosines)}[which]
     dimensions = [side[p] for p in pairs for side in sides]
-    picture = plot_curves(
-        {say("dimension {i}", i=i): values[:, i] for i in dimensions},
-        x_title=say("position"),
-        marks=marks,
-        limits=(-1.1, 1.1),
-    )
     rows = [
         (
             say("{first} and {second}", first=sines[p], second=cosines[p]),
@@ -46,11 +39,7 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
     ]
     return [
         blocks.formula(f"λᵢ = 2π · base^({exponent(config)})", say("the wavelength of pair i")),
-        blocks.figure(
-            picture,
-            height=340,
-            label=say("Dimensions {dimensions} over {length} positions", dimensions=str(dimensions), length=length),
-        ),
+        _figure(values, dimensions, marks=marks, limits=(-1.1, 1.1)),
         blocks.table(
             (
                 say("Dimensions"),
@@ -68,35 +57,27 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
     """Columns of another table, every even one where sines would stand in the paper's, every odd one for cosines."""
     beside = {SINES: (0,), COSINES: (1,), BOTH: (0, 1)}[which]
     shown = [dimension + side for dimension in dimensions for side in beside]
-    waves = [geometry.strongest_wave(values[:, i]) for i in shown]
-    columns = [values[:, i] for i in shown]
-    rows = [
-        (
-            say("dimension {i}", i=i),
-            *(blocks.number(float(n)) for n in (column.min(), column.max(), np.abs(np.diff(column)).max(), wave)),
-            blocks.bar(share),
-        )
-        for i, column, (wave, share) in zip(shown, columns, waves)
-    ]
+    rows = []
+    for i in shown:
+        column = values[:, i]
+        wave, share = geometry.strongest_wave(column)
+        numbers = (column.min(), column.max(), np.abs(np.diff(column)).max(), wave)
+        rows.append((say("dimension {i}", i=i), *(blocks.number(float(n)) for n in numbers), blocks.bar(share)))
     learned = say(
         "These rows were learned: nobody put waves into them. Positions that no training sentence reached still have "
         "their random initial values."
     )
     return [
         blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
-        blocks.figure(
-            plot_curves({say("dimension {i}", i=i): values[:, i] for i in shown}, x_title=say("position")),
-            height=340,
-            label=say("Dimensions {dimensions} over {length} positions", dimensions=str(shown), length=len(values)),
-        ),
+        _figure(values, shown),
         blocks.table(
-            (
-                say("Dimension"),
-                say("smallest"),
-                say("largest"),
-                say("Largest step to the next position"),
-                say("Strongest wave, positions"),
-                say("its share of the variance"),
+            blocks.headings(
+                "Dimension",
+                "smallest",
+                "largest",
+                "Largest step to the next position",
+                "Strongest wave, positions",
+                "its share of the variance",
             ),
             rows,
             caption=say(
@@ -105,6 +86,14 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
             ),
         ),
     ]
+
+
+def _figure(values: np.ndarray, dimensions: list[int], **looks: object) -> dict:
+    return blocks.figure(
+        plot_curves({say("dimension {i}", i=i): values[:, i] for i in dimensions}, x_title=say("position"), **looks),
+        height=340,
+        label=say("Dimensions {dimensions} over {length} positions", dimensions=str(dimensions), length=len(values)),
+    )
 
 
 PANEL = Panel(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.positions.relative import curves, spread
-from model.trace.kinds import AttentionKind, Side
+from model.trace.kinds import AttentionKind
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
-from viz.ui.lab.needs import RELATIVE
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD
-from viz.ui.lab.sides import ENCODER, LAYER, SIDE
+from viz.ui.lab.menus import ENCODER, HEAD, LAYER_OF_SIDE, SIDE
+from viz.ui.lab.panel import RELATIVE, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -19,8 +17,9 @@ from viz.words import say
 
 def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
     model = scene.translator.model
-    kind = AttentionKind.ENCODER_SELF if side == ENCODER else AttentionKind.DECODER_SELF
-    stack = model.encoder if kind.side is Side.ENCODER else model.decoder
+    encodes = side == ENCODER
+    kind = AttentionKind.ENCODER_SELF if encodes else AttentionKind.DECODER_SELF
+    stack = model.encoder if encodes else model.decoder
     at = min(layer, len(stack.layers)) - 1
     chosen = min(head - 1 if head else scene.selection.head, model.num_heads[kind] - 1)
     found = curves(stack, at)
@@ -38,15 +37,11 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
     )
     facts = [
         (
-            say("Likes best"),
-            str(int(distances[values.argmax()])),
-            say("positions from the query: {value}", value=blocks.compact(float(values.max()))),
-        ),
-        (
-            say("Likes least"),
-            str(int(distances[values.argmin()])),
-            say("positions from the query: {value}", value=blocks.compact(float(values.min()))),
-        ),
+            title,
+            str(int(distances[place])),
+            say("positions from the query: {value}", value=blocks.compact(float(values[place]))),
+        )
+        for title, place in ((say("Likes best"), values.argmax()), (say("Likes least"), values.argmin()))
     ]
     if scene.output.attention(kind, at).bias is not None:  # positions may be switched off
         parts = spread(scene.output, kind, at, chosen)
@@ -76,7 +71,7 @@ PANEL = Panel(
     ),
     say("Section {n}", n="2.1"),
     by_distance,
-    controls=(SIDE, LAYER, HEAD),
+    controls=(SIDE, LAYER_OF_SIDE, HEAD),
     needs=(RELATIVE,),
     paper="https://arxiv.org/abs/1910.10683",
 )

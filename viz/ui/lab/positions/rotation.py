@@ -9,9 +9,8 @@ from model.analysis.positions.schemes import SCHEMES, tutorial_encoding
 from viz.figures.curves import plot_rotation
 from viz.figures.matrix import plot_matrix
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION, last_pair, model_table
+from viz.ui.lab.formulas import SECTION, last_pair, model_table
+from viz.ui.lab.panel import TOLD_POSITIONS, WAVES, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -35,22 +34,19 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     name = say("dimensions {first}, {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair]))
     circle = plot_rotation(values[:24, in_pairs[pair]], shift, name=name)
     in_corner = in_pairs.ravel()[:corner].astype(str).tolist()
+    block = plot_matrix(
+        matrix[:corner, :corner],
+        rows=in_corner,
+        columns=in_corner,
+        row_title=say("dimension"),
+        column_title=say("dimension"),
+        limit=1.0,
+    )
     return [
         blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
         blocks.row(
             blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
-            blocks.figure(
-                plot_matrix(
-                    matrix[:corner, :corner],
-                    rows=in_corner,
-                    columns=in_corner,
-                    row_title=say("dimension"),
-                    column_title=say("dimension"),
-                    limit=1.0,
-                ),
-                height=430,
-                label=say("The corner of the block rotation"),
-            ),
+            blocks.figure(block, height=430, label=say("The corner of the block rotation")),
         ),
         blocks.facts(
             (
@@ -74,14 +70,11 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
                 say("[cos, sin; −sin, cos] of that angle"),
             ),
         ),
-        blocks.text(
-            say(
-                "Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
-                "nothing between pairs.",
-                n=corner,
-                k=shift,
-            ),
-            tone="note",
+        blocks.note(
+            "Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
+            "nothing between pairs.",
+            n=corner,
+            k=shift,
         ),
     ]
 

@@ -6,8 +6,8 @@ from model.analysis.positions import criteria, geometry
 from model.analysis.positions.schemes import SCHEMES, Scheme, of_table
 from model.config import PositionCode
 from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.formulas import SECTION
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
@@ -31,6 +31,7 @@ PRESET = Choice(
 def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> list[dict]:
     length, d_model, base = PRESETS.get(preset, (length, d_model, base))
     judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _own(scene)
+    columns, ours = (say("Code"), *(c.name for c in criteria.CRITERIA)), (len(SCHEMES) - 1,)
     dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in found)] for name, found in judged]
     rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in found)] for name, found in judged]
     fewest = []
@@ -39,9 +40,9 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         fewest.append([scheme.name, blocks.symbols(scheme.formula), *(_width(found) for found in (exact, clear))])
     return [
         blocks.table(
-            (say("Code"), *(c.name for c in criteria.CRITERIA)),
+            columns,
             dots,
-            marked=(len(SCHEMES) - 1,),
+            marked=ours,
             caption=say(
                 "For {n} positions, d_model {width} and base {base}.",
                 n=length,
@@ -51,17 +52,14 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         ),
         blocks.folded(
             say("What decides each, and what the criteria mean"),
-            blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(SCHEMES) - 1,)),
-            blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
-            blocks.text(
-                say(
-                    "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
-                    "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
-                    "divides by the source's length. In the paper's exponent 2i/d, i counts "
-                    "pairs of dimensions; where it counts dimensions, the exponent is twice as large, and a sine and "
-                    "its cosine have different ones: a tutorial's exponents, above."
-                ),
-                tone="note",
+            blocks.table(columns, rows, marked=ours),
+            blocks.table(blocks.headings("Criterion", "Meaning"), [[c.name, c.meaning] for c in criteria.CRITERIA]),
+            blocks.note(
+                "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
+                "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
+                "divides by the source's length. In the paper's exponent 2i/d, i counts "
+                "pairs of dimensions; where it counts dimensions, the exponent is twice as large, and a sine and "
+                "its cosine have different ones: a tutorial's exponents, above."
             ),
         ),
         blocks.table(
@@ -72,12 +70,12 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
                 say("Fewest with every two at least 0.5 apart"),
             ),
             fewest,
-            marked=(len(SCHEMES) - 1,),
+            marked=ours,
         ),
         blocks.table(
             (say("Code"), say("Before the first: position −1"), say("Error of a shift by {k} as a rotation", k=SHIFT)),
             [[scheme.name, *_outside(scheme, length, d_model, base)] for scheme in SCHEMES],
-            marked=(len(SCHEMES) - 1,),
+            marked=ours,
             caption=say(
                 "A code that is the same at −1 and at a real position hides a shift by one too many. A rotation "
                 "needs pairs of dimensions of one frequency: where a cosine's differs from its sine's, no matrix is "

@@ -6,9 +6,8 @@ from model.analysis.positions import geometry
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.needs import TOLD_POSITIONS
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION, longest, model_table
+from viz.ui.lab.formulas import SECTION, longest, model_table
+from viz.ui.lab.panel import TOLD_POSITIONS, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -22,16 +21,17 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
     row, column = found.worst
     name = MEASURES[measure]
+    picture = plot_matrix(
+        found.matrix,
+        row_title=say("position"),
+        column_title=say("position"),
+        unit=name,
+        signed=bool((found.matrix < 0).any()),
+    )
     return [
         blocks.row(
             blocks.figure(
-                plot_matrix(
-                    found.matrix,
-                    row_title=say("position"),
-                    column_title=say("position"),
-                    unit=name,
-                    signed=bool((found.matrix < 0).any()),
-                ),
+                picture,
                 height=430,
                 label=say("{measure} between all pairs of {length} positions", measure=name, length=length),
             ),

@@ -10,9 +10,8 @@ from model.config import ModelConfig, PositionCode
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import TOLD_POSITIONS
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION, code_formula, longest, model_table
+from viz.ui.lab.formulas import SECTION, code_formula, longest, model_table
+from viz.ui.lab.panel import TOLD_POSITIONS, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -35,19 +34,16 @@ def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
     else:
         values, name = model_table(scene, length), say("what the model adds")
     width = values.shape[1]
-    learned = config.position_code is PositionCode.LEARNED
-    limit = 1.0 if config.position_code.has_waves else float(np.abs(values).max())
+    learned, has_waves = config.position_code is PositionCode.LEARNED, config.position_code.has_waves
+    limit = 1.0 if has_waves else float(np.abs(values).max())
     picture = plot_matrix(
         values, rows=sentence_rows(scene, length), column_title=say("dimension"), row_title=say("position"), limit=limit
     )
     shape = say("{table}; base {base}", table=name, base=f"{config.position_base:g}")
     lengths = blocks.compact(float(np.linalg.norm(values, axis=1).mean()))
+    of_rows = f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}"
     return [
-        *(
-            [blocks.text(say("The table is the encoder's; the decoder has one of its own."), tone="note")]
-            if learned
-            else []
-        ),
+        *([blocks.note("The table is the encoder's; the decoder has one of its own.")] if learned else []),
         blocks.figure(
             picture,
             height=max(260, min(560, 90 + 15 * length)),
@@ -63,22 +59,14 @@ def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
         blocks.formula(code_formula(config)),
         blocks.facts(
             (say("Shape"), f"{length} × {width}", name if learned else shape),
-            *_waves(config),
-            (
-                say("Length of each row"),
-                lengths,
-                say("mean of {n} positions", n=length)
-                if not config.position_code.has_waves
-                else f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}",
-            ),
+            *(_waves(config) if has_waves else ()),
+            (say("Length of each row"), lengths, of_rows if has_waves else say("mean of {n} positions", n=length)),
         ),
     ]
 
 
 def _waves(config: ModelConfig) -> list[tuple]:
-    """The shortest and the longest wave, and where they stand; of what has no waves nothing."""
-    if not config.position_code.has_waves:
-        return []
+    """The shortest and the longest wave, and where they stand."""
     waves = geometry.waves_of(config)
     return [
         (

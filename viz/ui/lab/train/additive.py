@@ -9,8 +9,8 @@ from model.analysis.formulas.additive import stages
 from model.nets.recurrent import Recurrent
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
+from viz.ui.lab.menus import QUERY
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import QUERY
 from viz.ui.lab.train.recurrent import counterpart, read_alike
 from viz.ui.scene import Scene
 from viz.wire import blocks
@@ -22,8 +22,8 @@ def additive(scene: Scene, query: int) -> list[dict]:
     translator = scene.translator if own else counterpart(scene)
     if translator is None or translator.model.attention is None:
         return [
-            blocks.text(
-                say("No recurrent network with attention is served for {direction}.", direction=scene.trace.direction)
+            blocks.paragraph(
+                "No recurrent network with attention is served for {direction}.", direction=scene.trace.direction
             )
         ]
     trace = scene.trace if own else read_alike(scene, translator)[Recurrent]
@@ -47,13 +47,11 @@ def additive(scene: Scene, query: int) -> list[dict]:
         for i, key in enumerate(keys)
     ]
     return [
-        blocks.text(
-            say(
-                "{kind}, row {n}: {row}",
-                kind=labels.KIND_TITLES[AttentionKind.ALIGNMENT],
-                n=row + 1,
-                row=labels.row_name(trace, AttentionKind.ALIGNMENT, row),
-            )
+        blocks.paragraph(
+            "{kind}, row {n}: {row}",
+            kind=labels.KIND_TITLES[AttentionKind.ALIGNMENT],
+            n=row + 1,
+            row=labels.row_name(trace, AttentionKind.ALIGNMENT, row),
         ),
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))"),
         blocks.table(
@@ -62,8 +60,7 @@ def additive(scene: Scene, query: int) -> list[dict]:
             foot=[say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum())))],
             marked=(int(found.weights.argmax()) + 1,),
             caption=say(
-                "{n} dimensions per strip; blue is negative, orange positive, one scale per column.",
-                n=len(found.query),
+                "{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=len(found.query)
             ),
         ),
         blocks.facts(

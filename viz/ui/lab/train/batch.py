@@ -10,7 +10,7 @@ from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
-from viz.words import say
+from viz.words import Words, say
 
 
 def batch(scene: Scene, sentence: int) -> list[dict]:
@@ -18,6 +18,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
     count, source = found.source.shape
     at, target = min(sentence, count) - 1, found.inputs.shape[1]
     longest = float(np.nanmax(found.losses)) or 1.0
+    title = say("Loss of every cell: sentence × place")
     return [
         blocks.facts(
             (say("Source"), f"{count} × {source}", say("sentences × tokens, <pad> included")),
@@ -48,41 +49,36 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
                 all=count,
             ),
         ),
-        blocks.maps(
-            blocks.heatmap(
-                found.losses,
-                say("Loss of every cell: sentence × place"),
-                signed=False,
-                note=say("padding is grey"),
-            )
-        ),
+        blocks.maps(blocks.heatmap(found.losses, title, signed=False, note=say("padding is grey"))),
         blocks.formula("L = − (1 / N) · Σ log p(yₜ | y₁ … yₜ₋₁, x)", say("over the N tokens that are not <pad>")),
         blocks.facts(
             (say("Loss of the batch"), f"{found.mean():.3f}", say("nats a token")),
             (
                 say("With smoothed labels"),
                 f"{found.mean(smoothed=True):.3f}",
-                say(
-                    "nats a token, {share} of the label on all tokens; {least} is the least possible",
-                    share=SMOOTHING,
-                    least=f"{least(found.logits[-1]):.2f}",
-                ),
+                said_of_smoothing(least(found.logits[-1])),
             ),
         ),
-        blocks.text(
-            say(
-                "Your sentence is shown beside pairs of the toy's own corpus, as the toy was when it was opened. "
-                "What the toy writes takes the place of the right answer, so its loss is lower than in training."
-            )
-            if scene.translator.recipe is not None
-            else say(
-                "Your sentence is shown beside this model's own examples. Its own translation takes the place of a "
-                "person's, so its loss is lower than in training. For the batch of a toy's corpus, open the toy in "
-                "the other tabs."
-            ),
-            tone="note",
+        blocks.note(
+            "Your sentence is shown beside pairs of the toy's own corpus, as the toy was when it was opened. "
+            "What the toy writes takes the place of the right answer, so its loss is lower than in training."
+        )
+        if scene.translator.recipe is not None
+        else blocks.note(
+            "Your sentence is shown beside this model's own examples. Its own translation takes the place of a "
+            "person's, so its loss is lower than in training. For the batch of a toy's corpus, open the toy in "
+            "the other tabs."
         ),
     ]
+
+
+def said_of_smoothing(lowest: float) -> Words:
+    """What a loss with smoothed labels is, and what is least possible."""
+    return say(
+        "nats a token, {share} of the label on all tokens; {least} is the least possible",
+        share=SMOOTHING,
+        least=f"{lowest:.2f}",
+    )
 
 
 def _cells(found: SeenBatch, sentence: int, place: int, longest: float) -> list:

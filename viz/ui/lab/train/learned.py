@@ -14,15 +14,15 @@ from model.translator import Translator
 from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.lab.controls import Slider
+from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import join, say
 
 MOST = 48  # records that the slider can reach: a run's history has some twenty, and one that goes on adds its own
 
-NOBODY = blocks.text(say("How this model learned was not recorded."))
+NOBODY = blocks.paragraph("How this model learned was not recorded.")
 
 
 def recorded(scene: Scene) -> Learned | None:
@@ -71,47 +71,38 @@ def how(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[d
     if found is None:
         return [NOBODY]
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    probe = _probe(found, sentence, scene.trace.direction)
+    probe = min(sentence, len(found.probes)) - 1
+    if not sentence:  # the first in this direction, else the first of all
+        directions = [one["direction"] for one in found.probes]
+        probe = directions.index(scene.trace.direction) if scene.trace.direction in directions else 0
     asked = found.probes[probe]
-    losses = blocks.figure(
-        plot_curves(
-            {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
-            x=found.updates,
-            x_title=say("update"),
-            y_title=say("loss, nats a token"),
-            logarithmic=True,
-        ),
-        height=260,
-        label=say("Loss of the recorded sentences at each recorded update"),
-    )
     return [
         blocks.cards(
             (say("It read"), asked["source"], say("sentence {n} of {all}", n=probe + 1, all=len(found.probes))),
             (say("Reference"), asked["reference"], say("a translation by a person")),
         ),
-        *_head(found, probe, chosen, (at_layer, at_head)),
-        losses,
+        *_head(found, probe, chosen, at_layer, at_head),
+        blocks.figure(
+            plot_curves(
+                {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
+                x=found.updates,
+                x_title=say("update"),
+                y_title=say("loss, nats a token"),
+                logarithmic=True,
+            ),
+            height=260,
+            label=say("Loss of the recorded sentences at each recorded update"),
+        ),
     ]
 
 
-def _probe(found: Learned, sentence: int, direction: str) -> int:
-    """Which of the recorded sentences a number from 1 means; 0: the first in this direction, else the first of all."""
-    if sentence:
-        return min(sentence, len(found.probes)) - 1
-    return next((i for i, one in enumerate(found.probes) if one["direction"] == direction), 0)
-
-
-def _head(found: Learned, probe: int, kind: AttentionKind, place: tuple[int, int]) -> list[dict]:
-    layer, head = place
+def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int) -> list[dict]:
     read, keys = found.sides(kind, probe)
     written = () if kind.side is Side.ENCODER else found.sentences(probe)[1]
     names = {"rows": labels.pair_names(read, written), "columns": [labels.display(token) for token in keys]}
-    title = say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
-    maps, distances, settled = (
-        found.maps(kind, probe),
-        found.distances(kind, layer, head),
-        found.settled(kind, layer, head),
-    )
+    title = say("{kind}, layer {layer}, head {head}", **labels.place(kind, layer, head))
+    maps, distances = found.maps(kind, probe), found.distances(kind, layer, head)
+    settled = found.settled(kind, layer, head)
     last = len(found.updates) - 1
 
     def drawn(record: int) -> dict:
@@ -126,7 +117,7 @@ def _head(found: Learned, probe: int, kind: AttentionKind, place: tuple[int, int
                     say("It wrote, greedily"),
                     str(found.translations[at, probe]) or say("(nothing)"),
                     say("loss on the reference: {loss} nats a token", loss=f"{found.loss[at, probe]:.2f}"),
-                ),
+                )
             ),
             blocks.maps(drawn(at), drawn(last)),
             blocks.facts(
@@ -134,18 +125,16 @@ def _head(found: Learned, probe: int, kind: AttentionKind, place: tuple[int, int
                     say("Distance at this update"),
                     f"{distances[at]:.3f}",
                     say("bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"),
-                ),
+                )
             ),
         ]
 
     form = (
-        (
-            blocks.compact(int(found.updates[settled])),
-            say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
-        )
-        if settled < last
-        else ("–", say("one record before the last it was still more than {near} bits from its last maps", near=NEAR))
+        blocks.compact(int(found.updates[settled])),
+        say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
     )
+    if settled == last:
+        form = ("–", say("one record before the last it was still more than {near} bits from its last maps", near=NEAR))
     return [
         blocks.text(title),
         blocks.frames([record(at) for at in range(last + 1)], say("Record")),

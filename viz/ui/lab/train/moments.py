@@ -24,13 +24,13 @@ def moments(scene: Scene, record: int) -> list[dict]:
         return [NOBODY]
     at = min(record, len(found.updates)) - 1
     states = {side: values for side in Side if (values := _layers(found, side, at)) is not None}
-    unknown = say(
+    unknown = blocks.note(
         "The states of this record were not kept: it is not known how similar its layers are to the last ones."
     )
     return [
         when(found, at),
         _probable(found, at),
-        layers(states) if states else blocks.text(unknown, tone="note"),
+        layers(states) if states else unknown,
         *(_heads(found, kind, at) for kind in found.kinds),
     ]
 

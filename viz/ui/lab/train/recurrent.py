@@ -39,20 +39,12 @@ NAMES = {Transformer: say("Transformer"), Recurrent: say("recurrent network")}
 
 def beside(scene: Scene, which: str) -> list[dict]:
     other = counterpart(scene)
+    nobody = blocks.paragraph(
+        "For {direction} there are not both a Transformer and a recurrent network here to read the same sentence.",
+        direction=scene.trace.direction,
+    )
     try:
-        found = (
-            _sentence(scene, other, which)
-            if other
-            else [
-                blocks.text(
-                    say(
-                        "For {direction} there are not both a Transformer and a recurrent network here to read the "
-                        "same sentence.",
-                        direction=scene.trace.direction,
-                    )
-                )
-            ]
-        )
+        found = _sentence(scene, other, which) if other else [nobody]
     except Refusal as error:  # an empty translation, or one that is too long in the other's pieces
         found = [blocks.text(error.words)]
     return [*found, *_pace(measure.read())]
@@ -62,15 +54,12 @@ def counterpart(scene: Scene) -> Translator | None:
     """The first that is served for this direction and is a network of the other kind, with an attention to show."""
     if scene.served is None or type(scene.translator.model) not in KINDS:
         return None
-    alike = (scene.served[route.label] for route in scene.served.routes if route.direction == scene.trace.direction)
-    return next(
-        (
-            one
-            for one in alike
-            if type(one.model) in KINDS and one.model.num_layers and type(one.model) is not type(scene.translator.model)
-        ),
-        None,
-    )
+    for route in scene.served.routes:
+        one = scene.served[route.label]
+        alike = type(one.model) not in KINDS or type(one.model) is type(scene.translator.model)
+        if route.direction == scene.trace.direction and not alike and one.model.num_layers:
+            return one
+    return None
 
 
 def read_alike(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
@@ -118,36 +107,31 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
     wrote = {type(scene.translator.model): scene.trace.translation, type(other.model): own.translation}
     traces = read_alike(scene, other)
     ours, aligned, title = chosen(traces, which)
+    cards = [
+        (
+            say("{network}: its translation", network=NAMES[kind]),
+            wrote[kind] or say("(nothing)"),
+            say(
+                "log-probability it gives to the translation above: {n} nats",
+                n=blocks.compact(float(traces[kind].log_probability.sum())),
+            ),
+        )
+        for kind in KINDS
+    ]
+    pictures = [
+        blocks.heatmap(found.values, name, rows=found.rows, columns=found.columns, limit=1.0, signed=False)
+        for found, name in ((ours, title), (aligned, say("Alignment of the recurrent network")))
+    ]
     return [
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))", say("recurrent network")),
         blocks.formula("α = softmax(q kᵀ / √d_k)", say("Transformer")),
-        blocks.cards(
-            *(
-                (
-                    say("{network}: its translation", network=NAMES[kind]),
-                    wrote[kind] or say("(nothing)"),
-                    say(
-                        "log-probability it gives to the translation above: {n} nats",
-                        n=blocks.compact(float(traces[kind].log_probability.sum())),
-                    ),
-                )
-                for kind in KINDS
-            )
-        ),
+        blocks.cards(*cards),
         *_scores({type(one.model): one for one in (scene.translator, other)}, scene.trace.direction),
-        blocks.text(
-            say(
-                "Below both read the translation above, word by word. A row is the word that is written next, "
-                "a column a word of the source; begin, end and language symbols are left out."
-            ),
-            tone="note",
+        blocks.note(
+            "Below both read the translation above, word by word. A row is the word that is written next, a column a "
+            "word of the source; begin, end and language symbols are left out."
         ),
-        blocks.maps(
-            *(
-                blocks.heatmap(found.values, name, rows=found.rows, columns=found.columns, limit=1.0, signed=False)
-                for found, name in ((ours, title), (aligned, say("Alignment of the recurrent network")))
-            )
-        ),
+        blocks.maps(*pictures),
         *_agreement(ours, aligned),
     ]
 
@@ -183,27 +167,27 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
     alike_in_weight = shared(ours, theirs)
     if alike_in_weight is None:
         return []
-    read = [
-        (word, *(_pointed(row) for row in rows))
+    words = [
+        (word, *(int(row.argmax()) for row in rows), *(float(row.max()) for row in rows))
         for word, *rows in zip(ours.rows, ours.values, theirs.values)
         if not any(np.isnan(row).any() for row in rows)
     ]
-    alike = sum(a[0] == b[0] for _, a, b in read)
+    apart = [i for i, (_, a, b, *_) in enumerate(words) if a != b]
     rows = [
         [
             blocks.token(word),
-            blocks.token(ours.columns[a[0]]),
-            blocks.bar(a[1]),
-            blocks.token(ours.columns[b[0]]),
-            blocks.bar(b[1]),
+            blocks.token(ours.columns[a]),
+            blocks.bar(most_a),
+            blocks.token(ours.columns[b]),
+            blocks.bar(most_b),
         ]
-        for word, a, b in read
+        for word, a, b, most_a, most_b in words
     ]
     return [
         blocks.facts(
             (
                 say("They point at the same source word"),
-                say("{n} of {all} words", n=alike, all=len(read)),
+                say("{n} of {all} words", n=len(words) - len(apart), all=len(words)),
                 say("each at the word with most of its weight; attention is a proxy"),
             ),
             (
@@ -213,24 +197,20 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
             ),
         ),
         blocks.table(
-            (say("Written next"), say("Transformer: most on"), say("weight"), say("recurrent: most on"), say("weight")),
+            blocks.headings("Written next", "Transformer: most on", "weight", "recurrent: most on", "weight"),
             rows,
-            marked=[i for i, (_, a, b) in enumerate(read) if a[0] != b[0]],
+            marked=apart,
             caption=say("Coloured rows: the two point at different words."),
         ),
     ]
 
 
-def _pointed(row: np.ndarray) -> tuple[int, float]:
-    at = int(row.argmax())
-    return at, float(row[at])
-
-
 def _pace(found: measure.Pace) -> list[dict]:
-    milliseconds = {name: [1e3 * median for _, median, _ in rows] for name, rows in found.seconds.items()}
-    recurrent, transformer = (milliseconds[name] for name in ("recurrent", "transformer"))
+    transformer, recurrent = (
+        np.array([1e3 * median for _, median, _ in found.seconds[name]]) for name in ("transformer", "recurrent")
+    )
     picture = plot_curves(
-        {NAMES[Transformer]: np.array(transformer), NAMES[Recurrent]: np.array(recurrent)},
+        {NAMES[Transformer]: transformer, NAMES[Recurrent]: recurrent},
         x=np.array(found.lengths),
         x_title=say("tokens a sentence"),
         y_title=say("ms an update"),
@@ -254,19 +234,16 @@ def _pace(found: measure.Pace) -> list[dict]:
             )
         ),
         blocks.figure(picture, height=300, label=say("Time of an update by the length of its sentences")),
-        blocks.text(
-            say(
-                "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
-                "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
-                "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
-                tokens=found.tokens,
-                rounds=found.rounds,
-                threads=found.threads,
-                cpu=found.processor,
-                transformer=found.parameters["transformer"],
-                recurrent=found.parameters["recurrent"],
-            ),
-            tone="note",
+        blocks.note(
+            "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
+            "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
+            "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
+            tokens=found.tokens,
+            rounds=found.rounds,
+            threads=found.threads,
+            cpu=found.processor,
+            transformer=found.parameters["transformer"],
+            recurrent=found.parameters["recurrent"],
         ),
     ]
 

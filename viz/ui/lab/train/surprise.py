@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.training_batch import SMOOTHING, least, seen
+from model.analysis.training_batch import least, seen
 from model.trace.language import Refusal
 from model.training import learned
 from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.lab.panel import Panel
+from viz.ui.lab.train.batch import said_of_smoothing
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -33,7 +34,9 @@ def surprise(scene: Scene) -> list[dict]:
         ]
         for token, *values in zip(trace.target_tokens, *columns)
     ]
-    logged = folder is not None and (folder / learned.LOG).is_file()
+    training = [blocks.paragraph("The log of this model's training is missing.")]
+    if folder is not None and (folder / learned.LOG).is_file():
+        training = _training(*learned.curve(folder), means[1:], lowest)
     return [
         blocks.formula("L = − (1 / T) · Σ log p(yₜ | y₁ … yₜ₋₁, x)"),
         blocks.facts(
@@ -42,18 +45,7 @@ def surprise(scene: Scene) -> list[dict]:
                 f"{means[0]:.3f}",
                 say("nats a token, mean of {n}; padding would not count. The least possible is 0", n=len(losses)),
             ),
-            *(
-                (
-                    say("With smoothed labels"),
-                    f"{mean:.3f}",
-                    say(
-                        "nats a token, {share} of the label on all tokens; {least} is the least possible",
-                        share=SMOOTHING,
-                        least=f"{lowest:.2f}",
-                    ),
-                )
-                for mean in means[1:]
-            ),
+            *((say("With smoothed labels"), f"{mean:.3f}", said_of_smoothing(lowest)) for mean in means[1:]),
             (say("Perplexity"), f"{np.exp(means[0]):.2f}", say("as if it chose among so many tokens each time")),
         ),
         blocks.table(
@@ -62,11 +54,7 @@ def surprise(scene: Scene) -> list[dict]:
             foot=[say("mean"), "", *(f"{mean:.3f}" for mean in means)],
             caption=say("The model's own choices: a greedy translation surprises it less than a reference."),
         ),
-        *(
-            _training(*learned.curve(folder), means[1:], lowest)
-            if logged
-            else [blocks.text(say("The log of this model's training is missing."))]
-        ),
+        *training,
     ]
 
 
@@ -91,9 +79,7 @@ def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest
             )
         ),
         blocks.figure(picture, height=280, label=say("The training loss by update, and the mean of this translation")),
-        blocks.text(
-            say("Of one run. If it went on from another, or another from it, the model’s card says so."), tone="note"
-        ),
+        blocks.note("Of one run. If it went on from another, or another from it, the model’s card says so."),
     ]
 
 

@@ -24,16 +24,10 @@ def known_reference(trace: TranslationTrace, translator: Translator) -> str:
 def score(scene: Scene, reference: str, largest: int) -> list[dict]:
     if not reference:
         return [
-            blocks.text(
-                say("There is nothing to compare with: type a good translation of the sentence into the field above.")
+            blocks.paragraph(
+                "There is nothing to compare with: type a good translation of the sentence into the field above."
             ),
-            blocks.cards(
-                (
-                    say("Translation"),
-                    scene.trace.translation or say("(nothing)"),
-                    "",
-                )
-            ),
+            blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"), "")),
         ]
     found = bleu.lay_out(scene.trace.translation, reference, largest=largest)
     rows = [
@@ -47,7 +41,13 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
         ]
         for p in found.precisions
     ]
-    smoothed = any(p.total and not p.matched for p in found.precisions)
+    caption = say("An n-gram counts at most as often as it occurs in the reference.")
+    if any(p.total and not p.matched for p in found.precisions):
+        caption = say(
+            "An n-gram counts at most as often as it occurs in the reference. Where nothing matched, sacreBLEU "
+            "smooths: it halves a virtual match."
+        )
+    product = " ".join(f"p{n}" for n in "₁₂₃₄"[:largest])
     return [
         blocks.cards(
             (
@@ -67,12 +67,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
                 say("textbook's exponent"),
             ),
             rows,
-            caption=say(
-                "An n-gram counts at most as often as it occurs in the reference. Where nothing matched, sacreBLEU "
-                "smooths: it halves a virtual match."
-            )
-            if smoothed
-            else say("An n-gram counts at most as often as it occurs in the reference."),
+            caption=caption,
         ),
         blocks.marked(
             (say("Translation, as tokens"), list(zip(found.translation.tokens, found.translation.largest)), ""),
@@ -83,12 +78,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             ),
         ),
         blocks.formula(
-            say(
-                "BLEU = brevity penalty · ({product})^(1/{n})",
-                n=largest,
-                product=" ".join(f"p{n}" for n in "₁₂₃₄"[:largest]),
-            ),
-            "Papineni et al. 2002",
+            say("BLEU = brevity penalty · ({product})^(1/{n})", n=largest, product=product), "Papineni et al. 2002"
         ),
         blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
         blocks.facts(
@@ -105,10 +95,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             ),
         ),
         _brevity(found),
-        blocks.text(
-            say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first."),
-            tone="note",
-        ),
+        blocks.note("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first."),
     ]
 
 

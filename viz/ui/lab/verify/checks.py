@@ -25,15 +25,11 @@ from viz.words import Words, join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
-SHOWN = {
-    say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
-    say("Notebook heatmap"): say("The heatmap of the selected head holds its weights."),
-    say("Notebook grid"): say("So does the grid of all heads, each in its place."),
-}
 
 
-def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
-    """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files."""
+def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[Shown], float]]:
+    """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files. By
+    its name: the claim, the maps, what is tolerated."""
     trace, selected = scene.trace, scene.selection
 
     def all_kinds(maps: dict) -> list[Shown]:
@@ -41,16 +37,24 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
 
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
-        say("Sent to the page"): (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
-        say("Notebook heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN),
+        say("Sent to the page"): (
+            say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
+            all_kinds(readback.sent_maps(trace)),
+            readback.PAYLOAD_TOLERANCE,
+        ),
+        say("Notebook heatmap"): (
+            say("The heatmap of the selected head holds its weights."),
+            [Shown(selected.kind, head, selected.layer, selected.head)],
+            DRAWN,
+        ),
     }
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
-        found[say("Notebook grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
-    return found | {_exported(name): (_read_back(name, scene), 0.0) for name in FORMATS}
-
-
-def _exported(name: str) -> Words:
-    return say("Exported {format}", format=name.upper())
+        claim = say("So does the grid of all heads, each in its place.")
+        found[say("Notebook grid")] = (claim, all_kinds(readback.drawn_maps(trace)), DRAWN)
+    for name in FORMATS:
+        claim = say("The {format} export reads back bit by bit.", format=name.upper())
+        found[say("Exported {format}", format=name.upper())] = (claim, _read_back(name, scene), 0.0)
+    return found
 
 
 def _read_back(name: str, scene: Scene) -> list[Shown]:
@@ -78,10 +82,9 @@ def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
         if not isinstance(said, list) or len(said) != maps.num_layers:
             raise Refusal("the page has not drawn this translation yet")
         for weights, encoded in zip(maps.weights, said, strict=True):
-            if encoded is None:
-                continue
-            held += 1
-            largest = max(largest, float(np.abs(_decoded(encoded, weights.shape) - weights).max(initial=0.0)))
+            if encoded is not None:
+                held += 1
+                largest = max(largest, float(np.abs(_decoded(encoded, weights.shape) - weights).max(initial=0.0)))
     return largest, held
 
 
@@ -116,17 +119,15 @@ def check_all(scene: Scene) -> Iterator[list[dict]]:
     names = [(check.name, check.claim) for check in checks_of(scene.translator)]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
-    claims = SHOWN | {
-        _exported(name): say("The {format} export reads back bit by bit.", format=name.upper()) for name in FORMATS
-    }
-    names += [(say("{what} = trace", what=name), claims[name]) for name in shown]
+    names += [(say("{what} = trace", what=name), claim) for name, (claim, *_) in shown.items()]
     names.append((drawn.name, drawn.claim))
     done: list[Result] = []
-    told = time.perf_counter()
-    for result in verify(scene.translator, scene.trace, shown=shown, also=(drawn,)):
+    reported = time.perf_counter()
+    held = {name: (maps, tolerance) for name, (_, maps, tolerance) in shown.items()}
+    for result in verify(scene.translator, scene.trace, shown=held, also=(drawn,)):
         done.append(result)
-        if time.perf_counter() - told > PROGRESS:
-            told = time.perf_counter()
+        if time.perf_counter() - reported > PROGRESS:
+            reported = time.perf_counter()
             yield _report(names, done)
     yield _report(names, done)
 
@@ -135,48 +136,32 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     failed = [result.name for result in done if not result.passed]
     waiting = len(names) - len(done)
     if failed:
-        verdict = blocks.text(
-            say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done), names=join(failed, ", ")),
-            tone="bad",
-        )
+        numbers = {"failed": len(failed), "n": len(done)}
+        words = say("{failed} of {n} checks failed: {names}.", names=join(failed, ", "), **numbers)
+        verdict = blocks.text(words, tone="bad")
     elif waiting:
-        verdict = blocks.text(say("Checking … {done} of {n} done.", done=len(done), n=len(names)), tone="note")
+        verdict = blocks.note("Checking … {done} of {n} done.", done=len(done), n=len(names))
     else:
-        seconds = sum(result.seconds for result in done)
-        verdict = blocks.text(
-            say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done), seconds=f"{seconds:.2f}"),
-            tone="good",
-        )
-    rows = [
-        [
-            name,
-            blocks.verdict(result.passed if result else None),
-            *_numbers(result),
-            claim,
-            result.detail if result else "",
-            f"{1e3 * result.seconds:.0f} ms" if result else "",
-        ]
-        for (name, claim), result in zip(names, [*done, *([None] * waiting)])
-    ]
-    columns = (
-        say("Check"),
-        say("passed"),
-        say("error"),
-        say("relative"),
-        say("tolerance"),
-        say("claim"),
-        say("on what"),
-        say("time"),
-    )
+        seconds = f"{sum(result.seconds for result in done):.2f}"
+        words = say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done), seconds=seconds)
+        verdict = blocks.text(words, tone="good")
+    rows = [_row(name, claim, result) for (name, claim), result in zip(names, done)]
+    rows += [[name, blocks.verdict(None), "", "", "", claim, "", ""] for name, claim in names[len(done) :]]
+    columns = blocks.headings("Check", "passed", "error", "relative", "tolerance", "claim", "on what", "time")
     return [verdict, blocks.table(columns, rows)]
 
 
-def _numbers(result: Result | None) -> tuple:
-    """The error, the same as a share of the largest value that was compared, and what is tolerated."""
-    if result is None:
-        return "", "", ""
-    relative = "–" if result.relative is None else blocks.number(result.relative)
-    return blocks.number(result.error), relative, blocks.number(result.tolerance)
+def _row(name: str, claim: str, result: Result) -> list:
+    return [
+        name,
+        blocks.verdict(result.passed),
+        blocks.number(result.error),
+        "–" if result.relative is None else blocks.number(result.relative),  # as a share of the largest value compared
+        blocks.number(result.tolerance),
+        claim,
+        result.detail,
+        f"{1e3 * result.seconds:.0f} ms",
+    ]
 
 
 PANEL = Panel(

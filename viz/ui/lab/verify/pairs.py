@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import zip_longest
 
 import numpy as np
 
@@ -35,11 +34,10 @@ def _own(scene: Scene, second: str) -> list[dict]:
     """The translation at hand beside the one that was typed, else beside what the model's runner-up leads to."""
     other = second or _runner_up(scene)
     if not other or not scene.trace.translation:
-        return [blocks.text(say("Type another translation of the sentence above, or choose an example."), tone="note")]
+        return [blocks.note("Type another translation of the sentence above, or choose an example.")]
     found = beside(scene, scene.trace.source_text, (scene.trace.translation, other))
     if not second:
-        said = say("The second begins otherwise at the least certain word: with the model’s runner-up.")
-        found.append(blocks.text(said, tone="note"))
+        found.append(blocks.note("The second begins otherwise at the least certain word: with the model’s runner-up."))
     return found
 
 
@@ -68,40 +66,29 @@ def beside(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
     data = {"source": source, "target": targets[0]}
     if found.parts is not None:
         data |= {"step": found.parts, "token": found.second.target_ids[found.parts]}
-    why = {
-        "type": "action",
-        "text": say("Show the first one in every tab, and ask there why"),
-        "event": "translate",
-        "data": data,
-    }
-    return [blocks.cards(*_cards(found, source)), blocks.text(_verdict(found)), _tokens(found), why]
-
-
-def _cards(found: Contrast, source: str) -> list[tuple]:
     return [
-        (say("Source"), source, ""),
-        *(
-            (
-                title,
-                one.translation,
-                say(
-                    "log-probability {sum}, {mean} a token",
-                    sum=with_minus(f"{one.log_probability.sum():.2f}"),
-                    mean=with_minus(f"{one.log_probability.mean():.2f}"),
-                ),
-            )
-            for title, one in ((say("First translation"), found.first), (say("Second translation"), found.second))
+        blocks.cards(
+            (say("Source"), source, ""),
+            _card(say("First translation"), found.first),
+            _card(say("Second translation"), found.second),
         ),
+        _verdict(found),
+        _tokens(found),
+        blocks.translate(say("Show the first one in every tab, and ask there why"), **data),
     ]
 
 
-def _verdict(found: Contrast) -> Words:
+def _card(title: Words, one: TranslationTrace) -> tuple:
+    total, mean = (with_minus(f"{number:.2f}") for number in (one.log_probability.sum(), one.log_probability.mean()))
+    return title, one.translation, say("log-probability {sum}, {mean} a token", sum=total, mean=mean)
+
+
+def _verdict(found: Contrast) -> dict:
     if found.parts is None:
-        return say("They are the same tokens.")
-    whole, mean = found.margin(mean=False), found.margin(mean=True)
-    step = found.parts + 1
+        return blocks.paragraph("They are the same tokens.")
+    whole, mean, step = found.margin(mean=False), found.margin(mean=True), found.parts + 1
     if (whole > 0) != (mean > 0):
-        return say(
+        return blocks.paragraph(
             "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
             "step {step}.",
             sum=with_minus(f"{whole:+.2f}"),
@@ -110,8 +97,12 @@ def _verdict(found: Contrast) -> Words:
         )
     numbers = {"sum": f"{abs(whole):.2f}", "mean": f"{abs(mean):.2f}", "step": step}
     if whole > 0:
-        return say("The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
-    return say("The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
+        return blocks.paragraph(
+            "The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers
+        )
+    return blocks.paragraph(
+        "The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers
+    )
 
 
 def _tokens(found: Contrast) -> dict:
@@ -121,11 +112,10 @@ def _tokens(found: Contrast) -> dict:
         p = float(np.exp(one.log_probability[step]))
         return [blocks.token(one.target_tokens[step]), blocks.shade(p, f"{p:.1%}")]
 
-    steps = zip_longest(found.first.target_ids, found.second.target_ids)
-    rows = [[str(s + 1), *cells(found.first, s), *cells(found.second, s)] for s, _ in enumerate(steps)]
+    steps = range(max(len(one.target_ids) for one in (found.first, found.second)))
     return blocks.table(
-        (say("Step"), say("First translation"), say("probability"), say("Second translation"), say("probability")),
-        rows,
+        blocks.headings("Step", "First translation", "probability", "Second translation", "probability"),
+        [[str(step + 1), *cells(found.first, step), *cells(found.second, step)] for step in steps],
         marked=[] if found.parts is None else [found.parts],
         caption=say("Measured: each is read as if the model had written it. Marked: where they part."),
     )

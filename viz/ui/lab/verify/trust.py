@@ -29,20 +29,17 @@ NAMES = {
 }
 SETS = {"provoked": say("its own, led astray"), "labelled": say("labelled by people")}
 BASELINES = {"short": say("short"), "length": say("unusual length"), "bigrams": say("repeated pairs of words")}
-FINDS = {
-    "hallucination": say("hallucination"),
-    "omission": say("omission"),
-    "repetition": say("repetition"),
-}
+FINDS = {"hallucination": say("hallucination"), "omission": say("omission"), "repetition": say("repetition")}
 
 
 def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
-    shown = [blocks.row(_words(scene), _coverage(scene))]
+    shown = blocks.row(_words(scene), _coverage(scene))
     measured = [*_signals(scene), *_reliability(scene.trust)]
     if not passes:
-        yield [*shown, *measured]
-    for found in dropout_passes(scene.translator, scene.trace, passes) if passes else ():
-        yield [*shown, _dropout(scene, found.log_probability, found.ids, passes), *measured]
+        yield [shown, *measured]
+        return
+    for found in dropout_passes(scene.translator, scene.trace, passes):
+        yield [shown, _dropout(scene, found.log_probability, found.ids, passes), *measured]
 
 
 def _words(scene: Scene) -> dict:
@@ -59,7 +56,7 @@ def _words(scene: Scene) -> dict:
             ]
         )
     return blocks.table(
-        (say("Word"), say("probability"), say("without the source"), say("share from the source")),
+        blocks.headings("Word", "probability", "without the source", "share from the source"),
         rows,
         caption=say(
             "Darker: less sure. Without the source: measured, the same words after an empty sentence. The share is a "
@@ -76,26 +73,22 @@ def _coverage(scene: Scene) -> dict:
     ]
     most = max((value for _, value in given), default=1.0)
     return blocks.table(
-        (say("Word"), say("What each source word gave to the translation")),
+        blocks.headings("Word", "What each source word gave to the translation"),
         [[blocks.token(word), blocks.bar(max(0.0, value / most))] for word, value in given],
         caption=say("The maximum is 1: a word with a short bar may have been left out."),
     )
 
 
 def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes: int) -> dict:
-    tokens, rows = scene.trace.target_tokens, []
-    for at, token in enumerate(tokens):
+    rows = []
+    for at, token in enumerate(scene.trace.target_tokens):
         others, counts = np.unique(ids[:, at][ids[:, at] != scene.trace.target_ids[at]], return_counts=True)
-        best = others[np.argsort(-counts)][:3].tolist()
-        rows.append(
-            [
-                blocks.token(token),
-                f"{np.exp(log_probability[:, at]).mean():.0%} ± {np.exp(log_probability[:, at]).std():.0%}",
-                blocks.token(" · ".join(word_label([piece]) for piece in scene.translator.tokenizer.tokens(best))),
-            ]
-        )
+        best = scene.translator.tokenizer.tokens(others[np.argsort(-counts)][:3].tolist())
+        p = np.exp(log_probability[:, at])
+        instead = " · ".join(word_label([name]) for name in best)
+        rows.append([blocks.token(token), f"{p.mean():.0%} ± {p.std():.0%}", blocks.token(instead)])
     return blocks.table(
-        (say("Token"), say("probability"), say("what stood first instead")),
+        blocks.headings("Token", "probability", "what stood first instead"),
         rows,
         caption=say(
             "{n} of {all} passes with units left out at random, as in training (MC dropout): where the model itself "
@@ -109,12 +102,7 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
 def _signals(scene: Scene) -> list[dict]:
     told = scene.trust
     if not told.found:
-        return [
-            blocks.text(
-                say("This model has not been measured on labelled data yet."),
-                tone="note",
-            )
-        ]
+        return [blocks.note("This model has not been measured on labelled data yet.")]
     rows = [
         [
             NAMES[one.signal],
@@ -129,16 +117,8 @@ def _signals(scene: Scene) -> list[dict]:
         ]
         for one in told.found
     ]
-    columns = (
-        say("Signal"),
-        say("finds"),
-        say("on"),
-        say("AUROC"),
-        say("best without a model"),
-        say("gain"),
-        say("shown"),
-        say("here"),
-        say("speaks above"),
+    columns = blocks.headings(
+        "Signal", "finds", "on", "AUROC", "best without a model", "gain", "shown", "here", "speaks above"
     )
     caption = say(
         "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences any of the shown "
@@ -152,6 +132,10 @@ def _signals(scene: Scene) -> list[dict]:
 def _reliability(told: Trust) -> list[dict]:
     if not told.bins:
         return []
+    errors = [
+        [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
+        for domain, value in told.errors.items()
+    ]
     curves = {say("this model"): 2, say("as it should be"): 1}
     used = [row for row in told.bins["all"] if row[0]]
     picture = plot_curves(
@@ -165,11 +149,8 @@ def _reliability(told: Trust) -> list[dict]:
         blocks.row(
             blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
             blocks.table(
-                (say("Kind of language"), say("expected calibration error")),
-                [
-                    [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
-                    for domain, value in told.errors.items()
-                ],
+                blocks.headings("Kind of language", "expected calibration error"),
+                errors,
                 caption=say(
                     "References forced: how far apart probability and share are, on average (Guo et al. 2017)."
                 ),

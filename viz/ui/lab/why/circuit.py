@@ -12,7 +12,7 @@ from model.analysis.circuits.contrast import Method
 from model.analysis.circuits.found import Circuit
 from model.analysis.circuits.graph import Edge
 from model.analysis.circuits.pairs import Pair
-from model.analysis.circuits.tested import Curve, Tested
+from model.analysis.circuits.tested import Tested
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.why.plain import plain
@@ -24,8 +24,8 @@ from viz.ui import circuit_study, fields
 from viz.ui.circuit_study import circuit_of, pair_of, scored
 from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
+from viz.ui.lab.menus import most_heads
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.sides import most_heads
 from viz.ui.lab.why.patch import replaced, with_words
 from viz.ui.scene import Scene
 from viz.wire import blocks
@@ -64,47 +64,41 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     token, contrast = names(scene.trace, scene.question)
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
-    encoder, ends = config.num_encoder_layers, (changed_words(scene, pair), token)
-    if not pair.aligned:  # then nothing of it is drawn
-        encoder, ends = 0, ("", token)
+    # Of sentences that are not aligned nothing of the encoder is drawn.
+    encoder, begin = (config.num_encoder_layers, changed_words(scene, pair)) if pair.aligned else (0, "")
+    shape = Shape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
     drawn = [Drawn(edge.sender, edge.reader, edge.letter, nats) for edge, nats in worth]
+    clicks = _clicks(scene, pair, worth)
+    best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
         blocks.facts(
             (say("This sentence"), signed(own.metric), about),
             (say("The second sentence, after the same prefix"), signed(own.changed), about),
-            _kept(tested, len(worth), int(circuit.defined.sum())),
+            (
+                say("Kept by {n} of {total} edges", n=len(worth), total=int(circuit.defined.sum())),
+                with_minus(f"{best} %"),
+                say(
+                    "of the difference in this sentence, measured by running them alone; as many random edges keep "
+                    "{share}",
+                    share=with_minus(f"{random} %"),
+                ),
+            ),
         ),
         *([] if pair.aligned else [blocks.text(UNEQUAL, tone="note")]),
         *circuit_study.parting(scene, pair, own),
-        blocks.figure(
-            plot_circuit(drawn, Shape(encoder, config.num_decoder_layers, most_heads(config), ends)),
-            height=400,
-            upright=660,
-            label=say("The circuit"),
-            clicks=_clicks(scene, pair, worth),
+        blocks.figure(plot_circuit(drawn, shape), height=400, upright=660, label=say("The circuit"), clicks=clicks),
+        blocks.slot(MEASURED, blocks.note("Measuring …")),
+        blocks.note(
+            "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "
+            "puts into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: "
+            "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Choose a head to "
+            "open its map.",
+            token=token,
         ),
-        blocks.slot(MEASURED, blocks.text(say("Measuring …"), tone="note")),
-        blocks.text(
-            say(
-                "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "
-                "puts into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: "
-                "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Choose a head to "
-                "open its map.",
-                token=token,
-            ),
-            tone="note",
-        ),
-        blocks.slot(
-            ALONE,
-            blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE)),
-        ),
+        blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
         exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
-        blocks.folded(say("The largest edges"), _table(scene, pair, circuit, worth)),
-        *(
-            circuit_study.curves(study)
-            if study and study.whole
-            else [_invitation(study.parts.done if study else 0, study)]
-        ),
+        blocks.folded(say("The largest edges"), _table(circuit, worth, clicks)),
+        *(circuit_study.curves(study) if study and study.whole else [_invitation(study)]),
     ]
 
 
@@ -115,14 +109,12 @@ def changed_words(scene: Scene, pair: Pair) -> str:
     return " ".join(labels.word_label([tokens[i] for i in group]) for group in groups)
 
 
-def _table(scene: Scene, pair: Pair, circuit: Circuit, worth: list[tuple[Edge, float]]) -> dict:
-    clicks = _clicks(scene, pair, worth)
-
-    def node(name: str) -> dict:
+def _table(circuit: Circuit, worth: list[tuple[Edge, float]], clicks: dict[str, dict]) -> dict:
+    def node(name: str) -> dict | str:
         return blocks.button(spoken(name), clicks[name]) if name in clicks else spoken(name)
 
     return blocks.table(
-        (say("From"), say("into"), say("by"), say("nats"), say("exactly")),
+        blocks.headings("From", "into", "by", "nats", "exactly"),
         [
             [
                 node(edge.sender),
@@ -163,24 +155,9 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
     return blocks.to_head(kind.value, int(layer), int(head), cell)
 
 
-def _kept(tested: Tested, count: int, total: int) -> tuple:
-    return (
-        say("Kept by {n} of {total} edges", n=count, total=total),
-        _percent(tested.best),
-        say(
-            "of the difference in this sentence, measured by running them alone; as many random edges keep {share}",
-            share=_percent(tested.random),
-        ),
-    )
-
-
-def _percent(curve: Curve) -> str:
-    return with_minus(f"{round(100 * float(curve.faithfulness[0]))} %")
-
-
-def _invitation(done: int, study: circuits.Study | None) -> dict:
+def _invitation(study: circuits.Study | None) -> dict:
     return take(
-        done,
+        study.parts.done if study else 0,
         study.parts.count if study else 12,
         say("Test on other sentences"),
         say(
@@ -194,7 +171,7 @@ def step(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed:
     """One more part of the test on many sentences; at its end the panel is drawn anew."""
     study = circuit_study.begun(scene, pair_of(scene, text), text, typed)
     done, of = study.step()
-    return [_invitation(done, study)] if done < of else []
+    return [_invitation(study)] if done < of else []
 
 
 def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
@@ -213,12 +190,10 @@ def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, ty
     ways.append((say("{node}, all of its edges: its total effect", node=spoken(sender)), ""))
     losses = circuit.losses(sender, [reader for _, reader in ways])
     return [
-        blocks.text(
-            say(
-                "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
-                "puts there.",
-                edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
-            )
+        blocks.paragraph(
+            "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
+            "puts there.",
+            edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
         ),
         blocks.facts(*((name, signed(lost), say("measured")) for (name, _), lost in zip(ways, losses))),
     ]

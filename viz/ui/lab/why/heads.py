@@ -46,13 +46,14 @@ def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
     yield from preparing_means(scene) if instead == Replacement.MEAN.value else ()
     for notes, estimates, found in _found(scene, instead, extent):
         yield [*notes, _block(scene, estimates, found, done=False)]
+    back = blocks.translate(say("Back to the translation by the whole model"), heads=[])
     yield [
         *notes,
         *_summary(estimates, found),
         _block(scene, estimates, found, done=True),
         exports(),
         blocks.slot(JOINT),
-        *_way_back(scene),
+        *([back] if scene.trace.interventions else []),
     ]
 
 
@@ -81,60 +82,26 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
     sentences in this language, it is silence."""
     if instead == Replacement.MEAN.value and case.means is not None:
         return heads.mean_voices(case), [
-            blocks.text(
-                say(
-                    "A head that is switched off outputs its average over {n} sentences.",
-                    n=case.means.sentences,
-                ),
-                tone="note",
-            )
+            blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
         ]
     if instead == Replacement.RESAMPLE.value and scene.means_cache.can_make(scene.trace.direction):
         voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
         return voices, [
-            blocks.text(
-                say(
-                    "A head that is switched off outputs what it does at the same place in another "
-                    "sentence; mean over {n} of them.",
-                    n=len(voices.draws),
-                ),
-                tone="note",
+            blocks.note(
+                "A head that is switched off outputs what it does at the same place in another sentence; mean over {n} "
+                "of them.",
+                n=len(voices.draws),
             )
         ]
-    if instead == Replacement.ZERO.value:
-        return heads.silence(), []
-    return heads.silence(), [
-        blocks.text(
-            say(
-                "There are no sentences in this source language to average over: a head that is"
-                " switched off outputs zero."
-            ),
-            tone="note",
-        )
-    ]
-
-
-def _way_back(scene: Scene) -> list[dict]:
-    """A button that leads back, where the translation was made with changes to the model."""
-    if not scene.trace.interventions:
-        return []
-    return [
-        {
-            "type": "action",
-            "text": say("Back to the translation by the whole model"),
-            "event": "translate",
-            "data": {"heads": []},
-        }
-    ]
+    lacking = blocks.note(
+        "There are no sentences in this source language to average over: a head that is switched off outputs zero."
+    )
+    return heads.silence(), [] if instead == Replacement.ZERO.value else [lacking]
 
 
 def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
-    return effects_block(about(scene), estimates, measured, joint=JOINT, done=done, kinds=scene.trace.kinds)
-
-
-def about(scene: Scene) -> str:
-    """A name for the trace, by which the page keeps what is switched off."""
-    return key_of(scene.trace)
+    about = key_of(scene.trace)  # by which the page keeps what is switched off
+    return effects_block(about, estimates, measured, joint=JOINT, done=done, kinds=scene.trace.kinds)
 
 
 def _operations(case: Case) -> float:
@@ -149,28 +116,25 @@ def _operations(case: Case) -> float:
 
 def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
     """Measured numbers alone, and how well the estimates foretold them."""
-    (head, effect), flips = measured.ranked()[0], sum(int(found.sum()) for found in measured.flips.values())
-    count = sum(int((~np.isnan(found)).sum()) for found in measured.effects.values())
-    found = say(
-        "Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
-        "without {head}: {effect} nats.",
-        n=count,
-        flips=flips,
-        head=head_name(*head),
-        effect=signed(effect),
-    )
+    head, effect = measured.ranked()[0]
     agreement = spearman(
         *(np.concatenate([part.effects[kind].ravel() for kind in part.effects]) for part in (estimates, measured))
     )
-    parts = [blocks.text(found)]
+    parts = [
+        blocks.paragraph(
+            "Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
+            "without {head}: {effect} nats.",
+            n=sum(int((~np.isnan(found)).sum()) for found in measured.effects.values()),
+            flips=sum(int(found.sum()) for found in measured.flips.values()),
+            head=head_name(*head),
+            effect=signed(effect),
+        )
+    ]
     if agreement is not None:
         parts.append(
-            blocks.text(
-                say(
-                    "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
-                    n=with_minus(f"{agreement:.2f}"),
-                ),
-                tone="note",
+            blocks.note(
+                "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
+                n=with_minus(f"{agreement:.2f}"),
             )
         )
     return parts
@@ -193,20 +157,13 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
             (say("The difference"), signed(effects[0] - total), _self_repair(effects[0] - total)),
         ]
     changed = beside(case, heads.without(case, [chosen], voices.draws[0]))
+    tokens = scene.translator.tokenizer.tokens(changed.ids)
     return [
         blocks.facts(*facts),
-        blocks.text(
-            say("Without them another token is written.")
-            if flips[0]
-            else say("Without them the same token is written.")
-        ),
-        candidates(
-            changed,
-            scene.translator.tokenizer.tokens(changed.ids),
-            scene.question,
-            say("with all heads"),
-            say("without these"),
-        ),
+        blocks.paragraph("Without them another token is written.")
+        if flips[0]
+        else blocks.paragraph("Without them the same token is written."),
+        candidates(changed, tokens, scene.question, say("with all heads"), say("without these")),
     ]
 
 

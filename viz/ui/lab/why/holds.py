@@ -21,7 +21,6 @@ from viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
 RANDOM = say("random order")
-HEIGHT = 430  # pixels
 
 
 def holds(scene: Scene, how: str) -> Iterator[Blocks]:
@@ -32,7 +31,7 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
 
     def reached() -> Blocks:
         more = len(METHODS) - len(done)  # random order has the place of the occlusion that would judge itself
-        note = [blocks.text(say("{n} more orders are still being tried.", n=more), tone="note")] if more else []
+        note = [blocks.note("{n} more orders are still being tried.", n=more)] if more else []
         return [*_curves(done), *note, *offline]
 
     if (~scene.case.columns.special).sum() >= LEAST_WORDS:
@@ -42,10 +41,7 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
         yield reached()
     if not done:
         yield [
-            blocks.text(
-                say("One or two words cannot be put into an informative order: there is nothing to test here."),
-                tone="note",
-            ),
+            blocks.note("One or two words cannot be put into an informative order: there is nothing to test here."),
             *offline,
         ]
 
@@ -58,7 +54,7 @@ def _curves(done: list[Trial]) -> Blocks:
             _figure(done, "kept", say("The best words alone"), say("best words left, all others taken away")),
         ),
         blocks.table(
-            (say("Order"), say("kind"), say("fall"), say("rise")),
+            blocks.headings("Order", "kind", "fall", "rise"),
             rows,
             caption=say(
                 "Measured on this sentence, in nats: how much further than in random order the number falls "
@@ -70,15 +66,11 @@ def _curves(done: list[Trial]) -> Blocks:
 
 
 def _row(trial: Trial, chance: Trial) -> list:
-    name, kind = (
-        (RANDOM, "")
-        if trial.method is None
-        else (METHODS[trial.method].title, EVIDENCE[METHODS[trial.method].evidence])
-    )
-    fall, rise = (
-        float(np.mean(mine) - np.mean(base)) for mine, base in ((chance.left, trial.left), (trial.kept, chance.kept))
-    )
-    return [name, kind, blocks.number(fall), blocks.number(rise)] if trial is not chance else [name, kind, "–", "–"]
+    if trial is chance:
+        return [RANDOM, "", "–", "–"]
+    method = METHODS[trial.method]
+    fall, rise = np.mean(chance.left) - np.mean(trial.left), np.mean(trial.kept) - np.mean(chance.kept)
+    return [method.title, EVIDENCE[method.evidence], blocks.number(float(fall)), blocks.number(float(rise))]
 
 
 def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
@@ -93,16 +85,7 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
             marker_size=4,
             line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else rankings.drawn(trial.method),
         )
-    picture.update_layout(
-        template="none",
-        **theme.figure_layout(
-            xaxis={"title": {"text": below}, **theme.AXIS},
-            yaxis={"title": {"text": say("nats")}, **theme.AXIS},
-            margin={"l": 44, "r": 8, "t": 8, "b": 44},
-            legend={"orientation": "h", "y": -0.22, "x": 0},
-        ),
-    )
-    return blocks.figure(picture, height=HEIGHT, width=620, label=title)
+    return rankings.of_all_rows(picture, (below, say("nats")), title)
 
 
 def _offline(scene: Scene) -> Blocks:
@@ -110,20 +93,16 @@ def _offline(scene: Scene) -> Blocks:
     found, ranking = rankings.table(scene.translator), rankings.ranking_of(scene.translator)
     if found is None or found.digest != scene.trace.digest:
         return [blocks.text(ranking.reason, tone="note")]
-    if not found.stages:
-        return [blocks.text(ranking.reason), rankings.agreements(found), rankings.measured(found, ranking.order[0])]
-    return [
-        blocks.text(ranking.reason),
-        blocks.row(rankings.agreements(found), rankings.cascade(found)),
-        blocks.text(
-            say(
-                "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does "
-                "not look at the token that was written: it cannot pass."
+    pictures = [rankings.agreements(found)]
+    if found.stages:
+        pictures = [
+            blocks.row(*pictures, rankings.cascade(found)),
+            blocks.note(
+                "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does not look at "
+                "the token that was written: it cannot pass."
             ),
-            tone="note",
-        ),
-        rankings.measured(found, ranking.order[0]),
-    ]
+        ]
+    return [blocks.text(ranking.reason), *pictures, rankings.measured(found, ranking.order[0])]
 
 
 PANEL = Panel(

@@ -55,12 +55,9 @@ def parts(scene: Scene) -> list[dict]:
         ),
         blocks.slot(
             KEYS,
-            blocks.text(
-                say(
-                    "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
-                    "directly, with the norms' scales held fixed: not what would be missing without it."
-                ),
-                tone="note",
+            blocks.note(
+                "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
+                "directly, with the norms' scales held fixed: not what would be missing without it."
             ),
         ),
     ]
@@ -71,10 +68,12 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     found = split.parts(scene.case)
     kind, layer, head = _head(found, data)
     values = found.keys[kind][layer, head]
-    tokens = scene.case.columns.source_tokens if kind is AttentionKind.CROSS else scene.case.columns.prefix_tokens
-    about = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1}
-    title = say("{kind}, layer {layer}, head {head}: its part by the token that it read", **about)
-    read = say("encoder output at") if kind is AttentionKind.CROSS else say("written before")
+    title = say(
+        "{kind}, layer {layer}, head {head}: its part by the token that it read", **labels.place(kind, layer, head)
+    )
+    crosses = kind is AttentionKind.CROSS
+    tokens = scene.case.columns.source_tokens if crosses else scene.case.columns.prefix_tokens
+    read = say("encoder output at") if crosses else say("written before")
     line = Line(
         "keys",
         say("part"),
@@ -82,24 +81,12 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
         margins=[margin(two(float(values.sum())))],
         evidence=Evidence.EXACT_SPLIT,
     )
+    axis = Axis(((read, len(tokens)),), [spoken(token) for token in tokens])
+    whole = blocks.note("The encoder's output at a word has read the whole sentence: it is not the word alone.")
     return [
         blocks.text(title),
-        matrix(
-            title,
-            Axis(((read, len(tokens)),), [spoken(token) for token in tokens]),
-            [line],
-            margins=[(say("sum"), say("The head's own part."))],
-        ),
-        *(
-            [
-                blocks.text(
-                    say("The encoder's output at a word has read the whole sentence: it is not the word alone."),
-                    tone="note",
-                )
-            ]
-            if kind is AttentionKind.CROSS
-            else []
-        ),
+        matrix(title, axis, [line], margins=[(say("sum"), say("The head's own part."))]),
+        *([whole] if crosses else []),
     ]
 
 
@@ -115,43 +102,31 @@ def _head(found: Parts, data: Mapping[str, object]) -> tuple[AttentionKind, int,
 
 
 def _grid(found: Parts) -> dict:
-    kinds = tuple(found.keys)
+    kinds, layers = tuple(found.keys), range(len(found.feed_forward))
     heads = {kind: found.heads(kind) for kind in kinds}
-    rows = [
-        np.concatenate(
-            [
-                *(heads[kind][layer] for kind in kinds),
-                [found.feed_forward[layer]],
-                [sum(found.output_biases[kind][layer] for kind in kinds)],
-            ]
-        )
-        for layer in range(len(found.feed_forward))
-    ]
-    limit = _limit(found)
+    biases = sum(found.output_biases[kind] for kind in kinds)
+    rows = [[*(heads[kind][i] for kind in kinds), [found.feed_forward[i]], [biases[i]]] for i in layers]
     count = heads[kinds[0]].shape[1]
-    numbers = [str(head + 1) for _ in kinds for head in range(count)]
-    named = [say("{kind}, head {n}", kind=SHORT[kind], n=head + 1) for kind in kinds for head in range(count)]
     axis = Axis(
         [*((SHORT[kind], count) for kind in kinds), (say("other parts"), 2)],
-        [*numbers, "FFN", "b"],
-        names=[*named, say("feed-forward"), say("attention biases")],
+        [*(str(head + 1) for _ in kinds for head in range(count)), "FFN", "b"],
+        names=[
+            *(say("{kind}, head {n}", kind=SHORT[kind], n=head + 1) for kind in kinds for head in range(count)),
+            say("feed-forward"),
+            say("attention biases"),
+        ],
     )
     lines = [
         Line(
             str(layer),
             say("layer {n}", n=layer + 1),
-            cells(row, Unit.NATS, limit=limit),
+            cells(row, Unit.NATS, limit=_limit(found)),
             margins=[margin(two(float(row.sum())))],
         )
-        for layer, row in enumerate(rows)
+        for layer, row in enumerate(map(np.concatenate, rows))
     ]
-    return matrix(
-        say("Parts of the decoder: layers by heads"),
-        axis,
-        lines,
-        act=KEYS,
-        margins=[(say("sum"), say("Of the layer's parts."))],
-    )
+    margins = [(say("sum"), say("Of the layer's parts."))]
+    return matrix(say("Parts of the decoder: layers by heads"), axis, lines, act=KEYS, margins=margins)
 
 
 def _limit(found: Parts) -> float:
@@ -162,18 +137,13 @@ def _limit(found: Parts) -> float:
 
 def _title(scene: Scene, found: Parts) -> Words:
     token, contrast = names(scene.trace, scene.question)
+    values = {"token": token, "n": two(found.expected)}
     if contrast is None:
         return say(
             "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
-            token=token,
-            n=two(found.expected),
+            **values,
         )
-    return say(
-        "log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.",
-        token=token,
-        contrast=contrast,
-        n=two(found.expected),
-    )
+    return say("log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.", contrast=contrast, **values)
 
 
 def _most(found: Parts) -> Words:
@@ -187,13 +157,8 @@ def _most(found: Parts) -> Words:
         (say("feed-forward {layer}", layer=layer + 1), float(value)) for layer, value in enumerate(found.feed_forward)
     ]
     largest = sorted(named, key=lambda pair: -abs(pair[1]))[:LARGEST]
-    return say(
-        "The largest parts: {parts}.",
-        parts=join(
-            [say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{nats(value)}") for name, value in largest],
-            ", ",
-        ),
-    )
+    numbered = [say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{nats(value)}") for name, value in largest]
+    return say("The largest parts: {parts}.", parts=join(numbered, ", "))
 
 
 PANEL = Panel(

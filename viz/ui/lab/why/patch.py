@@ -7,13 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.analysis.why.experiments.patching import (
-    GRIDS,
-    Direction,
-    HeadGrid,
-    PatchEffects,
-    between,
-)
+from model.analysis.why.experiments.patching import GRIDS, Direction, HeadGrid, PatchEffects, between
 from model.analysis.why.neighbours import neighbours
 from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
@@ -83,27 +77,31 @@ def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
     into_second = found.direction is Direction.DENOISE
     clean, corrupt = (found.other, found.base) if into_second else (found.base, found.other)
-    shown = [
+    nats = blocks.note(
+        "The two are less than 1 nat apart: shares of that would be shares of next to nothing, so each place shows "
+        "nats."
+    )
+    meaning = (
+        blocks.note(
+            "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place alone "
+            "brings the whole difference back, so it is enough. 0: it brings nothing. Values below 0 or above 1 are "
+            "real."
+        )
+        if into_second
+        else blocks.note(
+            "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone the "
+            "whole difference is gone, so it is needed. 0: it is not. Values below 0 or above 1 are real."
+        )
+    )
+    return [
         blocks.facts(
             (say("This sentence"), signed(clean), about),
             (say("The second sentence, after the same prefix"), signed(corrupt), about),
-        )
-    ]
-    if found.recovered is None:
-        shown.append(
-            blocks.text(
-                say(
-                    "The two are less than 1 nat apart: shares of that would be shares of next to "
-                    "nothing, so each place shows nats."
-                ),
-                tone="note",
-            )
-        )
-    return [
-        *shown,
+        ),
+        *([nats] if found.recovered is None else []),
         _grid(found, PLACES[place]),
         exports(),
-        blocks.text(_meaning(found), tone="note"),
+        meaning,
     ]
 
 
@@ -124,54 +122,32 @@ def _grid(effects: PatchEffects, name: Words) -> dict:
 
     def cell(layer: int, column: int) -> dict:
         value, moved = float(values[layer, column]), float(effects.metrics[layer, column] - effects.base)
-        where = {"layer": layer + 1, "place": column + 1 if heads else columns[column], "n": signed(moved)}
+        where = {"layer": layer + 1, "place": column + 1 if heads else columns[column]}
         if np.isnan(value):
-            name = say(
-                "Layer {layer}, {place}: the other sentence has no such place.", layer=layer + 1, place=columns[column]
-            )
+            name = say("Layer {layer}, {place}: the other sentence has no such place.", **where)
             return {"value": None, "text": "", "marks": ["absent"], "name": name}
         text = signed(value) if shares is None else blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
-        where["share"] = text
-        if heads:
-            said = (
+        where |= {"n": signed(moved), "share": text}
+        if shares is None:
+            name = (
                 say("Layer {layer}, head {place}: {n} nats.", **where)
-                if shares is None
-                else say("Layer {layer}, head {place}: {share} of the way, {n} nats.", **where)
+                if heads
+                else say("Layer {layer}, {place}: {n} nats.", **where)
             )
         else:
-            said = (
-                say("Layer {layer}, {place}: {n} nats.", **where)
-                if shares is None
+            name = (
+                say("Layer {layer}, head {place}: {share} of the way, {n} nats.", **where)
+                if heads
                 else say("Layer {layer}, {place}: {share} of the way, {n} nats.", **where)
             )
-        return {"value": round(max(-1.0, min(1.0, value / limit)), 4), "text": text, "marks": [], "name": said}
+        return {"value": round(max(-1.0, min(1.0, value / limit)), 4), "text": text, "marks": [], "name": name}
 
-    return {
-        "type": "grid",
-        "name": name,
-        "corner": "",
-        "columns": list(columns),
-        "rows": [
-            {
-                "label": say("layer {n}", n=layer + 1),
-                "cells": [cell(layer, column) for column in range(values.shape[1])],
-            }
-            for layer in range(values.shape[0])
-        ],
-    }
-
-
-def _meaning(effects: PatchEffects) -> Words:
-    if effects.direction is Direction.DENOISE:
-        return say(
-            "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place alone "
-            "brings the whole difference back, so it is enough. 0: it brings nothing. Values below 0 or above 1 are "
-            "real."
-        )
-    return say(
-        "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone the "
-        "whole difference is gone, so it is needed. 0: it is not. Values below 0 or above 1 are real."
-    )
+    layers, width = values.shape
+    rows = [
+        {"label": say("layer {n}", n=layer + 1), "cells": [cell(layer, column) for column in range(width)]}
+        for layer in range(layers)
+    ]
+    return {"type": "grid", "name": name, "corner": "", "columns": list(columns), "rows": rows}
 
 
 def second_sentence(scene: Scene, text: str) -> dict:
@@ -182,16 +158,16 @@ def second_sentence(scene: Scene, text: str) -> dict:
         for group in word_groups(tokens)
         if not is_symbol(tokens[group[0]])
     ]
-    hint = say(
-        "Click a word to put another one in its place, the next nearest with each click; or type the second sentence."
-    )
     return {
         "type": "words",
         "about": key_of(scene.trace),
         "sentence": scene.trace.source_text,
         "second": text,
         "words": words,
-        "hint": hint,
+        "hint": say(
+            "Click a word to put another one in its place, the next nearest with each click; or type the second "
+            "sentence."
+        ),
     }
 
 

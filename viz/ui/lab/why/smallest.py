@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from model.analysis.why.experiments.smallest import shrinking
 from model.analysis.why.experiments.smallest import whole as whole_translation
+from model.analysis.why.passes.ablations import all_heads
 from model.trace.why.heads import Replacement, SmallestSet, sets_table
 from model.trace.why.plain import plain
 from viz.export.explained import Explained
@@ -33,24 +34,23 @@ def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
         for step in shrinking(found, voices.draws[0], seed=seed):
             yield [
                 *notes,
-                blocks.text(
-                    say(
-                        "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.",
-                        n=number,
-                        all=len(ORDERS),
-                        left=len(step.kept),
-                        heads=step.total,
-                        tried=step.passes,
-                    )
+                blocks.paragraph(
+                    "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.",
+                    n=number,
+                    all=len(ORDERS),
+                    left=len(step.kept),
+                    heads=step.total,
+                    tried=step.passes,
                 ),
                 *_shown(scene, sets),
             ]
         sets.append(step)
+    silent = instead == Replacement.ZERO.value  # only a set whose others are silent can be run again by every tab
     yield [
         *notes,
         *_shown(scene, sets),
         exports({"sets": plain(sets)}),
-        *_alone(scene, sets, silent=instead == Replacement.ZERO.value),
+        *([_translate_alone(scene, sets)] if silent else []),
     ]
 
 
@@ -61,23 +61,20 @@ def _shown(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
         (say("Order {n}", n=number), say("{n} of {all}", n=len(one.kept), all=one.total), _verified(one))
         for number, one in enumerate(sets, start=1)
     ]
-    sizes = sorted(len(one.kept) for one in sets)
-    range_of = (
-        say("This translation survives on {n} of {all} heads.", n=sizes[0], all=sets[0].total)
-        if len(set(sizes)) == 1
-        else say(
+    sizes = [len(one.kept) for one in sets]
+    fewest, most = min(sizes), max(sizes)
+    survives = (
+        blocks.paragraph("This translation survives on {n} of {all} heads.", n=fewest, all=sets[0].total)
+        if fewest == most
+        else blocks.paragraph(
             "This translation survives on {n} of {all} heads; other orders end at up to {most}.",
-            n=sizes[0],
+            n=fewest,
             all=sets[0].total,
-            most=sizes[-1],
+            most=most,
         )
     )
     model = scene.translator.model
-    return [
-        blocks.text(range_of),
-        blocks.facts(*facts),
-        sets_block("", sets, model.num_layers, model.num_heads),
-    ]
+    return [survives, blocks.facts(*facts), sets_block("", sets, model.num_layers, model.num_heads)]
 
 
 def _verified(one: SmallestSet) -> Words:
@@ -90,28 +87,11 @@ def _verified(one: SmallestSet) -> Words:
     return say("decoding again gives different words: a tie decides somewhere ({n} sets tried)", n=one.passes)
 
 
-def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]:
-    """A button that translates with the smallest set alone; only where the others are silent, as that is what every tab
-    can run again."""
-    if not silent:
-        return []
-    fewest = min(sets, key=lambda one: len(one.kept))
-    model = scene.translator.model
-    off = [
-        [kind.value, layer, head]
-        for kind, layers in model.num_layers.items()
-        for layer in range(layers)
-        for head in range(model.num_heads[kind])
-        if (kind, layer, head) not in fewest.kept
-    ]
-    return [
-        {
-            "type": "action",
-            "text": say("Translate with these {n} heads alone", n=len(fewest.kept)),
-            "event": "translate",
-            "data": {"heads": off},
-        }
-    ]
+def _translate_alone(scene: Scene, sets: list[SmallestSet]) -> dict:
+    """A button that translates with the smallest set alone."""
+    kept = min((one.kept for one in sets), key=len)
+    off = [[head[0].value, *head[1:]] for head in all_heads(scene.case) if head not in kept]
+    return blocks.translate(say("Translate with these {n} heads alone", n=len(kept)), heads=off)
 
 
 def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:

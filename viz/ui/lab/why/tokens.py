@@ -40,27 +40,15 @@ def tokens(scene: Scene) -> list[dict]:
     ranking = rankings.ranking_of(scene.translator)
     heads = replace(axis(scene.case.columns), sight=_weightiest(found))
     lines = [_line(scene, found, name, folded=name in ranking.folded) for name in ranking.order]
+    hint = blocks.note(
+        "Choose a cell to run its test: the word is taken away, and the model says what it would write then."
+    )
+    none = say("This method says nothing of it.")
     return [
         blocks.text(ranking.reason, tone="note"),
-        matrix(
-            say("Methods by words"),
-            heads,
-            lines,
-            margins=MARGINS,
-            act=TEST,
-            none=say("This method says nothing of it."),
-        ),
+        matrix(say("Methods by words"), heads, lines, margins=MARGINS, act=TEST, none=none),
         exports(),
-        blocks.slot(
-            TEST,
-            blocks.text(
-                say(
-                    "Choose a cell to run its test: the word is taken away, and the model says what it would "
-                    "write then."
-                ),
-                tone="note",
-            ),
-        ),
+        blocks.slot(TEST, hint),
     ]
 
 
@@ -82,15 +70,10 @@ def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """What the model would write without the word of a cell's column, taken away as the cell's row does it."""
     column, by_mean = whole(data, "column"), data.get("row") == occlusion.MEAN.slug
     found = without(scene.case, column, replaced if by_mean else masked)
+    tokens = scene.translator.tokenizer.tokens(found.ids)
     return [
         blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
-        candidates(
-            found,
-            scene.translator.tokenizer.tokens(found.ids),
-            scene.question,
-            say("with all words"),
-            say("without it"),
-        ),
+        candidates(found, tokens, scene.question, say("with all words"), say("without it")),
     ]
 
 

@@ -30,14 +30,11 @@ def cost(scene: Scene) -> list[dict]:
             (say("Largest error"), blocks.compact(found.error), say("of any logit between the two ways")),
         ),
         blocks.figure(picture, height=300, label=say("Milliseconds of each step, from the start and over the cache")),
-        blocks.text(
-            say(
-                "Measured just now, on the first {n} steps of this translation, {most} at most. A short sentence "
-                "hardly shows it: what a step costs besides its rows is then the larger part.",
-                n=steps,
-                most=MOST,
-            ),
-            tone="note",
+        blocks.note(
+            "Measured just now, on the first {n} steps of this translation, {most} at most. A short sentence "
+            "hardly shows it: what a step costs besides its rows is then the larger part.",
+            n=steps,
+            most=MOST,
         ),
     ]
 

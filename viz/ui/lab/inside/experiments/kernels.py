@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.formulas.kernels import KERNELS, WIDTH, Regression, regression
+from model.analysis.formulas.kernels import KERNELS, WIDTH, regression
 from viz.figures.curves import plot_regression
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Panel
@@ -35,50 +35,8 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
         else say("u = (x − xᵢ) / bandwidth")
     )
     picture = plot_regression(found.keys, found.values, found.queries, found.fitted, found.true)
-    return [
-        blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / (Σⱼ K(x, xⱼ))", "Nadaraya 1964; Watson 1964"),
-        blocks.formula(f"K = {kernel.formula}", what),
-        blocks.row(
-            blocks.figure(picture, height=330, label=say("{n} noisy points, the fitted curve and the truth", n=points)),
-            blocks.maps(
-                blocks.heatmap(
-                    found.weights, say("weights: a row per query, a column per point"), signed=False, **numbers
-                )
-            ),
-        ),
-        blocks.text(
-            say(
-                "The truth is {here}, with noise of standard deviation 0.5, as in the first edition of Dive into Deep "
-                "Learning, section 10.2. The second edition, section 11.2, has {there}.",
-                here="2 sin(x) + x^0.8",
-                there="2 sin(x) + x",
-            ),
-            tone="note",
-        ),
-        _facts(found),
-        _methods(bandwidth, points, name),
-    ]
-
-
-def _facts(found: Regression) -> dict:
+    title = say("weights: a row per query, a column per point")
     heard = (found.weights > 0.5 / found.weights.shape[1]).sum(-1).mean()
-    return blocks.facts(
-        (say("Error of the fit"), blocks.compact(found.error), say("root mean square, against the truth")),
-        (
-            say("Largest weight, mean"),
-            blocks.compact(float(found.weights.max(-1).mean())),
-            say("of the points, at a query"),
-        ),
-        (
-            say("Points that count"),
-            blocks.compact(float(heard)),
-            say("mean number with more than half of an even share"),
-        ),
-        (say("Queries out of reach"), str(int(np.isnan(found.fitted).sum())), say("no point within a bandwidth")),
-    )
-
-
-def _methods(bandwidth: float, points: int, chosen: str) -> dict:
     rows = [
         [
             kernel.name,
@@ -88,16 +46,43 @@ def _methods(bandwidth: float, points: int, chosen: str) -> dict:
         ]
         for kernel in KERNELS.values()
     ]
-    return blocks.table(
-        (say("Kernel"), "K", say("where it is from"), say("error of the fit")),
-        rows,
-        marked=(list(KERNELS).index(chosen),),
-        caption=say(
-            "On the same points with the same bandwidth. The last one is attention: keys xᵢ, "
-            "values "
-            "yᵢ, and one query for every x."
+    return [
+        blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / (Σⱼ K(x, xⱼ))", "Nadaraya 1964; Watson 1964"),
+        blocks.formula(f"K = {kernel.formula}", what),
+        blocks.row(
+            blocks.figure(picture, height=330, label=say("{n} noisy points, the fitted curve and the truth", n=points)),
+            blocks.maps(blocks.heatmap(found.weights, title, signed=False, **numbers)),
         ),
-    )
+        blocks.note(
+            "The truth is {here}, with noise of standard deviation 0.5, as in the first edition of Dive into Deep "
+            "Learning, section 10.2. The second edition, section 11.2, has {there}.",
+            here="2 sin(x) + x^0.8",
+            there="2 sin(x) + x",
+        ),
+        blocks.facts(
+            (say("Error of the fit"), blocks.compact(found.error), say("root mean square, against the truth")),
+            (
+                say("Largest weight, mean"),
+                blocks.compact(float(found.weights.max(-1).mean())),
+                say("of the points, at a query"),
+            ),
+            (
+                say("Points that count"),
+                blocks.compact(float(heard)),
+                say("mean number with more than half of an even share"),
+            ),
+            (say("Queries out of reach"), str(int(np.isnan(found.fitted).sum())), say("no point within a bandwidth")),
+        ),
+        blocks.table(
+            (say("Kernel"), "K", say("where it is from"), say("error of the fit")),
+            rows,
+            marked=(list(KERNELS).index(name),),
+            caption=say(
+                "On the same points with the same bandwidth. The last one is attention: keys xᵢ, values yᵢ, and one "
+                "query for every x."
+            ),
+        ),
+    ]
 
 
 PANEL = Panel(

@@ -11,8 +11,8 @@ from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.maps.patterns import entropy_bits
 from viz.ui.lab.controls import Choice
+from viz.ui.lab.menus import HEAD, LAYER, resolve
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, LAYER, resolve
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import say
@@ -40,21 +40,27 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
             recorded[at_layer, at_head],
         ),
     )
+    pictures = [
+        blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False) for name, _, weights in ways
+    ]
+    measured = [
+        [
+            name,
+            blocks.bar(own_weight(weights)),
+            say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"),
+            blocks.number(asymmetry(scores)),
+        ]
+        for name, scores, weights in ways
+    ]
     return [
         blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
-        blocks.maps(
-            *(
-                blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False)
-                for name, _, weights in ways
-            )
-        ),
+        blocks.maps(*pictures),
         blocks.table(
-            (say("Weights"), say("own weight, mean"), say("entropy, mean"), say("asymmetry of the scores")),
-            [_row(*way) for way in ways],
+            blocks.headings("Weights", "own weight, mean", "entropy, mean", "asymmetry of the scores"),
+            measured,
             caption=say(
-                "Own weight: what a token gives to itself. Asymmetry: the largest difference between "
-                "what a "
-                "asks of b and b of a, in standard deviations of the scores."
+                "Own weight: what a token gives to itself. Asymmetry: the largest difference between what a asks of b "
+                "and b of a, in standard deviations of the scores."
             ),
         ),
         blocks.facts(
@@ -65,15 +71,6 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
                 say("1: attention has changed nothing"),
             ),
         ),
-    ]
-
-
-def _row(name: str, scores: np.ndarray, weights: np.ndarray) -> list:
-    return [
-        name,
-        blocks.bar(own_weight(weights)),
-        say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"),
-        blocks.number(asymmetry(scores)),
     ]
 
 

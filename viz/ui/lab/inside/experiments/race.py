@@ -15,39 +15,21 @@ SECONDS = 0.06  # for each of the two rows: this panel may take a third of a sec
 
 
 def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: int) -> list[dict]:
-    """Six parameters: the sizes that people may set."""
     selected, translator = scene.selection, scene.translator
-    mine = loop.attention_input(translator, scene.output, selected.kind, selected.layer)
     sizes = Sizes(batch, length, loop.fitted_width(d_model, heads), heads)
-    tried = loop.random_attention(sizes, translator.device)
-    rows = []
-    for name, given in (
-        (
-            say(
-                "{kind}, layer {layer}, on this sentence",
-                kind=labels.KIND_TITLES[selected.kind],
-                layer=selected.layer + 1,
-            ),
-            mine,
-        ),
-        (say("random numbers of the sizes set above"), tried),
-    ):
-        found = loop.compare_ways(given, runs=runs, budget=SECONDS)
-        rows.append(_row(name, given, found))
-    note = (
-        ()
-        if sizes.d_model == d_model
-        else (
-            blocks.text(
-                say(
-                    "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
-                    heads=heads,
-                    asked=d_model,
-                    d_model=sizes.d_model,
-                ),
-                tone="note",
-            ),
-        )
+    name = say(
+        "{kind}, layer {layer}, on this sentence", kind=labels.KIND_TITLES[selected.kind], layer=selected.layer + 1
+    )
+    inputs = {
+        name: loop.attention_input(translator, scene.output, selected.kind, selected.layer),
+        say("random numbers of the sizes set above"): loop.random_attention(sizes, translator.device),
+    }
+    rows = [_row(name, given, loop.compare_ways(given, runs=runs, budget=SECONDS)) for name, given in inputs.items()]
+    uneven = blocks.note(
+        "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
+        heads=heads,
+        asked=d_model,
+        d_model=sizes.d_model,
     )
     return [
         blocks.formula(
@@ -71,32 +53,22 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
             ),
             rows,
             caption=say(
-                "Median time of the runs, the two ways taking turns, just now on this machine "
-                "({device}). "
-                "The difference is that of the outputs; relative: as a share of the largest output.",
+                "Median time of the runs, the two ways taking turns, just now on this machine ({device}). The "
+                "difference is that of the outputs; relative: as a share of the largest output.",
                 device=str(translator.device).upper(),
             ),
         ),
-        *note,
+        *([] if sizes.d_model == d_model else [uneven]),
     ]
 
 
 def _row(name: Words, given: loop.AttentionInput, found: HeadsComparison) -> list:
     batch, length, d_model = given.queries.shape
-    numbers = (
-        batch,
-        length,
-        d_model,
-        given.module.num_heads,
-        d_model // given.module.num_heads,
-        1e3 * found.loop_seconds,
-        1e3 * found.vectorised_seconds,
-        found.loop_seconds / found.vectorised_seconds,
-        found.runs,
-        found.output_difference,
-        found.relative,
-    )
-    return [name, *(blocks.number(number) for number in numbers)]
+    heads = given.module.num_heads
+    seconds = found.loop_seconds, found.vectorised_seconds
+    times = (1e3 * seconds[0], 1e3 * seconds[1], seconds[0] / seconds[1])
+    numbers = (batch, length, d_model, heads, d_model // heads, *times, found.runs)
+    return [name, *map(blocks.number, (*numbers, found.output_difference, found.relative))]
 
 
 PANEL = Panel(

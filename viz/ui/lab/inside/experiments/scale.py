@@ -10,9 +10,8 @@ from model.analysis.formulas.scale import Growth, growth, sharpness
 from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import MASKED, SCALED
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
+from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
+from viz.ui.lab.panel import MASKED, SCALED, Panel
 from viz.ui.scene import Scene
 from viz.wire import blocks
 from viz.words import Words, say
@@ -46,8 +45,17 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
                 label=say("Mean size of the softmax's gradient over d_k, with and without the division"),
             ),
         ),
-        _numbers(found, at, width),
-        *_in_the_model(scene, kind, layer, head),
+        _table(
+            say("Random q and k, d_k = {n}", n=width),
+            [float(values[at]) for values in (found.variance, found.largest, found.gradient)],
+            [float(values[at]) for values in (found.variance_with, found.largest_with, found.gradient_with)],
+            say(
+                "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of "
+                "the derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
+                keys=KEYS,
+            ),
+        ),
+        _in_the_model(scene, kind, layer, head),
     ]
 
 
@@ -62,64 +70,35 @@ def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -
     )
 
 
-def _numbers(found: Growth, at: int, width: int) -> dict:
-    columns = (
-        say("Random q and k, d_k = {n}", n=width),
-        say("variance of the scores"),
-        say("largest weight, mean"),
-        say("size of the gradient, mean"),
-    )
-    rows = [
-        [name, *(blocks.number(float(values[at])) for values in numbers)]
-        for name, numbers in (
-            (say("without the division"), (found.variance, found.largest, found.gradient)),
-            (say("divided by √d_k"), (found.variance_with, found.largest_with, found.gradient_with)),
-        )
-    ]
-    return blocks.table(
-        columns,
-        rows,
-        caption=say(
-            "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of the "
-            "derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
-            keys=KEYS,
-        ),
-    )
-
-
-def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
+def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    masked = score_matrix(scene.output, chosen, at_layer, at_head).masked
-    factor = scene.translator.config.of(chosen.side).d_head ** 0.5
-    rows = []
-    for name, scores in ((say("without the division"), masked * factor), (say("divided by √d_k"), masked)):
+    divided = score_matrix(scene.output, chosen, at_layer, at_head).masked
+
+    def measured(scores: np.ndarray) -> list[float]:
         sharp = sharpness(scores)
-        rows.append(
-            [
-                name,
-                blocks.number(float(scores[np.isfinite(scores)].var())),
-                blocks.number(sharp.largest),
-                blocks.number(sharp.gradient),
-            ]
-        )
-    columns = (
+        return [float(scores[np.isfinite(scores)].var()), sharp.largest, sharp.gradient]
+
+    return _table(
+        say("{kind}, layer {layer}, head {head}", **labels.place(chosen, at_layer, at_head)),
+        measured(divided * scene.translator.config.of(chosen.side).d_head ** 0.5),
+        measured(divided),
         say(
-            "{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, head=at_head + 1
+            "The same for this sentence's own queries and keys. A trained model may choose its own scale: its scores "
+            "need not have variance 1."
         ),
-        say("variance of the scores"),
-        say("largest weight, mean"),
-        say("size of the gradient, mean"),
     )
-    return [
-        blocks.table(
-            columns,
-            rows,
-            caption=say(
-                "The same for this sentence's own queries and keys. A trained model may choose its own scale: its "
-                "scores need not have variance 1."
-            ),
-        )
-    ]
+
+
+def _table(title: Words, without: list[float], divided: list[float], caption: Words) -> dict:
+    """Variance, largest weight and gradient of scores without the division by √d_k, and with it."""
+    return blocks.table(
+        (title, say("variance of the scores"), say("largest weight, mean"), say("size of the gradient, mean")),
+        [
+            [say("without the division"), *map(blocks.number, without)],
+            [say("divided by √d_k"), *map(blocks.number, divided)],
+        ],
+        caption=caption,
+    )
 
 
 PANEL = Panel(

@@ -31,49 +31,39 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
     whole = [analogy for analogy in found if not analogy.several]
     holding = [analogy for analogy in whole if analogy.holds]
     asked = sum_of or (holding[0].text if holding else "")
-    parts = [_neighbours(translator, text) for text in (word, asked) if text]
-    rows = [
-        [
-            *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.found.token))),
-            blocks.number(analogy.found.cosine),
-            say("rank {n}", n=analogy.rank)
-            if analogy.several
-            else blocks.verdict(analogy.holds, say("rank {n}", n=analogy.rank)),
-            ", ".join(analogy.several) or "–",
-        ]
-        for analogy in found
+    rows = []
+    for analogy in found:
+        rank = say("rank {n}", n=analogy.rank)
+        rows.append(
+            [
+                *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.found.token))),
+                blocks.number(analogy.found.cosine),
+                rank if analogy.several else blocks.verdict(analogy.holds, rank),
+                ", ".join(analogy.several) or "–",
+            ]
+        )
+    tried = [
+        blocks.facts(
+            (
+                say("Sums of words that hold"),
+                f"{len(holding) / max(1, len(whole)):.0%}",
+                say("{n} of {total}, of all whose words are single pieces", n=len(holding), total=len(whole)),
+            )
+        ),
+        blocks.table(
+            blocks.headings("Sum of words", "expected", "nearest piece", "cosine", "holds", "of several pieces"),
+            rows,
+            caption=say(
+                "The words of a sum are left out of its answers. A word of several pieces is the mean of their "
+                "vectors; its rank is where that mean would stand, and no proof where it shares a piece with the sum."
+            ),
+        ),
     ]
-    if found:
-        tried = [
-            blocks.facts(
-                (
-                    say("Sums of words that hold"),
-                    f"{len(holding) / max(1, len(whole)):.0%}",
-                    say("{n} of {total}, of all whose words are single pieces", n=len(holding), total=len(whole)),
-                )
-            ),
-            blocks.table(
-                (
-                    say("Sum of words"),
-                    say("expected"),
-                    say("nearest piece"),
-                    say("cosine"),
-                    say("holds"),
-                    say("of several pieces"),
-                ),
-                rows,
-                caption=say(
-                    "The words of a sum are left out of its answers. A word of several pieces is the mean of their "
-                    "vectors; its rank is where that mean would stand, and no proof where it shares a piece with the "
-                    "sum."
-                ),
-            ),
-        ]
-    else:
-        tried = [blocks.text(say("None of our sums is in this model’s languages: type one of your own."))]
+    if not found:
+        tried = [blocks.paragraph("None of our sums is in this model’s languages: type one of your own.")]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
-        blocks.row(*parts, blocks.stack(*tried)),
+        blocks.row(*(_neighbours(translator, text) for text in (word, asked) if text), blocks.stack(*tried)),
     ]
 
 
@@ -83,10 +73,10 @@ def _neighbours(translator: Translator, text: str) -> dict:
     (row,) = space.cosines(translator, vector[None], [[*chain.from_iterable(ids)]])
     shown = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
     wanted = space.pieces_of(translator, expected) if expected else []
-    spelled = list(zip((*(word for _, word in summands), expected), (*ids, wanted)))
-    return blocks.stack(
+    size, spelled = len(translator.tokenizer), zip((*(word for _, word in summands), expected), (*ids, wanted))
+    parts = [
         blocks.table(
-            (say("Piece"), say("cosine")),
+            blocks.headings("Piece", "cosine"),
             [
                 [
                     blocks.token(labels.display(neighbour.token)),
@@ -94,35 +84,23 @@ def _neighbours(translator: Translator, text: str) -> dict:
                 ]
                 for neighbour in space.best(translator, row)
             ],
-            caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=len(translator.tokenizer)),
+            caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=size),
         ),
         *(
-            blocks.text(
-                say(
-                    "{word} is {n} pieces here, {pieces}: the mean of their vectors.",
-                    word=word,
-                    n=len(pieces),
-                    pieces=" ".join(map(labels.display, translator.tokenizer.tokens(pieces))),
-                ),
-                tone="note",
+            blocks.note(
+                "{word} is {n} pieces here, {pieces}: the mean of their vectors.",
+                word=word,
+                n=len(pieces),
+                pieces=" ".join(map(labels.display, translator.tokenizer.tokens(pieces))),
             )
             for word, pieces in spelled
             if len(pieces) > 1
         ),
-        *(
-            [
-                blocks.facts(
-                    (
-                        say("Rank of {word}", word=expected),
-                        blocks.compact(space.rank(translator, row, vector, wanted)),
-                        say("of {n} pieces", n=len(translator.tokenizer)),
-                    )
-                )
-            ]
-            if wanted
-            else []
-        ),
-    )
+    ]
+    if wanted:
+        rank = blocks.compact(space.rank(translator, row, vector, wanted))
+        parts.append(blocks.facts((say("Rank of {word}", word=expected), rank, say("of {n} pieces", n=size))))
+    return blocks.stack(*parts)
 
 
 PANEL = Panel(

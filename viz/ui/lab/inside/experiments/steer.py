@@ -34,11 +34,11 @@ STRENGTH = Slider(say("Strength in %"), -500, 500, 300, step=25, name="strength"
 def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -> list[dict]:
     """The translation as it is beside the steered one, how large what is added is, and a link to all of it."""
     if not towards or not away:
-        return [blocks.text(say("Type two sentences: the direction is the difference between them."), tone="note")]
+        return [blocks.note("Type two sentences: the direction is the difference between them.")]
     found = _steered(scene, towards, away, layer, strength)
     vector = found.interventions.edits[-1][1].value.array
     stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
-    trace = scene.trace
+    trace, same = scene.trace, found.target_ids == scene.trace.target_ids
     recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
     link = {"tab": "inside", "panel": NAME, **recipe}
     return [
@@ -47,9 +47,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
             (
                 say("Steered"),
                 found.translation or say("(nothing)"),
-                say("The translation stays the same.")
-                if found.target_ids == trace.target_ids
-                else say("The translation changes."),
+                say("The translation stays the same.") if same else say("The translation changes."),
             ),
         ),
         blocks.facts(
@@ -64,7 +62,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
                 say("to judge it by"),
             ),
         ),
-        {"type": "action", "text": say("Show it on every tab"), "event": "translate", "data": recipe},
+        blocks.translate(say("Show it on every tab"), **recipe),
         {"type": "link", "text": say("Link to this recipe"), "about": named(trace, trace.decoding), "fields": link},
     ]
 
