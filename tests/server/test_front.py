@@ -70,7 +70,7 @@ def test_the_page_begins_with_our_script_and_modules_and_is_otherwise_gradios(ti
         assert int(packed.headers["Content-Length"]) < len(text) / 2
     own = head()
     assert text.count(f"<head>{own}") == whole.count(f"<head>{own}") == 1 and "<gradio-app" in text
-    preloads = re.findall(r'<link rel="modulepreload" href="([^"]+)">', own)
+    preloads = re.findall(r'<link rel="modulepreload" fetchpriority="low" href="([^"]+)">', own)
     assert len(preloads) > 10 and all(address.startswith(assets.address()) for address in preloads)
     for address in (*preloads, *re.findall(r'<link rel="stylesheet" href="([^"]+)">', own)):
         with get(tiny_url + address) as answer:

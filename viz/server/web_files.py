@@ -84,6 +84,6 @@ def head(lent: bool = False) -> str:
         (
             assets.early(languages, lent=lent),
             *(f'<link rel="stylesheet" href="{web}{assets.name(path)}">' for path in assets.styles("explorer")),
-            *(f'<link rel="modulepreload" href="{web}{assets.name(path)}">' for path in modules),
+            *(f'<link rel="modulepreload" fetchpriority="low" href="{web}{assets.name(path)}">' for path in modules),
         )
     )
