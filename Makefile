@@ -27,8 +27,9 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --n
 test: lint browser mcp proxy
 	$(PYTEST) -m "not long and not endure" $(ARGS)
 
-test-all: lint browser mcp proxy wheels
+test-all: lint browser mcp proxy wheels $(VENV)/gradio/.done
 	$(PYTEST) -m "not endure" $(ARGS)
+	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "not long and not endure" tests/page tests/server
 
 # Thousands of cases of what make test-all tries on hundreds
 endure: lint browser proxy
@@ -113,15 +114,19 @@ proxy:
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq nginx-light >/dev/null; } \
 	  || echo "nginx is not installed: the tests of docs/hosting are skipped"
 
-# The optional extra in an environment of its own, which sees this one: everything else is tested without it.
+# Environments of their own, which see the first one: the optional extra, without which everything else is tested, and the
+# oldest Gradio that requirements.txt allows.
 mcp: $(VENV)/mcp/.done
 
 PURELIB := -c "import sysconfig; print(sysconfig.get_path('purelib'))"
-$(VENV)/mcp/.done: requirements-mcp.txt constraints.txt $(VENV)/.dev
-	$(BIN)/python -m venv --without-pip $(VENV)/mcp
-	$(BIN)/python $(PURELIB) > "$$($(VENV)/mcp/bin/python $(PURELIB))/beside.pth"
-	$(BIN)/python -m pip --python $(VENV)/mcp/bin/python install --quiet --disable-pip-version-check \
-	  -r requirements-mcp.txt -c constraints.txt
+OLDEST_GRADIO := $(shell sed -n 's/^gradio>=\([0-9.]*\),.*/\1/p' requirements.txt).0
+$(VENV)/mcp/.done: ADDED := -r requirements-mcp.txt -c constraints.txt
+$(VENV)/mcp/.done: requirements-mcp.txt
+$(VENV)/gradio/.done: ADDED := gradio==$(OLDEST_GRADIO)
+$(VENV)/mcp/.done $(VENV)/gradio/.done: requirements.txt constraints.txt $(VENV)/.dev
+	$(BIN)/python -m venv --without-pip $(@D)
+	$(BIN)/python $(PURELIB) > "$$($(@D)/bin/python $(PURELIB))/beside.pth"
+	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check $(ADDED)
 	@touch $@
 
 $(VENV)/.app: requirements.txt constraints.txt
