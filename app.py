@@ -44,7 +44,8 @@ def serve(page: Page, translators: Translators, args: argparse.Namespace) -> Non
     """Serve until SIGTERM or Ctrl+C; then finish what is under way, but end within four seconds, whatever is left."""
     ended = threading.Event()
     host = f"[{args.host}]" if ":" in args.host else args.host
-    page.launch(queue=args.queue, concurrency=args.concurrency, server_name=host, server_port=args.port)
+    options = {"queue": args.queue, "concurrency": args.concurrency, "hosts": args.hosts}
+    page.launch(**options, server_name=host, server_port=args.port)
     print(f"{shell.TITLE} is served on http://{host}:{args.port}", flush=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

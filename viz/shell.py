@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -63,10 +63,13 @@ class Page:
         if self.line is None:
             self.line = guard.line_of(self.context.limits)
 
-    def launch(self, *, queue: int = 64, concurrency: int = 1, **options: object) -> str:
+    def launch(
+        self, *, queue: int = 64, concurrency: int = 1, hosts: Collection[str] | None = None, **options: object
+    ) -> str:
         """Serve the page without waiting for its end. Returns its address.
 
-        queue: calls of the endpoints that may wait. concurrency: those that run at once. options: of Blocks.launch.
+        queue: calls of the endpoints that may wait. concurrency: those that run at once. hosts: names that a request's
+        Host may be (None: any). options: of Blocks.launch.
         """
         os.environ.setdefault("GRADIO_RUN_HISTORY", "False")  # launch(run_history=) is there since Gradio 6.24 only
         self.demo.queue(max_size=queue, default_concurrency_limit=concurrency)
@@ -74,7 +77,7 @@ class Page:
         layers = [  # the outermost first
             Middleware(Headers),
             Middleware(health.Health, line=self.line),
-            Middleware(guard.Guard, line=self.line, lent=self.lent),
+            Middleware(guard.Guard, line=self.line, lent=self.lent, hosts=hosts),
             Middleware(health.Leaving),
             Middleware(web_files.FirstPaint, lent=self.lent),
         ]

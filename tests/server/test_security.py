@@ -20,6 +20,7 @@ from bench.ports import free_port
 from tests import ROOT
 from viz import assets
 from viz.server.api import ENDPOINTS
+from viz.server.options import allowed_hosts
 
 TEXT = "Ein kleiner Hund schläft."
 WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")
@@ -297,3 +298,40 @@ def test_the_app_is_served_on_an_ipv6_address(tiny_checkpoint, host):
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize(
+    ("address", "names", "answers", "refuses"),
+    [
+        ("127.0.0.1", None, ("127.0.0.1", "localhost", "::1"), ("evil.example", "", "127.0.0.1.evil.example")),
+        ("127.0.0.1", "atlas.example, [2001:db8::1]", ("atlas.example", "2001:db8::1", "localhost"), ("evil.example",)),
+        ("192.0.2.1", "atlas.example", ("atlas.example", "192.0.2.1"), ("evil.example",)),
+    ],
+)
+def test_host_names_of_a_server(address, names, answers, refuses) -> None:
+    hosts = allowed_hosts(address, names)
+    assert hosts.issuperset(answers) and hosts.isdisjoint(refuses)
+    assert allowed_hosts(address, "*") is None and allowed_hosts("0.0.0.0") is None
+
+
+def test_a_foreign_host_name_is_refused(served) -> None:
+    """A page of another site whose name leads to 127.0.0.1 (DNS rebinding) would else be of this page's origin."""
+    port, _ = served
+    for host, status in (
+        (f"127.0.0.1:{port}", 200),
+        (f"localhost:{port}", 200),
+        (f"LOCALHOST:{port}", 200),
+        (f"[::1]:{port}", 200),
+        ("evil.example", 421),
+        (f"evil.example:{port}", 421),
+        ("[", 421),
+    ):
+        for method, path in (("GET", "/"), ("POST", "/ask/page_translate")):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            kind = {"Host": host, "Content-Type": "application/json"}
+            connection.request(method, path, b'{"fields": {"text": "Hund"}}' if method == "POST" else None, kind)
+            response = connection.getresponse()
+            assert response.status == status, (host, path)
+            if status == 421:
+                assert json.load(response)["error"] == "invalid"
+            connection.close()

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Collection, Container
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 from weakref import WeakKeyDictionary
@@ -23,7 +23,7 @@ from viz.questions.registry import QUESTIONS
 from viz.server.api import ENDPOINTS
 from viz.server.endpoints import TOOLS, refusal
 from viz.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
-from viz.server.middleware import UNKEPT, App, Receive, Scope, Send, answer, below, collecting
+from viz.server.middleware import UNKEPT, App, Receive, Scope, Send, answer, below, collecting, host_name
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
 
@@ -84,9 +84,10 @@ def line_of(limits: BatchLimits) -> Line:
 class Guard:
     """ASGI middleware: refuses what is not offered, bounds bodies and the line before the model."""
 
-    def __init__(self, app: App, line: Line, lent: bool = False) -> None:
-        """lent: whether the page's questions go through Gradio's queue, which lends a GPU."""
-        self.app, self.line, self.lent = app, line, lent
+    def __init__(self, app: App, line: Line, lent: bool = False, hosts: Collection[str] | None = None) -> None:
+        """lent: whether the page's questions go through Gradio's queue, which lends a GPU. hosts: the names that a
+        request's Host may be; None: any."""
+        self.app, self.line, self.lent, self.hosts = app, line, lent, hosts
         self.bodies, self.events, self.sessions = Bodies(), Once(), Once()
         self.calls = {name for name, one in QUESTIONS.items() if lent and not one.on_cpu}
 
@@ -96,7 +97,11 @@ class Guard:
             return
         path, method = below(scope), scope["method"]
         result = RESULTS.fullmatch(path) if method not in WRITES else None
-        if path == COUNTS:
+        if self.hosts is not None and host_name(scope) not in self.hosts:
+            # Another site whose name leads to this machine would be of this page's origin (DNS rebinding).
+            words = "This server does not answer to this host name; its option --hosts lists those that it answers to."
+            await answer(send, 421, refusal("invalid", words))
+        elif path == COUNTS:
             await answer(send, 200, {"functions": {}})
         elif not is_offered(method, path, self.calls):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))

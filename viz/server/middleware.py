@@ -125,3 +125,11 @@ def is_from_another_site(scope: Scope) -> bool:
     origin = headers.get(b"origin")
     host = headers.get(b"host", b"").decode("latin-1")
     return origin is not None and urlsplit(origin.decode("latin-1")).netloc != host
+
+
+def host_name(scope: Scope) -> str | None:
+    """Return the name in a request's Host header, without its port; None if there is none."""
+    try:
+        return urlsplit("//" + dict(scope["headers"]).get(b"host", b"").decode("latin-1")).hostname
+    except ValueError:
+        return None

@@ -16,6 +16,8 @@ from model.serve.device import DEVICE_VARIABLE, cores
 
 HERE = Path(__file__).resolve().parents[2]  # of app.py
 MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
+ANY_HOST, HOSTS_VARIABLE = "*", "ATTENTION_ATLAS_HOSTS"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MODELS_VARIABLE, SESSIONS_VARIABLE = "ATTENTION_ATLAS_MODELS", "ATTENTION_ATLAS_MAX_SESSIONS"
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
     host = "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1"
     option("--host", "GRADIO_SERVER_NAME", host, "address to serve on")
+    about = (
+        f"names of this server, with commas, that a request's Host may be; {ANY_HOST}: any. Left out: any, but on a "
+    )
+    about += "loopback address this machine's own"
+    parser.add_argument("--hosts", default=os.environ.get(HOSTS_VARIABLE), help=f"{about} [{HOSTS_VARIABLE}]")
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N, mps or auto: cuda if there is one, else cpu")
@@ -62,8 +69,18 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         args.model = os.environ.get(MODELS_VARIABLE, "").split()
     if args.max_sessions is not None:
         log.warning("--max-sessions (%s) has no effect: nothing is kept for each visitor any more.", SESSIONS_VARIABLE)
+    args.hosts = allowed_hosts(args.host, args.hosts)
     args.device = None if args.device == "auto" else args.device
     return args
+
+
+def allowed_hosts(address: str, names: str | None = None) -> frozenset[str] | None:
+    """Return the host names that a server on this address answers to; None: any. names: those that its operator lists,
+    besides the address itself and the names of this machine."""
+    listed = {name.strip().lower().strip("[]") for name in (names or "").split(",")} - {""}
+    if ANY_HOST in listed or not (listed or address in LOOPBACK or address.startswith("127.")):
+        return None
+    return LOOPBACK | {address.lower()} | listed
 
 
 def check_port(host: str, port: int) -> None:
