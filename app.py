@@ -29,6 +29,7 @@ from model.serve.device import allow_many_files, cores, return_freed_memory, sha
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import shell
+from viz.questions.traces import CacheBytes
 from viz.server.ask import lender
 from viz.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
 from viz.server.health import leave
@@ -84,7 +85,8 @@ def main(argv: list[str] | None = None) -> None:
         # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
         # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.
         shared.number = 1
-    page = shell.build(translators, lender(spaces) if zero_gpu else None)
+    most = CacheBytes(*(1_000_000 * megabytes for megabytes in (args.trace_cache, args.pass_cache, args.toy_cache)))
+    page = shell.build(translators, lender(spaces) if zero_gpu else None, most)
     if zero_gpu:
         translators.to("cuda")
         for translator in translators.all:

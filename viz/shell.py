@@ -22,7 +22,7 @@ from model.translators import Translators
 from viz import assets, theme
 from viz.questions import header, registry, train
 from viz.questions.registry import Context
-from viz.questions.traces import Traces
+from viz.questions.traces import CacheBytes, Traces
 from viz.server import api, ask, guard, health, web_files
 from viz.server.line import Line
 from viz.server.middleware import Headers
@@ -101,10 +101,13 @@ class Page:
         return url
 
 
-def build(translators: Translators, lend: Callable[[Callable], Callable] | None = None) -> Page:
-    """Build the page over these models. lend: on ZeroGPU, makes a function run where a GPU is lent."""
+def build(
+    translators: Translators, lend: Callable[[Callable], Callable] | None = None, most: CacheBytes = CacheBytes()
+) -> Page:
+    """Build the page over these models. lend: on ZeroGPU, makes a function run where a GPU is lent. most: bytes of the
+    server's caches."""
     registry.load_all()
-    context = Context(translators, Traces(translators), limits=next(iter(translators.values())).limits)
+    context = Context(translators, Traces(translators, most), limits=next(iter(translators.values())).limits)
     line = guard.line_of(context.limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         add_component(

@@ -12,10 +12,11 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
+from itertools import chain
 
 import torch
 import torch.nn.functional as F
@@ -167,6 +168,13 @@ class ForwardOutput:
             return self.project(self.hidden)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors of the pass, without the logits."""
+        records = (self.memory, self.hidden, self.encoder_records, self.decoder_records)
+        storages = {storage.data_ptr(): storage for storage in (one.untyped_storage() for one in _tensors(records))}
+        return sum(storage.nbytes() for storage in storages.values())
+
+    @property
     def kinds(self) -> tuple[AttentionKind, ...]:
         """The attentions that were recorded."""
         return tuple(
@@ -210,3 +218,13 @@ class ForwardOutput:
 
     def _side(self, side: Side) -> tuple[LayerRecord, ...]:
         return self.encoder_records if side == Side.ENCODER else self.decoder_records
+
+
+def _tensors(value: object) -> Iterator[Tensor]:
+    """Yield the tensors of nested tuples and records."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        yield from chain.from_iterable(map(_tensors, value))
+    elif is_dataclass(value):
+        yield from chain.from_iterable(_tensors(getattr(value, one.name)) for one in fields(value))

@@ -19,7 +19,7 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz import shell
-from viz.questions.traces import Traces
+from viz.questions.traces import CacheBytes, Traces
 from viz.server.api import ENDPOINTS
 from viz.shell import Page
 
@@ -155,7 +155,7 @@ def longest(translator: Translator, number: int) -> str:
 def test_fifty_visitors_at_once_are_all_answered_and_what_is_kept_is_bounded(serve, scaled):
     translators = Translators([scaled])
     page = shell.build(translators)
-    object.__setattr__(page.context, "traces", Traces(translators, ALL_BYTES))
+    object.__setattr__(page.context, "traces", Traces(translators, CacheBytes(ALL_BYTES)))
     port = urlsplit(serve(page)).port
     texts = [longest(scaled, number) for number in range(VISITORS)]
     with ThreadPoolExecutor(VISITORS) as pool:

@@ -120,6 +120,7 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
         context.means,
         context.translators,
         fields.get("drawn"),
+        context.traces.recorded,
     )
 
 

@@ -1,9 +1,11 @@
-"""A cache of translations by their addresses."""
+"""Caches of translations and of recorded passes, by their addresses."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from model.analysis.again import recorded
+from model.nets.records import ForwardOutput
 from model.serve.byte_cache import ByteCache
 from model.trace.address import Address
 from model.trace.decoding import GREEDY
@@ -13,7 +15,14 @@ from model.training.toy.toys import Toys
 from model.translator import Translator
 from model.translators import Translators
 
-TRACE_BYTES = 256_000_000  # of the translations that are kept
+
+@dataclass(frozen=True)
+class CacheBytes:
+    """Bytes that each cache may take: of translations, of recorded passes, and of visitors' own networks."""
+
+    traces: int = 256_000_000
+    passes: int = 128_000_000
+    toys: int = 128_000_000
 
 
 class Retrained(Exception):
@@ -27,9 +36,10 @@ class Retrained(Exception):
 class Traces:
     """Finds translations by their addresses. It keeps those that were used last, and makes any other again."""
 
-    def __init__(self, translators: Translators, most: int = TRACE_BYTES) -> None:
-        self.translators, self.toys = translators, Toys()
-        self._kept: ByteCache[TranslationTrace] = ByteCache(most, size_of)
+    def __init__(self, translators: Translators, most: CacheBytes = CacheBytes()) -> None:
+        self.translators, self.toys = translators, Toys(most.toys)
+        self._kept: ByteCache[TranslationTrace] = ByteCache(most.traces, size_of)
+        self._passes: ByteCache[tuple[ForwardOutput, int]] = ByteCache(most.passes, lambda value: value[1])
 
     def add(self, trace: TranslationTrace) -> None:
         """Keep a translation that was just made."""
@@ -42,6 +52,17 @@ class Traces:
         if address.recipe is not None:
             self.translator_of(address)  # raises; questions about the translation need the model, too
         return self._kept.get_or_compute(address.key, lambda: self._made(address))
+
+    def recorded(self, translator: Translator, trace: TranslationTrace) -> ForwardOutput:
+        """Return the recorded pass over a translation, under its interventions; errors as in model.analysis.again."""
+
+        def compute() -> tuple[ForwardOutput, int]:
+            output = recorded(translator, trace)
+            logits = 4 * len(trace.target_ids) * len(translator.tokenizer)  # computed when they are first asked for
+            return output, output.nbytes + logits
+
+        address = Address.of(trace)
+        return (compute() if address is None else self._passes.get_or_compute(address.key, compute))[0]
 
     def _made(self, address: Address) -> TranslationTrace:
         translator, direction = self.translator_of(address)

@@ -16,6 +16,11 @@ from model.serve.device import DEVICE_VARIABLE, cores
 
 HERE = Path(__file__).resolve().parents[2]  # of app.py
 MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
+CACHES = {  # name: (default, what it keeps), as viz.questions.traces.CacheBytes
+    "trace": ("256", "translations"),
+    "pass": ("128", "recorded passes"),
+    "toy": ("128", "networks that visitors train"),
+}
 ANY_HOST, HOSTS_VARIABLE = "*", "ATTENTION_ATLAS_HOSTS"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MODELS_VARIABLE, SESSIONS_VARIABLE = "ATTENTION_ATLAS_MODELS", "ATTENTION_ATLAS_MAX_SESSIONS"
@@ -57,6 +62,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), MAX_PASSES)), about, whole(1, 256))
     about = "requests that may wait; beyond it one is told at once to come back"
     option("--queue", "ATTENTION_ATLAS_QUEUE", "128", about, whole(1, 10_000))
+    for name, (megabytes, kept) in CACHES.items():
+        about = f"megabytes of memory for {kept}"
+        option(f"--{name}-cache", f"ATTENTION_ATLAS_{name.upper()}_CACHE", megabytes, about, whole(0, 1_000_000))
     parser.add_argument(
         "--model",
         action="append",

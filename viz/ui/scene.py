@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -167,7 +167,8 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
 class Scene:
     """selection: the explorer's, inside the trace's limits. made_by: whose model made the trace; None where that is not
     served, or no longer. asked: in the tab "Why". served: every model of the page, for a panel that shows another one
-    beside this. drawn: what the page says that it draws, for a panel that checks it; anything at all may come."""
+    beside this. drawn: what the page says that it draws, for a panel that checks it; anything at all may come. record:
+    returns the recorded pass of a trace."""
 
     trace: TranslationTrace
     selection: Selection = Selection()
@@ -176,6 +177,7 @@ class Scene:
     means_cache: MeansCache = field(default_factory=MeansCache)
     served: Translators | None = None
     drawn: object = None
+    record: Callable[[Translator, TranslationTrace], ForwardOutput] = recorded
 
     @property
     def translator(self) -> Translator:
@@ -187,7 +189,7 @@ class Scene:
     @cached_property
     def output(self) -> ForwardOutput:
         """The recorded pass under the trace's interventions. A Refusal for interventions that cannot be run again."""
-        return recorded(self.translator, self.trace)
+        return self.record(self.translator, self.trace)
 
     @cached_property
     def question(self) -> Question:

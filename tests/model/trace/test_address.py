@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from model.trace.address import Address
 from model.trace.edits import Scale
@@ -14,7 +15,7 @@ from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 from model.translators import Translators
-from viz.questions.traces import Traces, size_of
+from viz.questions.traces import CacheBytes, Traces, size_of
 
 TEXT = "Ein kleiner Hund schläft."
 CHANGES = (
@@ -99,9 +100,23 @@ def test_what_cannot_be_made_is_refused_in_words(tiny_translator, changed, words
 
 def test_translations_are_kept_within_their_bytes(tiny_translator):
     found = [tiny_translator.translate(f"{TEXT} {n}") for n in range(4)]
-    traces = Traces(Translators([tiny_translator]), most=2 * max(map(size_of, found)))
+    traces = Traces(Translators([tiny_translator]), CacheBytes(traces=2 * max(map(size_of, found))))
     for trace in found:
         traces.add(trace)
     assert size_of(found[3]) <= traces._kept.bytes <= traces._kept.most
     assert traces.find(Address.of(found[3])) is found[3]
     assert traces.find(Address.of(found[0])) is not found[0], "the oldest is made again"
+
+
+def test_a_recorded_pass_is_kept_and_is_the_one_of_its_address(tiny_translator):
+    traces = Traces(Translators([tiny_translator]))
+    plain = tiny_translator.translate(TEXT)
+    cut = tiny_translator.trace(TEXT, interventions=CHANGES[1])
+    output = traces.recorded(tiny_translator, plain)
+    assert traces.recorded(tiny_translator, plain) is output
+    assert traces._passes.bytes >= output.nbytes + output.logits.nbytes
+    assert not torch.equal(traces.recorded(tiny_translator, cut).hidden, output.hidden)
+    small = Traces(Translators([tiny_translator]), CacheBytes(passes=0))
+    again = small.recorded(tiny_translator, plain)
+    assert again is not output and small._passes.bytes == 0
+    torch.testing.assert_close(again.logits, output.logits)
