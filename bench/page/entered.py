@@ -33,7 +33,7 @@ def entered(stage: Stage) -> Iterator[Measurement]:
         box.press("Enter")
         page.wait_for_function("window.__at?.painted")
         at = page.evaluate("window.__at")
-        told = page.locator(".atlas-translation").text_content() or ""
+        told = page.locator(".atlas-translation .facts").text_content() or ""
         model = float(re.search(r"([\d.]+) ms on", told)[1])
         parts = {
             "answer": at["answered"] - at["entered"] - model,
