@@ -38,8 +38,8 @@ def slow_clients(app: App, number: int) -> dict[str, float]:
         for _ in range(number):
             body = {"data": [LONG, "all", 0, 0, "json"]}
             event = json.loads(Caller(app.port).post("/gradio_api/call/attention", body)[1])["event_id"]
-            opened.append(_asked(app.port, f"GET /gradio_api/call/attention/{event} HTTP/1.1\r\nHost: x\r\n\r\n"))
-            opened.append(_asked(app.port, f"GET /gradio_api/heartbeat/{event} HTTP/1.1\r\nHost: x\r\n\r\n"))
+            opened.append(_asked(app.port, f"GET /gradio_api/call/attention/{event} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            opened.append(_asked(app.port, f"GET /gradio_api/heartbeat/{event} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         time.sleep(1)
     expected = Caller(app.port).call("attention", [LONG, "all", 0, 0, "json"])["trace"]
     whole = sum(_answer(one)["trace"]["target_ids"] == expected["target_ids"] for one in opened[::2])
@@ -50,7 +50,7 @@ def slow_clients(app: App, number: int) -> dict[str, float]:
 
 def half_open(app: App, number: int) -> dict[str, float]:
     """Connections that say nothing, or half a head, or half a body."""
-    head = "POST /gradio_api/call/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = "POST /gradio_api/call/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     said = ("", head, head + 'Content-Length: 100\r\n\r\n{"data": ')
     with others(app.port) as beside:
         opened = [_asked(app.port, said[i % 3]) for i in range(number)]

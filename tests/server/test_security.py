@@ -104,7 +104,7 @@ def test_no_request_makes_the_app_fetch_another_address(tiny_checkpoint):
 def test_bodies_that_are_cut_off_leave_no_memory_behind(served, path):
     port, pid = served
     before = memory(pid)
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     body = b'{"data": ["' + b"x" * 7_900_000
 
     def send() -> None:
@@ -129,7 +129,7 @@ def test_an_incomplete_body_is_refused_after_a_while(served, monkeypatch):
     port, _ = served
     with socket.create_connection(("127.0.0.1", port), timeout=40) as connection:
         connection.sendall(
-            b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+            b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
             b'Content-Type: application/json\r\n\r\n{"data": '
         )
         assert connection.recv(1000).startswith(b"HTTP/1.1 408")
@@ -138,7 +138,7 @@ def test_an_incomplete_body_is_refused_after_a_while(served, monkeypatch):
 def test_incomplete_headers_are_given_up_after_a_while(served):
     port, _ = served
     with socket.create_connection(("127.0.0.1", port), timeout=40) as connection:
-        connection.sendall(b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: x\r\n")
+        connection.sendall(b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: localhost\r\n")
         assert connection.recv(1000) == b""
 
 
@@ -179,7 +179,7 @@ def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
     def flood() -> None:
         body = json.dumps(FLOODS[way])
         kind = "Content-Type: application/json\r\n"
-        head = f"POST {way} HTTP/1.1\r\nHost: x\r\n{kind}Content-Length: {len(body.encode())}\r\n\r\n"
+        head = f"POST {way} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {len(body.encode())}\r\n\r\n"
         while not ended.is_set():
             with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
                 connection.sendall((head + body).encode())
