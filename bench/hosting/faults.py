@@ -38,7 +38,9 @@ def slow_clients(app: App, number: int) -> dict[str, float]:
         for _ in range(number):
             body = {"data": [LONG, "all", 0, 0, "json"]}
             event = json.loads(Caller(app.port).post("/gradio_api/call/attention", body)[1])["event_id"]
-            opened.append(_asked(app.port, f"GET /gradio_api/call/attention/{event} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            opened.append(
+                _asked(app.port, f"GET /gradio_api/call/attention/{event} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            )
             opened.append(_asked(app.port, f"GET /gradio_api/heartbeat/{event} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         time.sleep(1)
     expected = Caller(app.port).call("attention", [LONG, "all", 0, 0, "json"])["trace"]

@@ -33,8 +33,8 @@ def entered(stage: Stage) -> Iterator[Measurement]:
         box.press("Enter")
         page.wait_for_function("window.__at?.painted")
         at = page.evaluate("window.__at")
-        told = page.locator(".atlas-translation .facts").text_content() or ""
-        model = float(re.search(r"([\d.]+) ms on", told)[1])
+        facts = page.locator(".atlas-translation .facts").text_content() or ""
+        model = float(re.search(r"([\d.]+) ms on", facts)[1])
         parts = {
             "answer": at["answered"] - at["entered"] - model,
             "paint": at["painted"] - at["answered"],

@@ -30,7 +30,7 @@ _DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</scri
 
 @dataclass(frozen=True)
 class Bundle:
-    """What an explorer outside the app is made of.
+    """The scripts, styles and words of an explorer outside the app.
 
     text      JSON of style, plotly, modules (name -> text) and languages, which viz/web/alone/alone.js reads
     words     of every language, by the English ones

@@ -131,7 +131,7 @@ def _finite(value: float) -> float | None:
 
 
 def options() -> dict:
-    """What the page is told once."""
+    """Return the corpora, settings and limits that the page offers."""
     return {
         "corpora": [
             {"name": name, "title": corpus.title, "lesson": corpus.lesson, "text": corpus.text}

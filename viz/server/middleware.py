@@ -1,4 +1,4 @@
-"""What all middleware before Gradio shares, and the outermost layer: the headers of every answer."""
+"""The outermost ASGI layer, which adds headers to every answer, and helpers that all layers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What whoever starts the server can say: the command line, and the environment for what it leaves out."""
+"""The command line of the server, with environment variables as defaults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line; what it leaves out comes from the environment. Each option's help names its variable."""
+    """Parse the command line. An option that is left out comes from the environment variable that its help names."""
     parser = argparse.ArgumentParser(
         prog=f"{Path(sys.argv[0]).name} serve" if Path(sys.argv[0]).name == "attention-atlas" else "python app.py",
         description="Serve Attention Atlas: translate a sentence, look at every attention head.",
@@ -44,10 +44,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
     host = "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1"
     option("--host", "GRADIO_SERVER_NAME", host, "address to serve on")
-    about = (
-        f"names of this server, with commas, that a request's Host may be; {ANY_HOST}: any. Left out: any, but on a "
-    )
-    about += "loopback address this machine's own"
+    about = "host names that requests may name, separated by commas; * allows any (default: on a loopback address this "
+    about += "machine's own names, elsewhere any)"
     parser.add_argument("--hosts", default=os.environ.get(HOSTS_VARIABLE), help=f"{about} [{HOSTS_VARIABLE}]")
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)

@@ -117,6 +117,6 @@ def test_a_recorded_pass_is_kept_and_is_the_one_of_its_address(tiny_translator):
     assert traces._passes.bytes >= output.nbytes + output.logits.nbytes
     assert not torch.equal(traces.recorded(tiny_translator, cut).hidden, output.hidden)
     small = Traces(Translators([tiny_translator]), CacheBytes(passes=0))
-    again = small.recorded(tiny_translator, plain)
-    assert again is not output and small._passes.bytes == 0
-    torch.testing.assert_close(again.logits, output.logits)
+    computed = small.recorded(tiny_translator, plain)
+    assert computed is not output and small._passes.bytes == 0
+    torch.testing.assert_close(computed.logits, output.logits)

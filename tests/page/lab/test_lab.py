@@ -13,7 +13,6 @@ from model.trace.interventions import positions_off
 from tests.page.browser import no_violations, open_tab, screenshot
 from viz.ui.lab import registry
 from viz.ui.lab.positions.breaking import BREAKS
-from viz.wire import blocks
 
 pytestmark = pytest.mark.browser
 
@@ -139,7 +138,7 @@ def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped
     boxes = open_panel(page, "Inside", "Map").locator(".station .shape").all_inner_texts()
     source, target, config = len(trace.source_ids), len(trace.target_ids), translator.config
     assert f"{config.num_heads} × {target} × {source}" in boxes
-    assert f"{target} × {blocks.compact(config.vocabulary_size)}" in boxes
+    assert f"{target} × {config.vocabulary_size:,}" in boxes
 
     panel = open_panel(page, "Positions", "Table")
     drawn = panel.locator(".figure").evaluate("e => Array.from(e._fullData[0].z, row => Array.from(row))")

@@ -132,6 +132,17 @@ def part(value: float) -> str:
     return share(value) if value >= LEAST else "<0.1%"
 
 
+def two_largest(names: Sequence[str], shares: np.ndarray) -> dict[str, str]:
+    """The values of an answer's placeholders: the names of the two largest shares, and these shares."""
+    first, second, *_ = np.argsort(-shares, kind="stable")
+    return {
+        "first": names[first],
+        "most": part(float(shares[first])),
+        "second": names[second],
+        "less": part(float(shares[second])),
+    }
+
+
 def seen(scene: StopScene, tab: str = "explorer", **fields: str) -> dict[str, str]:
     """A link to the scene."""
     if scene.head is None and AttentionKind.CROSS in scene.trace.kinds:
@@ -146,7 +157,6 @@ def read_most(scene: StopScene) -> Task:
     """Which word of the source a head reads most."""
     scene, words, given = reader(scene)
     _, layer, head = scene.head
-    first, second, *_ = np.argsort(-given, kind="stable")
     prompt = say(
         "“{word}” is about to be written. Which word of the sentence does head {head} of layer {layer} read most?",
         word=scene.written,
@@ -155,10 +165,7 @@ def read_most(scene: StopScene) -> Task:
     )
     told = say(
         "It gives “{first}” {most} of what it reads, and “{second}” {less}.",
-        first=words[first],
-        most=part(float(given[first])),
-        second=words[second],
-        less=part(float(given[second])),
+        **two_largest(words, given),
     )
     return Task(prompt, words, largest(given), told, bars(words, given), seen(scene))
 
@@ -173,7 +180,6 @@ def next_piece(scene: StopScene) -> Task:
     if len(found) < 2:
         raise Refusal("This cannot be asked here: no other piece was considered.")
     texts, values = [text for text, _ in found], np.array([p for _, p in found])
-    first, second, *_ = np.argsort(-values, kind="stable")
     before = "".join(trace.decoder_inputs[1 : step + 1]).replace(SPACE, " ").strip()
     prompt = (
         say("So far the model has written “{before}”. Which piece does it find most probable next?", before=before)
@@ -182,10 +188,7 @@ def next_piece(scene: StopScene) -> Task:
     )
     told = say(
         "“{first}” has {most}, “{second}” {less}.",
-        first=texts[first],
-        most=part(float(values[first])),
-        second=texts[second],
-        less=part(float(values[second])),
+        **two_largest(texts, values),
     )
     view = {**seen(scene, "stepper"), "step": str(step + 1)}
     return Task(prompt, texts, largest(values), told, bars(texts, values), view, hides=True)
