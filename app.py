@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 
-from model.program import program
+from attention_atlas.model.program import program
 
 # Before gradio is imported: nothing about the people who use this page leaves it.
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -23,19 +23,19 @@ try:
     import spaces  # there on Hugging Face Spaces; it must come before torch
 except ImportError:
     spaces = None
-from model.families import hub
-from model.serve.cores import Cores
-from model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
-from model.serve.limits import BatchLimits
-from model.translators import Translators
-from viz import shell
-from viz.questions.traces import CacheBytes
-from viz.server.ask import lender
-from viz.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
-from viz.server.health import leave
-from viz.server.options import check_port, parse
-from viz.shell import Page
-from viz.ui import direction
+from attention_atlas.model.families import hub
+from attention_atlas.model.serve.cores import Cores
+from attention_atlas.model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.questions.traces import CacheBytes
+from attention_atlas.viz.server.ask import lender
+from attention_atlas.viz.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
+from attention_atlas.viz.server.health import leave
+from attention_atlas.viz.server.options import check_port, parse
+from attention_atlas.viz.shell import Page
+from attention_atlas.viz.ui import direction
 
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C

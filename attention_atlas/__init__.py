@@ -16,7 +16,7 @@ def __getattr__(name: str) -> object:
     # Not before they are asked for: torch takes seconds, which `attention-atlas --help` need not wait for.
     if name not in __all__:
         raise AttributeError(f"{__name__} has no {name!r}: it has {', '.join(__all__)}")
-    from model.program import HOME
+    from attention_atlas.model.program import HOME
 
     return (
         importlib.import_module(f"{HOME}viz")

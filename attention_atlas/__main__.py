@@ -5,21 +5,21 @@ from __future__ import annotations
 import importlib
 import sys
 
-from model.program import HOME, program
+from attention_atlas.model.program import HOME, program
 
 # Program: the module whose main(argv) it is, and what it does.
 COMMANDS = {
     "serve": ("app", "the page, on http://127.0.0.1:7860"),
-    "translate": ("model.translate", "lines of text"),
-    "convert": ("model.convert", "another family's model to a checkpoint"),
-    "train": ("model.train", "a network, or another one on"),
-    "evaluate": ("model.evaluate", "a checkpoint on held-out corpora"),
-    "align": ("model.align", "the words of two files"),
-    "means": ("model.means", "what heads say on average, for ablation"),
-    "lenses": ("model.lenses", "what streams say before their time"),
-    "survey": ("model.survey", "what every head does over a corpus"),
-    "faithfulness": ("model.faithfulness", "which explanations hold, measured"),
-    "truth": ("model.truth.__main__", "a checkpoint next to labelled data"),
+    "translate": ("attention_atlas.model.translate", "lines of text"),
+    "convert": ("attention_atlas.model.convert", "another family's model to a checkpoint"),
+    "train": ("attention_atlas.model.train", "a network, or another one on"),
+    "evaluate": ("attention_atlas.model.evaluate", "a checkpoint on held-out corpora"),
+    "align": ("attention_atlas.model.align", "the words of two files"),
+    "means": ("attention_atlas.model.means", "what heads say on average, for ablation"),
+    "lenses": ("attention_atlas.model.lenses", "what streams say before their time"),
+    "survey": ("attention_atlas.model.survey", "what every head does over a corpus"),
+    "faithfulness": ("attention_atlas.model.faithfulness", "which explanations hold, measured"),
+    "truth": ("attention_atlas.model.truth.__main__", "a checkpoint next to labelled data"),
 }
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from attention_atlas.model.program import command_line, program
 from bench.page.chromium import launch_chromium
 from bench.page.stage import ROOT, serving
-from model.program import command_line, program
 
 SENTENCE = "Der kleine Hund schläft unter dem Tisch."
 SIZE, WIDTH = (1280, 900), 1000  # CSS pixels of the page, pixels of the animation

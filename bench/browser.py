@@ -15,6 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from attention_atlas.model.program import add_json, command_line, given, program
 from bench.page.chromium import launch_chromium
 from bench.page.entered import entered
 from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
@@ -23,7 +24,6 @@ from bench.page.idle import idle
 from bench.page.openings import openings
 from bench.page.stage import ROOT, Measurement, Stage
 from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
-from model.program import add_json, command_line, given, program
 
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (

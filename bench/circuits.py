@@ -18,18 +18,18 @@ from pathlib import Path
 
 import torch
 
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.analysis.circuits.contrast import Method
+from attention_atlas.model.analysis.circuits.found import contrasts
+from attention_atlas.model.analysis.circuits.graph import graph
+from attention_atlas.model.analysis.lenses.decoder import streams_of
+from attention_atlas.model.analysis.lenses.encoder import best
+from attention_atlas.model.analysis.why.methods import relevance
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.translator import Translator
 from bench.why import LENGTH, SIZES, inputs, timed
-from model.analysis import circuits
-from model.analysis.circuits.contrast import Method
-from model.analysis.circuits.found import contrasts
-from model.analysis.circuits.graph import graph
-from model.analysis.lenses.decoder import streams_of
-from model.analysis.lenses.encoder import best
-from model.analysis.why.methods import relevance
-from model.program import CHECKPOINT, add_json, command_line, given, program, whole
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.kinds import Side
-from model.translator import Translator
 
 BARS = {"AttnLRP": 0.1, "EAP": 1.0, "EAP-IG": 3.0, "one exact edge": 0.1, "lens": 0.3, "ten sizes, 32 pairs": 30.0}
 LARGER = 8  # times as long, of OPUS-MT's size
@@ -145,7 +145,7 @@ class Stand:
     """What circuits ask of a translator, with random weights."""
 
     def __init__(self, config) -> None:
-        from model.nets.transformer import Transformer
+        from attention_atlas.model.nets.transformer import Transformer
 
         self.config, self.model, self.device = config, Transformer(config).eval(), torch.device("cpu")
         self.changes = NO_INTERVENTIONS

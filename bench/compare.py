@@ -19,27 +19,27 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
-from model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model, not to fetch one
 
 import torch
 
+from attention_atlas.model.decode.trace_builder import Request
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve.device import keep_freed_memory
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.train import Trainer
+from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.translator import Translator
 from bench import speed
 from bench.made import growth
 from bench.made.captions import LANGUAGES, captions, texts
 from bench.made.peers import CTranslate2, Marian, Tutorial
 from bench.speed import LENGTHS, Measurement, take_turns, timed
-from model.decode.trace_builder import Request
-from model.nets.masks import pad
-from model.nets.transformer import Transformer
-from model.serve.device import keep_freed_memory
-from model.trace.directions import parse_direction
-from model.trace.interventions import NO_INTERVENTIONS
-from model.train import Trainer
-from model.training.batches import Batch, Examples, make_batch, plan_batches
-from model.training.config import TrainConfig
-from model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -22,16 +22,16 @@ from statistics import median
 import numpy as np
 import torch
 
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.decode.recorded import greedy_with_records
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
+from attention_atlas.model.translator import Translator
 from bench.made.captions import LARGEST, captions, texts
 from bench.made.updates import training_step, update_operations
-from model.checkpoint import Checkpoint
-from model.decode.recorded import greedy_with_records
-from model.nets.transformer import Transformer
-from model.program import CHECKPOINT, add_json, command_line, given, program
-from model.trace.directions import parse_direction
-from model.trace.kinds import TRANSFORMER_KINDS
-from model.training.batches import Examples, make_batch, plan_batches
-from model.translator import Translator
 
 MINUTES = 9.0
 SENTENCES = 200

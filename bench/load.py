@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from attention_atlas.model.program import add_json, command_line, given, program
 from bench.ports import free_port
-from model.program import add_json, command_line, given, program
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = (

@@ -30,15 +30,15 @@ from statistics import median
 
 import torch
 
+from attention_atlas.model import processor
+from attention_atlas.model.decode.trace_builder import Request
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.lean.step import DecoderStep
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
+from attention_atlas.model.translator import Translator
 from bench import load, speed
 from bench.made import shapes
 from bench.speed import Measurement, take_turns
-from model import processor
-from model.decode.trace_builder import Request
-from model.nets.layer import SourceMemory
-from model.nets.lean.step import DecoderStep
-from model.program import CHECKPOINT, add_json, command_line, given, program
-from model.translator import Translator
 
 TEXT = "Zwei Kinder bauen am Strand eine Burg aus Sand."
 TOKENS, VISITORS, WORDS = 32, 50, 400
@@ -153,7 +153,7 @@ def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurem
     del peer
     gc.collect()
     started = time.monotonic()
-    python("-m", "model.convert", str(direct), "--out", str(folder / "converted"))
+    python("-m", "attention_atlas.model.convert", str(direct), "--out", str(folder / "converted"))
     found = [Measurement(f"{shape}_conversion", time.monotonic() - started, "s")]
     endless = opened(folder / "converted", 1)
     for name, where in (("converted", folder / "converted"), ("direct", direct), ("old_pickle", pickled)):
@@ -198,7 +198,7 @@ def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measure
     model = args.checkpoint
     if shape != SHIPPED:
         theirs, model = shapes.write(shapes.theirs(shape), folder / "opus-mt-de-en"), folder / "converted"
-        python("-m", "model.convert", str(theirs), "--out", str(model))
+        python("-m", "attention_atlas.model.convert", str(theirs), "--out", str(model))
     translator = Translator.load(model, "cpu")
     limit, weights = min(translator.max_tokens, args.tokens), translator.weight_bytes
     text = longest(translator, limit)

@@ -25,27 +25,27 @@ from statistics import median
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.decode.distributions import Choices
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.recorded import Recorded
+from attention_atlas.model.decode.stepped import Steps
+from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, given, program, whole
+from attention_atlas.model.serve.cores import Cores
+from attention_atlas.model.serve.device import cores
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.storage import to_npz
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.lab.controls import Text
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
 from bench.made.captions import texts
 from bench.speed import NO_END
 from bench.why import inputs, matrix_speed
-from model.analysis.why.registry import METHODS
-from model.decode.distributions import Choices
-from model.decode.greedy import greedy
-from model.decode.recorded import Recorded
-from model.decode.stepped import Steps
-from model.decode.trace_builder import Request, TraceBuilder
-from model.program import add_checkpoint, add_json, command_line, given, program, whole
-from model.serve.cores import Cores
-from model.serve.device import cores
-from model.trace.directions import parse_direction
-from model.trace.storage import to_npz
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
-from viz.ui.lab import registry
-from viz.ui.lab.controls import Text
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
 
 Row = dict[str, object]
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,8 +71,8 @@ translator._traced([translator.request({text!r}, None, NO_INTERVENTIONS)]); told
 """
 IMPORTS = """
 {before}
-from model.trace.interventions import NO_INTERVENTIONS
-from model.translator import Translator
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.translator import Translator
 told("importing the rest")
 """
 GRADIO = 'import gradio; told("importing gradio")\nimport app; told("importing the app")'

@@ -14,11 +14,11 @@ from types import FrameType
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
+from attention_atlas.model.program import command_line, program
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
 from bench.page.chromium import launch_chromium
 from bench.ports import free_port
-from model.program import command_line, program
-from model.translators import Translators
-from viz import shell
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = "Der Zug nach Hamburg hat heute zwanzig Minuten Verspätung."

@@ -10,10 +10,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from attention_atlas.model.analysis.trust import FILE
+from attention_atlas.model.program import command_line, program
+from attention_atlas.model.truth import report
 from bench.tables import table, tables
-from model.analysis.trust import FILE
-from model.program import command_line, program
-from model.truth import report
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, FOLDER = ROOT / "docs" / "results.md", ROOT / "docs" / "results"
@@ -201,7 +201,7 @@ def quality(checkpoints: Path) -> str:
     text = (
         "sacreBLEU is cased and detokenised (13a); wu2021 is the protocol of Wu et al. (2021): lowercase, Moses "
         "normalisation and tokenisation, for which they report 41.02 (Multi30k, English → German, beam 5) and "
-        "61.80 (English → French). `python -m model.evaluate --checkpoint checkpoints/NAME --splits "
+        "61.80 (English → French). `attention-atlas evaluate --checkpoint checkpoints/NAME --splits "
         "test --beam 1 5 --length-penalty 1.0 --protocol wu2021` scores with the corpora in `data/`; "
         "what each checkpoint was trained on is in its card."
     )
@@ -216,7 +216,7 @@ def labelled(checkpoints: Path) -> str:
         f"### {path.parent.name}\n\n{report.tables(json.loads(path.read_text(encoding='utf-8')), level=4)}"
         for path in sorted(checkpoints.glob(f"*/{FILE}"))
     ]
-    return "\n\n".join(["`python -m model.truth --data data --checkpoint checkpoints/NAME` measures this.", *found])
+    return "\n\n".join(["`attention-atlas truth --data data --checkpoint checkpoints/NAME` measures this.", *found])
 
 
 def kinds(folder: Path) -> str:
@@ -231,7 +231,7 @@ def kinds(folder: Path) -> str:
             found.setdefault(what, {})[state] = score["bleu"]
     text = (
         "sacreBLEU (13a, cased) of greedy decoding on the first sentences of each corpus's dev part, of the shipped "
-        "weights and of other states. `python -m model.evaluate --checkpoint FOLDER --splits dev "
+        "weights and of other states. `attention-atlas evaluate --checkpoint FOLDER --splits dev "
         "--limit 120 --out docs/results/domains/STATE.CHECKPOINT.json` adds to a column."
     )
     rows = [

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
 from bench.speed import Measurement, table
-from model.program import CHECKPOINT, add_json, command_line, given, program, whole
 
 BEFORE_EDITS = "a1c2cac"
 HERE = Path(__file__).resolve().parents[1]
@@ -30,9 +30,9 @@ TEXT = "Der kleine Hund schläft unter dem großen Tisch."
 # Run in either tree, so with what both have: takes lines "what times" and answers with the processor time of each.
 WORKER = """
 import sys, time, torch
-from model.decode.steps import StepDecoder
-from model.nets.masks import pad
-from model.translator import Translator
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.translator import Translator
 
 torch.set_num_threads(1)
 translator = Translator.load(sys.argv[1], "cpu")

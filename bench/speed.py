@@ -19,21 +19,21 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from model.decode.greedy import greedy
-from model.decode.recorded import greedy_with_records
-from model.decode.trace_builder import Request, TraceBuilder
-from model.nets.layer import SourceMemory
-from model.nets.masks import pad
-from model.nets.transformer import Transformer
-from model.program import add_checkpoint, add_json, command_line, given, program, whole
-from model.serve.device import finish
-from model.trace.directions import parse_direction
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.translation import TranslationTrace
-from model.train import Trainer
-from model.training.batches import Examples
-from model.training.config import TrainConfig
-from model.translator import Translator
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.recorded import greedy_with_records
+from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, given, program, whole
+from attention_atlas.model.serve.device import finish
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.train import Trainer
+from attention_atlas.model.training.batches import Examples
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.translator import Translator
 
 LENGTHS = (8, 16, 32, 64)  # target tokens
 NO_END = -1  # no token has this id: decoding goes on to its limit
@@ -212,7 +212,7 @@ def startup(args: argparse.Namespace) -> list[Measurement]:
     steps = {
         "python": "from time import monotonic",
         "import_torch": "import torch",
-        "import_rest": "from model.translator import Translator",
+        "import_rest": "from attention_atlas.model.translator import Translator",
         "load": f"translator = Translator.load({str(args.checkpoint.resolve())!r}, {device})",
         "translate": f"translator.translate({SENTENCES['de'][0]!r})",
     }

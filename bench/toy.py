@@ -16,15 +16,15 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
+from attention_atlas.model.nets import networks
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.training.toy import corpora, settings
+from attention_atlas.model.training.toy.run import ToyRun
+from attention_atlas.model.training.toy.settings import ToySettings
+from attention_atlas.model.training.toy.toys import Toys
+from attention_atlas.model.translator import Translator
 from bench.speed import Measurement
-from model.nets import networks
-from model.program import CHECKPOINT, add_json, command_line, given, program
-from model.trace.recipe import Recipe
-from model.training.toy import corpora, settings
-from model.training.toy.run import ToyRun
-from model.training.toy.settings import ToySettings
-from model.training.toy.toys import Toys
-from model.translator import Translator
 
 TEXT = corpora.CORPORA[corpora.DEFAULT].text
 PAIRS = corpora.read(TEXT)

@@ -18,22 +18,22 @@ from statistics import median
 import torch
 from torch import nn
 
-from model import checkpoint
-from model.analysis.why.case import Case
-from model.analysis.why.experiments import cutting, heads, patching, smallest
-from model.analysis.why.experiments.patching import Direction, StreamGrid
-from model.analysis.why.methods import attention, flow, gradients, occlusion
-from model.analysis.why.passes.ablations import all_heads
-from model.analysis.why.split import parts
-from model.config import ModelConfig
-from model.decode.greedy import greedy
-from model.nets.linear import linear
-from model.nets.transformer import Transformer
-from model.program import CHECKPOINT, add_json, command_line, given, program, whole
-from model.trace.interventions import Edge, Interventions
-from model.trace.kinds import AttentionKind, Side
-from model.trace.why.columns import Columns
-from model.trace.why.question import Question
+from attention_atlas.model import checkpoint
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.experiments import cutting, heads, patching, smallest
+from attention_atlas.model.analysis.why.experiments.patching import Direction, StreamGrid
+from attention_atlas.model.analysis.why.methods import attention, flow, gradients, occlusion
+from attention_atlas.model.analysis.why.passes.ablations import all_heads
+from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.nets.linear import linear
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from attention_atlas.model.trace.interventions import Edge, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Question
 
 LENGTH = 16
 NO_END = -1  # no token has this id: decoding goes on to its limit

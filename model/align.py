@@ -1,13 +1,13 @@
-"""Word alignments of two line-aligned files, by a checkpoint's heads: python -m model.align --help
+"""Word alignments of two line-aligned files, by a checkpoint's heads: attention-atlas align --help
 
-    python -m model.align source.de target.en --checkpoint checkpoints/de-en > links
+    attention-atlas align source.de target.en --checkpoint checkpoints/de-en > links
 
 writes a line of links for each line (Pharaoh: 0-0 1-2, source first). The files are read in batches, whatever their
 size; under torchrun, processes share them, and with --out a run that was stopped goes on. Words are what stands between
 spaces. The heads are chosen without links by hand, on the first lines, by agreement with the model of the other
 direction (--reverse), or of the maps' rows and columns.
 
-    python -m model.align --score gold.talp links
+    attention-atlas align --score gold.talp links
 
 prints precision, recall and alignment error rate of links beside links by hand.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from model.analysis.alignment.choose import (
+from attention_atlas.model.analysis.alignment.choose import (
     Chosen,
     Maps,
     averaged,
@@ -36,17 +36,17 @@ from model.analysis.alignment.choose import (
     score_maps,
     voters,
 )
-from model.analysis.alignment.monotone import probable, warped
-from model.analysis.alignment.words import pieces
-from model.nets.networks import check_transformer
-from model.program import add_checkpoint, check_free, command_line, program, whole
-from model.serve import processes
-from model.trace.alignment.formats import pharaoh, read_line
-from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
-from model.trace.alignment.score import Score, pooled, score
-from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.analysis.alignment.monotone import probable, warped
+from attention_atlas.model.analysis.alignment.words import pieces
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
+from attention_atlas.model.serve import processes
+from attention_atlas.model.trace.alignment.formats import pharaoh, read_line
+from attention_atlas.model.trace.alignment.links import SYMMETRISATIONS, Links, turned
+from attention_atlas.model.trace.alignment.score import Score, pooled, score
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 
 FORWARD, BACKWARD = "forward", "backward"
 LINES = 64  # at once
@@ -252,7 +252,7 @@ def report(found: Score) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.align", __doc__)
+    parser = command_line("attention_atlas.model.align", __doc__)
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="source and target, line by line, words between spaces")
     add_checkpoint(parser)

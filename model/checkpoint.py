@@ -12,20 +12,28 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from model.config import ModelConfig, from_json
-from model.families.folder import Folder, digest_of, is_finite, name_of, touch
-from model.files import CONFIG, check_content, checkpoint_folder, read_json, replace_file, shipped, write_json
-from model.nets import networks
-from model.nets.transformer import Transformer
-from model.serve.cores import in_passing
-from model.serve.device import uncollected
-from model.text.interface import TextTokenizer
-from model.text.pieces import PieceTokenizer
-from model.text.tokenizer import Tokenizer
-from model.trace import is_whole
-from model.trace.directions import Languages, parse_direction
-from model.trace.recipe import Recipe
-from model.trace.survey.survey import Survey, survey_from_json
+from attention_atlas.model.config import ModelConfig, from_json
+from attention_atlas.model.families.folder import Folder, digest_of, is_finite, name_of, touch
+from attention_atlas.model.files import (
+    CONFIG,
+    check_content,
+    checkpoint_folder,
+    read_json,
+    replace_file,
+    shipped,
+    write_json,
+)
+from attention_atlas.model.nets import networks
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve.cores import in_passing
+from attention_atlas.model.serve.device import uncollected
+from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.text.pieces import PieceTokenizer
+from attention_atlas.model.text.tokenizer import Tokenizer
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.directions import Languages, parse_direction
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.survey.survey import Survey, survey_from_json
 
 WEIGHTS, TOKENIZER, METRICS = "model.safetensors", "tokenizer.model", "metrics.json"
 EXAMPLES = "examples.json"
@@ -45,7 +53,7 @@ class Example:
 class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
     to try, where the folder has any. survey: what its heads do over many sentences, where that was surveyed with these
-    very weights (python -m model.survey). folder: where it lies, for files that were made of its weights; None:
+    very weights (attention-atlas survey). folder: where it lies, for files that were made of its weights; None:
     nowhere. recipe: of a toy, by which its weights are trained again."""
 
     name: str
@@ -104,7 +112,7 @@ def load(folder: str | Path) -> Checkpoint:
     folder = checkpoint_folder(folder)
     if not folder.is_dir():
         raise ValueError(
-            f"the folder {folder} is missing; by name there are {', '.join(shipped())}, and python -m model.convert "
+            f"the folder {folder} is missing; by name there are {', '.join(shipped())}, and attention-atlas convert "
             "fetches a model of the Hugging Face Hub"
         )
     if Folder(folder).is_foreign:
@@ -148,8 +156,8 @@ def _filled(network: type[nn.Module], config: object, weights: Path) -> nn.Modul
 
 def _load_foreign(folder: Path) -> Checkpoint:
     """A folder as other people's libraries write it (model/families)."""
-    from model.families import registry  # ours are opened without any family, and without YAML
-    from model.families.card import origin
+    from attention_atlas.model.families import registry  # ours are opened without any family, and without YAML
+    from attention_atlas.model.families.card import origin
 
     with registry.opened(folder) as (found, weights):
         check_fit(

@@ -1,4 +1,4 @@
-"""Rebuild the shipped checkpoints from a data folder: python -m model.checkpoints --help
+"""Rebuild the shipped checkpoints from a data folder: python -m attention_atlas.model.checkpoints --help
 
 Each is made in stages, as its file in model/training/recipes says. What is done stays done: started again, it goes on
 where it was, within a stage, too. With --minutes it stops in time and says so, for machines that are lent for a while.
@@ -15,9 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-from model.program import HOME, check_free, command_line, program
-from model.training import parts
-from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
+from attention_atlas.model.program import HOME, check_free, command_line, program
+from attention_atlas.model.training import parts
+from attention_atlas.model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
 SHIPPED = ("de-en", "en-de-fr", "gru-de-en")
 DONE = "done"
@@ -71,7 +71,7 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
         files[sign] = path
     if ">" in files and Path(files[">"]).exists():
         return True
-    training = command[0] == "model.train"
+    training = command[0] == "attention_atlas.model.train"
     if training:
         command = [
             *command,
@@ -114,7 +114,7 @@ def written(stage: Stage, data: Path, work: Path) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.checkpoints", __doc__)
+    parser = command_line("attention_atlas.model.checkpoints", __doc__)
     add = parser.add_argument
     add("names", nargs="*", help=f"which: {', '.join(all_recipes())}; default: the shipped ones")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from enum import Enum
 
-from model.trace import is_number, is_whole
-from model.trace.kinds import Side
+from attention_atlas.model.trace import is_number, is_whole
+from attention_atlas.model.trace.kinds import Side
 
 # Upper bounds on what a config file may ask for. They are far above anything this project trains, and exist so
 # that a damaged or hostile file is refused before any memory is allocated.

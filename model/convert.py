@@ -1,4 +1,4 @@
-"""Turn a model of a family in model/families into a checkpoint folder of ours: python -m model.convert --help"""
+"""Turn a model of a family in model/families into a checkpoint folder of ours: attention-atlas convert --help"""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import argparse
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from model import checkpoint
-from model.families import hub
-from model.families.card import Origin, origin
-from model.families.folder import Folder
-from model.families.pieces.vocabulary import UNNAMED
-from model.files import CONFIG, checkpoint_folder, replace_file
-from model.program import check_free, command_line, program
-from model.text.pieces import PieceTokenizer
-from model.trace.directions import parse_direction
-from model.trace.kinds import Side
+from attention_atlas.model import checkpoint
+from attention_atlas.model.families import hub
+from attention_atlas.model.families.card import Origin, origin
+from attention_atlas.model.families.folder import Folder
+from attention_atlas.model.families.pieces.vocabulary import UNNAMED
+from attention_atlas.model.files import CONFIG, checkpoint_folder, replace_file
+from attention_atlas.model.program import check_free, command_line, program
+from attention_atlas.model.text.pieces import PieceTokenizer
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import Side
 
 CARD = """---
 {front}
 ---
 # {name}
 
-{origin}, converted by `python -m model.convert`. Licence, as its own card states it: {licence}.
+{origin}, converted by `attention-atlas convert`. Licence, as its own card states it: {licence}.
 
 {parameters:,} parameters; {encoder} encoder and {decoder} decoder layers of {heads} heads, width {width}. Directions:
 {directions}.
@@ -120,7 +120,7 @@ def _plain(text: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.convert", __doc__)
+    parser = command_line("attention_atlas.model.convert", __doc__)
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
     parser.add_argument("--replace", action="store_true", help="write over a checkpoint that is there")

@@ -1,4 +1,4 @@
-"""Rebuild what depends on a checkpoint's weights and was made with other ones: python -m model.derived --help
+"""Rebuild what depends on a checkpoint's weights and was made with other ones: python -m attention_atlas.model.derived --help
 
 Every such file lies in the checkpoint's folder and carries the digest of the weights that it was made with. Where the
 digests differ, the file says nothing about these weights.
@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, faithfulness, lenses, means, survey
-from model.analysis.lenses import fitted
-from model.analysis.why import averages, faithful
-from model.files import read_json
-from model.nets.transformer import Transformer
-from model.program import command_line, program
-from model.truth import __main__ as truth
+from attention_atlas.model import checkpoint, evaluate, faithfulness, lenses, means, survey
+from attention_atlas.model.analysis.lenses import fitted
+from attention_atlas.model.analysis.why import averages, faithful
+from attention_atlas.model.files import read_json
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.program import command_line, program
+from attention_atlas.model.truth import __main__ as truth
 
 PUBLISHED = ("multi30k", "tatoeba", "tatoeba-2021")
 SPOKEN = ("subtitles", "dialogues", "chats", "assistant", "general", "news-2024", "ted")
@@ -132,7 +132,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.derived", __doc__)
+    parser = command_line("attention_atlas.model.derived", __doc__)
     add = parser.add_argument
     add("--checkpoints", type=Path, default=Path("checkpoints"), help="folder of checkpoint folders")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

@@ -1,4 +1,4 @@
-"""Train a sparse dictionary of an encoder's stream, for what its units say: python -m model.dictionary --help
+"""Train a sparse dictionary of an encoder's stream, for what its units say: attention-atlas dictionary --help
 
 Writes dictionary.safetensors, with the digest of the weights that it is of, and prints what the model loses with the
 stream rebuilt from it, beside directions drawn by lot and the layer's own neurons. Minutes on two cores.
@@ -12,14 +12,14 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from model.analysis.units.fitted import FILE, Fitted, save
-from model.analysis.units.measure import qualities, rows_of
-from model.analysis.units.sparse import train
-from model.analysis.why.averages import asked_sentences
-from model.nets.networks import check_transformer
-from model.program import add_checkpoint, add_output, command_line, destination, program, whole
-from model.training import corpora
-from model.translator import Translator
+from attention_atlas.model.analysis.units.fitted import FILE, Fitted, save
+from attention_atlas.model.analysis.units.measure import qualities, rows_of
+from attention_atlas.model.analysis.units.sparse import train
+from attention_atlas.model.analysis.why.averages import asked_sentences
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program, whole
+from attention_atlas.model.training import corpora
+from attention_atlas.model.translator import Translator
 
 HELD_OUT = 100  # sentences at most that it is measured on, one of ten
 
@@ -72,7 +72,7 @@ def sentences(args: argparse.Namespace, translator: Translator) -> dict[str, lis
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.dictionary", __doc__)
+    parser = command_line("attention_atlas.model.dictionary", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add_output(parser, FILE)

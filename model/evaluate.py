@@ -1,4 +1,4 @@
-"""Score a checkpoint on held-out corpora: python -m model.evaluate --help
+"""Score a checkpoint on held-out corpora: attention-atlas evaluate --help
 
 Choose on dev, report on test: nothing may be chosen by a test set's score.
 """
@@ -14,15 +14,24 @@ from pathlib import Path
 
 import torch
 
-from model import checkpoint
-from model.checkpoint import Checkpoint
-from model.evaluation.moses import WU2021, wu2021_bleu
-from model.program import add_checkpoint, add_limit, add_output, check_free, check_own, command_line, needs, program
-from model.trace.directions import parse_direction
-from model.train import chosen_model
-from model.training import corpora
-from model.training.sources.readers import Corpus, read_aligned
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.evaluation.moses import WU2021, wu2021_bleu
+from attention_atlas.model.program import (
+    add_checkpoint,
+    add_limit,
+    add_output,
+    check_free,
+    check_own,
+    command_line,
+    needs,
+    program,
+)
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.train import chosen_model
+from attention_atlas.model.training import corpora
+from attention_atlas.model.training.sources.readers import Corpus, read_aligned
+from attention_atlas.model.translator import Translator
 
 KEY = ("data", "split", "direction", "beam", "length_penalty", "protocol")  # plain sacreBLEU names no protocol
 
@@ -183,7 +192,7 @@ def _changed(first: list[list[int]], second: list[list[int]]) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.evaluate", __doc__)
+    parser = command_line("attention_atlas.model.evaluate", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/, as for model.train")

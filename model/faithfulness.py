@@ -1,4 +1,4 @@
-"""Which row of the page's matrix to believe, measured: python -m model.faithfulness --help
+"""Which row of the page's matrix to believe, measured: attention-atlas faithfulness --help
 
 Translates 210 sentences of each direction, asks why the least certain content word of each was written, and takes words
 away in the order of each method, by another replacement than it was made with. Writes faithfulness.json into the
@@ -16,18 +16,26 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model.analysis.why import averages
-from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
-from model.analysis.why.methods import attention
-from model.analysis.why.registry import METHODS
-from model.files import write_json, write_section
-from model.nets.networks import check_transformer
-from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program, whole
-from model.serve import processes
-from model.trace.survey.survey import OWN
-from model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, first
-from model.training import corpora
-from model.translator import Translator
+from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
+from attention_atlas.model.analysis.why.methods import attention
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.files import write_json, write_section
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.program import (
+    add_checkpoint,
+    add_limit,
+    add_output,
+    command_line,
+    destination,
+    program,
+    whole,
+)
+from attention_atlas.model.serve import processes
+from attention_atlas.model.trace.survey.survey import OWN
+from attention_atlas.model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, first
+from attention_atlas.model.training import corpora
+from attention_atlas.model.translator import Translator
 
 CARD = "README.md"
 HEADING = "## Which picture to believe"
@@ -119,7 +127,7 @@ def section(found: Faithfulness) -> str:
     parts = [
         HEADING,
         _wrapped(
-            f"Measured by `python -m model.faithfulness` on the weights {found.digest}: of {found.sentences} sentences "
+            f"Measured by `attention-atlas faithfulness` on the weights {found.digest}: of {found.sentences} sentences "
             f"({found.corpus}) the least certain content word against its runner-up. Agreement: median rank "
             f"correlation with occlusion by another replacement (the {found.scored_by}; occlusion by mean itself with "
             "occlusion by mask). Comprehensiveness (large is good) and sufficiency (small is good): what the log-odds "
@@ -146,7 +154,7 @@ def _wrapped(paragraph: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.faithfulness", __doc__)
+    parser = command_line("attention_atlas.model.faithfulness", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")

@@ -27,14 +27,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.decode.distributions import summarised
-from model.decode.recorded import Recorded
-from model.decode.trace_builder import Request, TraceBuilder
-from model.trace.decoding import GREEDY, Decoding
-from model.trace.kinds import AttentionKind
-from model.trace.tokens import Token, TokenKind
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, in_words, words_by_spaces
+from attention_atlas.model.decode.distributions import summarised
+from attention_atlas.model.decode.recorded import Recorded
+from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.tokens import Token, TokenKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE, in_words, words_by_spaces
 
 THEIRS = {
     AttentionKind.ENCODER_SELF: "encoder_attentions",

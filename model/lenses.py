@@ -1,4 +1,4 @@
-"""Fit the lenses of a checkpoint, for what its streams say before their time: python -m model.lenses --help
+"""Fit the lenses of a checkpoint, for what its streams say before their time: attention-atlas lenses --help
 
 Writes lenses.safetensors, with the digest of the weights that it is of. On two cores the shipped models take minutes;
 started again after a kill, it goes on with what lies in lenses.parts beside it.
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model.analysis.lenses.fit import SLOPES, fit
-from model.analysis.lenses.fitted import FILE, Found, Lenses, save
-from model.analysis.lenses.measure import found_words
-from model.analysis.why.averages import asked_sentences
-from model.evaluation import everyday
-from model.program import add_checkpoint, add_output, command_line, destination, program, whole
-from model.trace.directions import parse_direction
-from model.training.sources.folder import read_folder
-from model.translator import Translator
+from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
+from attention_atlas.model.analysis.lenses.fitted import FILE, Found, Lenses, save
+from attention_atlas.model.analysis.lenses.measure import found_words
+from attention_atlas.model.analysis.why.averages import asked_sentences
+from attention_atlas.model.evaluation import everyday
+from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program, whole
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.sources.folder import read_folder
+from attention_atlas.model.translator import Translator
 
 DOMAINS = {"multi30k": "captions", "news": "news"}
 MEASURED = 200  # sentences of each
@@ -66,7 +66,7 @@ def found_in(translator: Translator, lenses: Lenses, data: Path | None) -> dict[
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.lenses", __doc__)
+    parser = command_line("attention_atlas.model.lenses", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add_output(parser, FILE)

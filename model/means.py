@@ -1,4 +1,4 @@
-"""Means of heads and embeddings over sentences, for ablation and occlusion: python -m model.means --help
+"""Means of heads and embeddings over sentences, for ablation and occlusion: attention-atlas means --help
 
 Writes means.safetensors, with the digest of the weights that it is of.
 """
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model.analysis.why.averages import FILE, asked_sentences, collect, save
-from model.program import add_checkpoint, add_output, command_line, destination, program
-from model.translator import Translator
+from attention_atlas.model.analysis.why.averages import FILE, asked_sentences, collect, save
+from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program
+from attention_atlas.model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.means", __doc__)
+    parser = command_line("attention_atlas.model.means", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add_output(parser, FILE)

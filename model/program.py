@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from model.files import SHIPPED, checkpoint_folder
+from attention_atlas.model.files import SHIPPED, checkpoint_folder
 
 CHECKPOINT = Path("checkpoints/de-en")
 EXTRAS = {
@@ -22,7 +22,9 @@ EXTRAS = {
     "matplotlib": "plots",
 }  # package -> the extra of pyproject.toml that brings it
 OURS = ("attention_atlas", "model", "viz", "bench", "app", "notebooks", "tests")
-HOME = __name__.removesuffix("model.program")  # where modules stand: "" in a checkout, else the package and a dot
+HOME = __name__.removesuffix(
+    "attention_atlas.model.program"
+)  # where modules stand: "" in a checkout, else the package and a dot
 INTERRUPTED = 130  # the exit code that shells know for Ctrl+C
 
 

@@ -1,4 +1,4 @@
-"""What every head of a checkpoint does, over a corpus: python -m model.survey --help
+"""What every head of a checkpoint does, over a corpus: attention-atlas survey --help
 
 Writes heads.json, with the digest of the weights. Killed, it goes on where it was when it
 is started again; under torchrun, processes share the sentences. The result is the same. No sentence of the corpus is
@@ -16,20 +16,28 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model.analysis.alignment.linker import linker, linking_heads
-from model.analysis.sentences import languages, sentences
-from model.analysis.survey.corpus import WINDOW, Corpus, encoded
-from model.analysis.survey.run import SurveyRun, save
-from model.analysis.why import averages
-from model.checkpoint import HEADS
-from model.nets.networks import check_transformer
-from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program, whole
-from model.serve import processes
-from model.trace.directions import parse_direction
-from model.trace.survey.survey import OWN, DirectionSurvey, Survey
-from model.trace.why.means import Means
-from model.training import corpora
-from model.translator import Translator
+from attention_atlas.model.analysis.alignment.linker import linker, linking_heads
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encoded
+from attention_atlas.model.analysis.survey.run import SurveyRun, save
+from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.checkpoint import HEADS
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.program import (
+    add_checkpoint,
+    add_limit,
+    add_output,
+    command_line,
+    destination,
+    program,
+    whole,
+)
+from attention_atlas.model.serve import processes
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Survey
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.training import corpora
+from attention_atlas.model.translator import Translator
 
 LINKED = 100  # sentences on which heads are chosen that link words
 
@@ -129,12 +137,12 @@ def means_of(args: argparse.Namespace, translator: Translator) -> Means:
     """Those beside the weights. ValueError if they are not there."""
     path = args.checkpoint / averages.FILE
     if not path.is_file():
-        raise ValueError(f"{path} is missing: run python -m model.means, or leave out --ablate")
+        raise ValueError(f"{path} is missing: run attention-atlas means, or leave out --ablate")
     return averages.load(path, translator)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.survey", __doc__)
+    parser = command_line("attention_atlas.model.survey", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add(

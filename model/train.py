@@ -1,4 +1,4 @@
-"""Train a network: python -m model.train --help
+"""Train a network: attention-atlas train --help
 
 One process, or several under torchrun. Everything a run needs to go on lies in its folder, so a killed run
 continues with --resume where its last saved state was, in the same order.
@@ -20,23 +20,23 @@ import torch.distributed as dist
 from torch import nn
 from tqdm import tqdm
 
-from model import checkpoint
-from model.nets import networks
-from model.nets.networks import AnyNetwork
-from model.program import check_free, needs, program
-from model.serve import processes
-from model.serve.ahead import Ahead
-from model.serve.device import choose_device, keep_freed_memory
-from model.text.interface import TextTokenizer
-from model.training import corpora, history, options, start
-from model.training.batches import Batch, Examples, make_batch, plan_batches
-from model.training.config import TrainConfig
-from model.training.history import History
-from model.training.loss import SummedLoss
-from model.training.mixture import Mixture
-from model.training.start import STATE
-from model.training.state import Log, TrainingState
-from model.training.validate import validate
+from attention_atlas.model import checkpoint
+from attention_atlas.model.nets import networks
+from attention_atlas.model.nets.networks import AnyNetwork
+from attention_atlas.model.program import check_free, needs, program
+from attention_atlas.model.serve import processes
+from attention_atlas.model.serve.ahead import Ahead
+from attention_atlas.model.serve.device import choose_device, keep_freed_memory
+from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.training import corpora, history, options, start
+from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.history import History
+from attention_atlas.model.training.loss import SummedLoss
+from attention_atlas.model.training.mixture import Mixture
+from attention_atlas.model.training.start import STATE
+from attention_atlas.model.training.state import Log, TrainingState
+from attention_atlas.model.training.validate import validate
 
 LOG_EVERY = 50
 LOG = "metrics.jsonl"

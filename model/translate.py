@@ -1,9 +1,9 @@
-"""Translate lines of text: python -m model.translate --help
+"""Translate lines of text: attention-atlas translate --help
 
 Lines come from the arguments, or else from standard input; each gives one line on standard output, in their order.
 With --traces each gives a file instead. Under torchrun, processes share the lines:
 
-    torchrun --nproc-per-node 2 -m model.translate --traces maps < lines.txt
+    torchrun --nproc-per-node 2 -m attention_atlas translate --traces maps < lines.txt
 
 A run that was stopped goes on when it is started again.
 """
@@ -20,13 +20,13 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from model.files import replace_file
-from model.program import add_checkpoint, check_free, command_line, program, whole
-from model.serve import processes
-from model.serve.device import keep_freed_memory
-from model.text.tidy import tidy
-from model.trace import storage
-from model.translator import Translator
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
+from attention_atlas.model.serve import processes
+from attention_atlas.model.serve.device import keep_freed_memory
+from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.trace import storage
+from attention_atlas.model.translator import Translator
 
 LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first of them is written
 
@@ -156,7 +156,7 @@ def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.translate", __doc__)
+    parser = command_line("attention_atlas.model.translate", __doc__)
     add = parser.add_argument
     add("text", nargs="*", help="texts to translate; none: the lines of standard input")
     add_checkpoint(parser)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 
-from model import checkpoint as checkpoints
-from model.serve.limits import BatchLimits
-from model.trace.directions import Route, find_route, routes, unlisted
-from model.trace.language import Refusal
-from model.translator import Translator
+from attention_atlas.model import checkpoint as checkpoints
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.trace.directions import Route, find_route, routes, unlisted
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
 
 
 class Translators(Mapping[str, Translator]):

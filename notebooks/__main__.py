@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from model.program import command_line, program
+from attention_atlas.model.program import command_line, program
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 300  # for one cell

@@ -13,19 +13,19 @@ import pytest
 import torch
 from hypothesis import settings
 
+from attention_atlas.model import checkpoint
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.recurrent import Recurrent, RecurrentConfig
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.text.tokenizer import Tokenizer
+from attention_atlas.model.trace.maps import AttentionMaps
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
 from bench.ports import free_port, is_free
-from model import checkpoint
-from model.config import ModelConfig
-from model.nets.recurrent import Recurrent, RecurrentConfig
-from model.nets.transformer import Transformer
-from model.serve.limits import BatchLimits
-from model.text.tokenizer import Tokenizer
-from model.trace.maps import AttentionMaps
-from model.trace.scores import ScoreMap
-from model.trace.tokens import told_by_spelling
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
 from tests import ROOT
 
 settings.register_profile("here", deadline=None)  # speed is measured by benchmarks
@@ -230,7 +230,7 @@ def serve(stages: list[int]) -> Iterator[Callable[..., str]]:
 @pytest.fixture(scope="session")
 def app_url(shipped_translators: Translators) -> Iterator[str]:
     """The whole app over the trained checkpoints."""
-    from viz import shell
+    from attention_atlas.viz import shell
 
     with serving([]) as start:
         yield start(shell.build(shipped_translators))
@@ -239,7 +239,7 @@ def app_url(shipped_translators: Translators) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def tiny_url(tiny_translator: Translator) -> Iterator[str]:
     """The whole app over the tiny seeded model."""
-    from viz import shell
+    from attention_atlas.viz import shell
 
     with serving([]) as start:
         yield start(shell.build(Translators([tiny_translator])))

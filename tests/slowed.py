@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from model.program import program
+from attention_atlas.model.program import program
 
 PERIOD = 100_000  # microseconds: what the kernel itself takes
 CGROUPS = Path("/sys/fs/cgroup")

@@ -32,8 +32,14 @@ def test_the_reference_has_what_readme_and_notebooks_import():
     used = {
         name for path in texts for name in re.findall(r"\bfrom (model[.\w]*) import ", path.read_text(encoding="utf-8"))
     }
-    packages = {"model.trace.edits": "model.trace.edits.values", "model.analysis": "model.analysis.why"}
-    packages |= {"model.trace": "model.trace.storage", "model.families": "model.families.hub"}
+    packages = {
+        "attention_atlas.model.trace.edits": "attention_atlas.model.trace.edits.values",
+        "attention_atlas.model.analysis": "attention_atlas.model.analysis.why",
+    }
+    packages |= {
+        "attention_atlas.model.trace": "attention_atlas.model.trace.storage",
+        "attention_atlas.model.families": "attention_atlas.model.families.hub",
+    }
     assert {packages.get(name, name) for name in used} <= {*DOCUMENTED}
 
 

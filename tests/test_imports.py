@@ -92,7 +92,7 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            # `from model import trace` names a module, `from model.trace.kinds import X` does not.
+            # `from attention_atlas.model import trace` names a module, `from attention_atlas.model.trace.kinds import X` does not.
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {n for n in names if _is_module(n)} or {node.module}
     return found
@@ -225,7 +225,7 @@ def test_no_import_of_the_model_has_side_effects_on_torch():
     """Importing a program neither draws random numbers nor sets the number of threads."""
     program = (
         "import torch; torch.manual_seed(5); state, threads = torch.get_rng_state(), torch.get_num_threads();"
-        "import model.train, model.translator;"
+        "import attention_atlas.model.train, model.translator;"
         "assert torch.equal(state, torch.get_rng_state()) and threads == torch.get_num_threads()"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from model.analysis.trust import FILE
-from model.trace.trust.measured import PROVOKED, Found, Trust
-from model.trace.trust.signals import SIGNALS
-from model.translator import Translator
+from attention_atlas.model.analysis.trust import FILE
+from attention_atlas.model.trace.trust.measured import PROVOKED, Found, Trust
+from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.translator import Translator
 
 
 def trusted(folder: Path, direction: str = "de-en") -> Translator:

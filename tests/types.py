@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from model.program import program
+from attention_atlas.model.program import program
 from tests import ROOT
 
 PUBLIC = (

@@ -14,11 +14,11 @@ from pathlib import Path
 import tree_sitter_javascript
 from tree_sitter import Language, Parser, Query, QueryCursor
 
-from model.program import program
+from attention_atlas.model.program import program
+from attention_atlas.viz import words
+from attention_atlas.viz.ui.tours.tour import WORDS as TOURS
+from attention_atlas.viz.ui.tours.tour import tours
 from tests import ROOT
-from viz import words
-from viz.ui.tours.tour import WORDS as TOURS
-from viz.ui.tours.tour import tours
 
 SAYING = ROOT / "viz/web/core/language.js"  # the functions themselves
 SPOKEN = ("say", "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")  # Python's

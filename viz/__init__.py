@@ -1,7 +1,7 @@
 """Pictures of a TranslationTrace: numpy in, plotly.graph_objects.Figure out, or the page's explorer. For notebooks,
 without gradio or torch.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Ich möchte ein Bier, bitte.")
 >>> figure = plot_heatmap(trace, View("cross", layer=2, head=4))  # in a notebook: a cell's last value, or figure.show()
 >>> bool((figure.data[0].z == trace.cross.weights[2, 4]).all())
@@ -10,11 +10,11 @@ True
 'cross'
 """
 
-from model.trace.scores import ScoreMap
-from viz.export.notebook import Explorer, compare, explore
-from viz.figures.attention import ColourScale, plot_grid, plot_heatmap, plot_lines
-from viz.maps.reduce import View, score_map
-from viz.wire.address import link
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.viz.export.notebook import Explorer, compare, explore
+from attention_atlas.viz.figures.attention import ColourScale, plot_grid, plot_heatmap, plot_lines
+from attention_atlas.viz.maps.reduce import View, score_map
+from attention_atlas.viz.wire.address import link
 
 __all__ = [
     "ColourScale",

@@ -1,4 +1,4 @@
-"""Draw the learning curves of training runs: python -m viz.learning_curves --help
+"""Draw the learning curves of training runs: attention-atlas curves --help
 
 Training loss, loss on the dev sets, and BLEU of each direction and dev set, from a run's metrics.jsonl; several runs
 lie over one another.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.program import check_free, command_line, program
-from viz.figures import paper
+from attention_atlas.model.program import check_free, command_line, program
+from attention_atlas.viz.figures import paper
 
 if TYPE_CHECKING:  # not every environment has it
     from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ def _finish(axes: Axes, heading: str, unit: str, x: str) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("viz.learning_curves", __doc__)
+    parser = command_line("attention_atlas.viz.learning_curves", __doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help=f"folder of a run or checkpoint, or its {LOG}"
     )

@@ -16,23 +16,23 @@ import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
-from viz import assets, theme
-from viz.questions import header, registry, train
-from viz.questions.registry import Context
-from viz.questions.traces import CacheBytes, Traces
-from viz.server import api, ask, guard, health, web_files
-from viz.server.line import Line
-from viz.server.middleware import Headers
-from viz.ui import direction, explorer
-from viz.ui.component import add_component, label, translations
-from viz.ui.lab import lab
-from viz.ui.lab.registry import TABS as LAB_TABS
-from viz.ui.tours import guide
-from viz.wire.summary import inviting
-from viz.words import say
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import assets, theme
+from attention_atlas.viz.questions import header, registry, train
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import CacheBytes, Traces
+from attention_atlas.viz.server import api, ask, guard, health, web_files
+from attention_atlas.viz.server.line import Line
+from attention_atlas.viz.server.middleware import Headers
+from attention_atlas.viz.ui import direction, explorer
+from attention_atlas.viz.ui.component import add_component, label, translations
+from attention_atlas.viz.ui.lab import lab
+from attention_atlas.viz.ui.lab.registry import TABS as LAB_TABS
+from attention_atlas.viz.ui.tours import guide
+from attention_atlas.viz.wire.summary import inviting
+from attention_atlas.viz.words import say
 
 TITLE = "Attention Atlas"
 SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Translate")

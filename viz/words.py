@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from model.trace.language import Words, join, say
-from viz import assets
+from attention_atlas.model.trace.language import Words, join, say
+from attention_atlas.viz import assets
 
 __all__ = ["FOLDER", "Words", "files", "for_page", "join", "read", "say"]
 FOLDER = assets.WEB / "words"

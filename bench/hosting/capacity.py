@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
+from attention_atlas.model.program import add_json, command_line, given, program
 from bench.hosting.fleet import Replica, fleet
 from bench.load import ROOT, SENTENCES, Caller, load, running_app
-from model.program import add_json, command_line, given, program
 
 FILE = ROOT / "docs" / "results" / "capacity.json"
 LINKS = re.compile(rb'(?:src|href)="([^"#]+)"')

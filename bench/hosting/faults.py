@@ -21,9 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from pathlib import Path
 
+from attention_atlas.model.program import add_json, command_line, given, program
 from bench.hosting.besieged import App, others, running
 from bench.load import SENTENCES, Caller, memory
-from model.program import add_json, command_line, given, program
 
 LONG = SENTENCES[4]
 FORMATS = ("json", "npz", "html")

@@ -15,15 +15,15 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.decode.trace_builder import Request
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.train import SummedLoss
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.figures import paper
 from bench.speed import Measurement, decode_cached, take_turns, translate_with_maps
-from model.checkpoint import Checkpoint
-from model.decode.trace_builder import Request
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.translation import TranslationTrace
-from model.train import SummedLoss
-from model.translator import Translator
-from viz.figures import paper
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 BATCHES = (1, 2, 4, 8, 16, 32, 64)

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from model.program import command_line, program
-from model.serve.limits import BatchLimits
-from model.translator import Translator
+from attention_atlas.model.program import command_line, program
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:

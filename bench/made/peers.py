@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from model.config import ModelConfig
-from model.nets.positions import sinusoidal_encoding
-from model.nets.transformer import Transformer
-from model.text.tokenizer import BEGIN, END, UNKNOWN, Tokenizer
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.positions import sinusoidal_encoding
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.text.tokenizer import BEGIN, END, UNKNOWN, Tokenizer
 
 
 class Tutorial(nn.Module):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.decode.held import in_torch
-from model.trace.maps import AttentionMaps, ComputedWeights
-from model.trace.tokens import told_by_spelling
-from model.trace.translation import TranslationTrace
+from attention_atlas.model.decode.held import in_torch
+from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
+from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.translation import TranslationTrace
 
 CANDIDATES = 10
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-from model.nets.transformer import Transformer
-from model.training.batches import Batch
-from model.training.config import TrainConfig
-from model.training.loss import SummedLoss
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.training.batches import Batch
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.loss import SummedLoss
 
 
 def training_step(model: Transformer) -> Callable[[Batch], None]:

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 
-from model.program import command_line, program
+from attention_atlas.model.program import command_line, program
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -16,20 +16,20 @@ from types import SimpleNamespace
 
 import gradio as gr
 
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz import assets, shell
+from attention_atlas.viz.figures.attention import plot_heatmap
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.questions import registry
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.ui import explorer
+from attention_atlas.viz.ui.scene import Selection
+from attention_atlas.viz.wire.payload import payload
+from attention_atlas.viz.words import for_page
 from bench.made.synthetic import random_trace
-from model.trace.address import Address
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from viz import assets, shell
-from viz.figures.attention import plot_heatmap
-from viz.maps.reduce import View
-from viz.questions import registry
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.ui import explorer
-from viz.ui.scene import Selection
-from viz.wire.payload import payload
-from viz.words import for_page
 
 # Show the other trace, as the answer to a question does.
 SHOW_OTHER = """() => import(new URL("{store}", document.baseURI)).then(({{ store }}) => {{

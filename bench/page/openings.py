@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from playwright.sync_api import Page
 
+from attention_atlas.viz import shell
 from bench.page.stage import Measurement, Stage
-from viz import shell
 
 ROUNDS = 3
 WINDOW = {"width": 1280, "height": 800}

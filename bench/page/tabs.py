@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from playwright.sync_api import Page
 
+from attention_atlas.viz.ui.lab import registry
 from bench.page.stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
-from viz.ui.lab import registry
 
 STEPPER = "document.querySelector('.atlas-stepper')"
 SENTENCE = (

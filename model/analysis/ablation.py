@@ -3,7 +3,7 @@
 Every run goes down the model's one path with Interventions as arguments. Two traces stand side by side: the free
 translation of each, and, so that maps have equal shapes, the broken model forced through the plain translation.
 
->>> from model.trace.kinds import AttentionKind
+>>> from attention_atlas.model.trace.kinds import AttentionKind
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> trace = translator.translate("Der Hund schläft.")
 >>> found = compare(translator, trace, Interventions(heads_off=frozenset({(AttentionKind.CROSS, 2, 4)})))
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.again import check_again
-from model.analysis.order import token_order
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
-from model.trace.maps import jensen_shannon_bits
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.order import token_order
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import jensen_shannon_bits
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 
 @dataclass(frozen=True, eq=False)

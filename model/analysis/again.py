@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from model.nets.networks import check_transformer
-from model.nets.records import ForwardOutput
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 
 def recorded(

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from model.analysis.stations import STATION_NAMES, EmbeddingRows
-from model.config import ModelConfig
-from model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
-from model.trace.kinds import AttentionKind, Side, SubLayerName
-from model.trace.language import Words, say
+from attention_atlas.model.analysis.stations import STATION_NAMES, EmbeddingRows
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
+from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
+from attention_atlas.model.trace.language import Words, say
 
 KINDS = {
     (Side.ENCODER, SubLayerName.SELF_ATTENTION): AttentionKind.ENCODER_SELF,

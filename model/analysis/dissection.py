@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.nets.attention import edges_mask
-from model.nets.records import AttentionRecord, ForwardOutput
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.nets.attention import edges_mask
+from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput
+from attention_atlas.model.trace.kinds import AttentionKind
 
 
 @dataclass(frozen=True, eq=False)

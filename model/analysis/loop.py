@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.nets.attention import MultiHeadAttention, scaled_dot_product
-from model.nets.masks import causal_mask
-from model.nets.records import ForwardOutput
-from model.serve.device import finish
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.nets.attention import MultiHeadAttention, scaled_dot_product
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.serve.device import finish
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 
 LEAST = 3  # rounds that are timed, whatever they take: a median of fewer is whatever came first
 

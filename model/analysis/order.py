@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.nets.masks import causal_mask
-from model.trace.interventions import positions_off
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, word_groups
-from model.translator import Translator
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.trace.interventions import positions_off
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE, word_groups
+from attention_atlas.model.translator import Translator
 
 
 def shuffled(text: str, *, seed: int) -> str:

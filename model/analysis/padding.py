@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.again import check_again
-from model.nets.masks import causal_mask, pad, padding_mask
-from model.nets.records import ForwardOutput
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.nets.masks import causal_mask, pad, padding_mask
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model.files import replace_file
+from attention_atlas.model.files import replace_file
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nets.blocks import exact
-from model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import Side, SubLayerName
-from model.trace.language import Words, join, say
-from model.translator import Translator
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.kinds import Side, SubLayerName
+from attention_atlas.model.trace.language import Words, join, say
+from attention_atlas.model.translator import Translator
 
 STATION_NAMES = {
     SubLayerName.SELF_ATTENTION: say("self-attention"),

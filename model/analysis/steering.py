@@ -1,7 +1,7 @@
 """Steering: a direction from two sentences, added to every pass (activation addition: Turner et al. 2023; Subramani et
 al. 2022).
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> drinks = direction(translator, "Ich trinke einen Tee.", "Ich trinke ein Bier.", place="encoder.final")
 >>> with translator.edit({"encoder.final": Add(drinks, strength=3)}) as steered:
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.again import translated
-from model.decode.recipes import check_differ, check_place, difference, token_means
-from model.nets.networks import check_transformer
-from model.trace.edits import Add
-from model.trace.interventions import Interventions
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.again import translated
+from attention_atlas.model.decode.recipes import check_differ, check_place, difference, token_means
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.trace.edits import Add
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 
 def direction(

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.lenses.decoder import DecoderLens, decoder_lens
-from model.analysis.lenses.fitted import Lens
-from model.analysis.lenses.own import fitted_to
-from model.nets.blocks import blocks
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.translator import Translator
+from attention_atlas.model.analysis.lenses.decoder import DecoderLens, decoder_lens
+from attention_atlas.model.analysis.lenses.fitted import Lens
+from attention_atlas.model.analysis.lenses.own import fitted_to
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.translator import Translator
 
 TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.again import check_again
-from model.nets.masks import pad
-from model.trace.directions import parse_direction
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 SMOOTHING = 0.1  # section 5.4
 SENTENCES = 3  # at most

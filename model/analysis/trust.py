@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.analysis.again import check_again
-from model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from model.files import read_json
-from model.trace.directions import parse_direction
-from model.trace.flow import decoder_flow, encoder_flow
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.trace.trust.measured import Trust
-from model.trace.trust.signals import Reading
-from model.translator import Translator
-from model.translator.translator import TWIN_BYTES
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.files import read_json
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.trust.measured import Trust
+from attention_atlas.model.trace.trust.signals import Reading
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator.translator import TWIN_BYTES
 
 FILE = "truth.json"
 AT_ONCE = 10  # passes with dropout in one batch
@@ -71,7 +71,7 @@ def stored(folder: Path | None, digest: str) -> Mapping[str, Trust]:
         found = read_json(path)
         if found["digest"] != digest:
             raise ValueError(
-                f"it is of other weights ({found['digest']}, here {digest}): run python -m model.truth again"
+                f"it is of other weights ({found['digest']}, here {digest}): run attention-atlas truth again"
             )
         return {direction: Trust.from_json(values) for direction, values in found["trust"].items()}
     except (ValueError, KeyError, TypeError) as error:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from model.checks import oracle
-from model.checks.evidence import Evidence, once
-from model.nets.blocks import blocks
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import say
+from attention_atlas.model.checks import oracle
+from attention_atlas.model.checks.evidence import Evidence, once
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import say
 
 MAX_VARIANTS = 16  # prefixes whose future is changed at once; more would only cost time
 

@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.checks import oracle
-from model.decode.steps import StepDecoder
-from model.nets.blocks import blocks
-from model.nets.layer import SourceMemory
-from model.nets.records import ForwardOutput, LayerRecord
-from model.nets.recurrent import RecurrentMemory
-from model.trace.kinds import AttentionKind, Side
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.checks import oracle
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
+from attention_atlas.model.nets.recurrent import RecurrentMemory
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 Found = TypeVar("Found")
 

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.analysis.loop import attention_input
-from model.config import ModelConfig
-from model.nets.attention import MultiHeadAttention
-from model.nets.layer import Layer
-from model.nets.masks import causal_mask
-from model.nets.records import ForwardOutput
-from model.trace.kinds import Side
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.loop import attention_input
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.attention import MultiHeadAttention
+from attention_atlas.model.nets.layer import Layer
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 NO_NUMBERS = "meta"  # torch's modules take ours, and need none of their own
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from model.checks import oracle
-from model.checks.evidence import Evidence, once
-from model.nets.blocks import blocks
-from model.nets.masks import causal_mask
-from model.trace.interventions import positions_shifted
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.language import say
-from model.training.loss import SummedLoss
+from attention_atlas.model.checks import oracle
+from attention_atlas.model.checks.evidence import Evidence, once
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.trace.interventions import positions_shifted
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import say
+from attention_atlas.model.training.loss import SummedLoss
 
 SMOOTHING = 0.1  # of the labels, as in the paper (section 5.4)
 SHIFT = 7  # positions

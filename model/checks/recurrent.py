@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from model.checks.evidence import Evidence
-from model.nets.recurrent import GatedUnit
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import say
+from attention_atlas.model.checks.evidence import Evidence
+from attention_atlas.model.nets.recurrent import GatedUnit
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import say
 
 
 def torch_unit(ours: GatedUnit) -> nn.GRU:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import torch
 
-from model.checks import claims, parts, recurrent
-from model.checks.evidence import Evidence, Shown
-from model.config import PositionCode
-from model.nets.transformer import Transformer
-from model.trace.language import Refusal, say, words_of
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.checks import claims, parts, recurrent
+from attention_atlas.model.checks.evidence import Evidence, Shown
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.language import Refusal, say, words_of
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 WEIGHTS = 1e-5  # tolerance on attention weights and probabilities, float32
 LOGITS = 1e-4  # tolerance on logits and residuals

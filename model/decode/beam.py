@@ -9,13 +9,13 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from model.decode.steps import StepDecoder
-from model.nets.blocks import exact
-from model.nets.layer import SourceMemory
-from model.nets.sweep import Changes
-from model.nets.transformer import Transformer
-from model.trace.decoding import Decoding
-from model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.decoding import Decoding
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 
 
 class Fate(str, Enum):

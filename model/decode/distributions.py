@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from model.nets.blocks import ROOM
+from attention_atlas.model.nets.blocks import ROOM
 
 TOP_TOKENS = 10  # candidates kept at each step of a trace
 

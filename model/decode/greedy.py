@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import torch
 
-from model.decode.stepped import Steps
-from model.decode.steps import StepDecoder
-from model.nets.blocks import largest
-from model.nets.layer import SourceMemory
-from model.nets.sweep import Changes
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.decode.stepped import Steps
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.blocks import largest
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 
 
 def greedy(

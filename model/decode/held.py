@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.config import PositionCode
-from model.nets.attention import attention_weights
-from model.nets.places.visit import At, visited
-from model.nets.sweep import Changes, Sweep, attention_edit, joined
-from model.nets.transformer import Transformer
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.language import Refusal
-from model.trace.maps import ComputedWeights, by_distance
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.nets.attention import attention_weights
+from attention_atlas.model.nets.places.visit import At, visited
+from attention_atlas.model.nets.sweep import Changes, Sweep, attention_edit, joined
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.maps import ComputedWeights, by_distance
 
 
 @dataclass(eq=False)

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.config import ModelConfig
-from model.decode.runs import Run
-from model.nets.blocks import exact
-from model.nets.places import registry
-from model.nets.sweep import Changes, Sweep
-from model.trace.edits import Add, Edit, Numbers, Recipe
-from model.trace.kinds import Side
-from model.trace.language import Refusal
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.decode.runs import Run
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.places import registry
+from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.trace.edits import Add, Edit, Numbers, Recipe
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
 
 BATCH = "batch"  # the axis
 

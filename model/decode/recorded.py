@@ -9,21 +9,21 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from model.decode.distributions import Distributions, joined, summarised
-from model.decode.greedy import greedy
-from model.decode.held import Held
-from model.decode.stepped import Steps
-from model.decode.steps import StepDecoder
-from model.nets.blocks import blocks
-from model.nets.layer import SourceMemory
-from model.nets.masks import pad
-from model.nets.places.visit import projected
-from model.nets.records import ForwardOutput
-from model.nets.sweep import Changes
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.kinds import AttentionKind
-from model.trace.maps import ComputedWeights
+from attention_atlas.model.decode.distributions import Distributions, joined, summarised
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.held import Held
+from attention_atlas.model.decode.stepped import Steps
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.places.visit import projected
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import ComputedWeights
 
 
 class Maps(Protocol):

@@ -1,6 +1,6 @@
 """What passes hold at named places: a batch of sentences read at once, forced along their targets.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> run = translator.run(["Der Hund schläft.", "Es regnet."], names=["decoder.*.resid_post", "decoder.0.cross.pattern"])
 >>> len(run), run.names[0], run["decoder.1.resid_post"].shape[:2] == run.mask.shape
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig
-from model.nets.masks import pad
-from model.nets.places import registry
-from model.nets.places.visit import Kept
-from model.nets.sweep import Changes, Sweep, joined
-from model.nets.transformer import Transformer
-from model.trace import count_of, several
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.kinds import Side
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.places import registry
+from attention_atlas.model.nets.places.visit import Kept
+from attention_atlas.model.nets.sweep import Changes, Sweep, joined
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace import count_of, several
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.kinds import Side
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import torch
 
-from model.decode.runs import batched
-from model.nets import blocks
-from model.nets.masks import pad
-from model.nets.places.visit import has_visits
-from model.nets.sweep import Changes
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.decode.runs import batched
+from attention_atlas.model.nets import blocks
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.places.visit import has_visits
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 
 
 @torch.inference_mode()

@@ -9,16 +9,16 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from model.decode.distributions import Choices
-from model.decode.steps import StepDecoder
-from model.nets.attention import attention_weights
-from model.nets.layer import SourceMemory
-from model.nets.lean.step import LayerRows
-from model.nets.masks import causal_mask
-from model.nets.places.visit import Visit, visit
-from model.nets.sweep import Changes, Sweep
-from model.nets.transformer import Transformer
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
+from attention_atlas.model.decode.distributions import Choices
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.attention import attention_weights
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.lean.step import LayerRows
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.nets.places.visit import Visit, visit
+from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
 
 
 class Steps:

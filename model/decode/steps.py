@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from model.nets.layer import SourceMemory
-from model.nets.lean.kept import Kept, kept
-from model.nets.lean.step import DecoderStep, LayerRows
-from model.nets.places.hooks import are_hooked
-from model.nets.places.visit import projected
-from model.nets.records import LayerRecord
-from model.nets.sweep import Changes, Sweep
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.lean.kept import Kept, kept
+from attention_atlas.model.nets.lean.step import DecoderStep, LayerRows
+from attention_atlas.model.nets.places.hooks import are_hooked
+from attention_atlas.model.nets.places.visit import projected
+from attention_atlas.model.nets.records import LayerRecord
+from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 
 
 class StepDecoder:

@@ -9,15 +9,15 @@ from typing import Protocol
 
 import numpy as np
 
-from model.decode.recorded import Recorded
-from model.nets.sweep import Changes, in_trace
-from model.trace.decoding import GREEDY, Decoding
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.kinds import AttentionKind
-from model.trace.maps import AttentionMaps, ComputedWeights
-from model.trace.recipe import Recipe
-from model.trace.tokens import Token
-from model.trace.translation import TranslationTrace, tokens_of
+from attention_atlas.model.decode.recorded import Recorded
+from attention_atlas.model.nets.sweep import Changes, in_trace
+from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.tokens import Token
+from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from model.trace.language import Refusal
+from attention_atlas.model.trace.language import Refusal
 
 LARGEST = 4  # of n, as everywhere (Papineni et al. 2002)
 

@@ -1,4 +1,4 @@
-"""Does a checkpoint keep the names and numbers that people type? python -m model.evaluation.names_kept --help
+"""Does a checkpoint keep the names and numbers that people type? python -m attention_atlas.model.evaluation.names_kept --help
 
 Look at the open frames while working; the sealed ones are for a report at the end.
 """
@@ -9,12 +9,19 @@ import argparse
 import json
 from pathlib import Path
 
-from model.checkpoint import METRICS
-from model.evaluation.typed import FRAME_SETS, TypedSentence, fill_typed, is_kept, read_typed_frames, tally
-from model.files import write_json
-from model.program import add_checkpoint, check_own, command_line, program
-from model.trace.directions import parse_direction
-from model.translator import Translator
+from attention_atlas.model.checkpoint import METRICS
+from attention_atlas.model.evaluation.typed import (
+    FRAME_SETS,
+    TypedSentence,
+    fill_typed,
+    is_kept,
+    read_typed_frames,
+    tally,
+)
+from attention_atlas.model.files import write_json
+from attention_atlas.model.program import add_checkpoint, check_own, command_line, program
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.translator import Translator
 
 SEED = {"open": 1, "sealed": 2}
 SEEN = ("unseen", "seen")  # by training
@@ -82,7 +89,7 @@ def show(sentences: list[TypedSentence], translations: list[str]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.evaluation.names_kept", __doc__)
+    parser = command_line("attention_atlas.model.evaluation.names_kept", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--directions", nargs="+", help="default: all of the checkpoint's")

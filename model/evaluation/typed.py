@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from model.text.slots.fillers import Filler, Fillers
-from model.text.slots.frames import choose, put, read_form, slots_of
-from model.text.slots.written import Date, Number, Time, Value
-from model.trace.directions import parse_direction
+from attention_atlas.model.text.slots.fillers import Filler, Fillers
+from attention_atlas.model.text.slots.frames import choose, put, read_form, slots_of
+from attention_atlas.model.text.slots.written import Date, Number, Time, Value
+from attention_atlas.model.trace.directions import parse_direction
 
 FRAMES = Path(__file__).with_name("frames")
 FRAME_SETS = ("open", "sealed")

@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from model.config import ModelConfig, PositionCode
-from model.families import tensors
-from model.families.family import Family, Opened
-from model.families.folder import Folder, Weights
-from model.families.pieces.splitter import FAST, fast
-from model.families.pieces.vocabulary import SPIECE, UNNAMED, merges, named, piece_ids
-from model.families.settings import Settings
-from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
-from model.text.splitters import MergedBytes, MergedLetters
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.families import tensors
+from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.pieces.splitter import FAST, fast
+from attention_atlas.model.families.pieces.vocabulary import SPIECE, UNNAMED, merges, named, piece_ids
+from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from attention_atlas.model.text.splitters import MergedBytes, MergedLetters
 
 UNUSED_ROWS = 2  # of BART's table of positions, a legacy of fairseq's padding symbol
 PEGASUS_SYMBOLS = ("<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{n}>" for n in range(2, 103)))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from model.families.folder import Folder, name_of
-from model.files import MAX_CONFIG_BYTES
+from attention_atlas.model.families.folder import Folder, name_of
+from attention_atlas.model.files import MAX_CONFIG_BYTES
 
 CARD = "README.md"
 UNKNOWN = "not stated"

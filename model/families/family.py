@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from model.config import ModelConfig
-from model.families.folder import Folder, Weights
-from model.families.settings import Settings
-from model.families.tensors import Ours
-from model.text.pieces import PieceTokenizer
-from model.trace.directions import Languages
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.families.tensors import Ours
+from attention_atlas.model.text.pieces import PieceTokenizer
+from attention_atlas.model.trace.directions import Languages
 
 
 @dataclass(frozen=True, eq=False)

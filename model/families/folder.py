@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from model.files import CONFIG, MAX_VOCABULARY_BYTES, check_content, read_bytes, read_json
+from attention_atlas.model.files import CONFIG, MAX_VOCABULARY_BYTES, check_content, read_bytes, read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 GENERATION, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"

@@ -20,10 +20,10 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
 )
 
-from model.families import registry
-from model.families.card import CARD
-from model.families.folder import CONFIG, GENERATION, PICKLE, SAFETENSORS, TOKENIZER_CONFIG, Folder
-from model.families.settings import Settings
+from attention_atlas.model.families import registry
+from attention_atlas.model.families.card import CARD
+from attention_atlas.model.families.folder import CONFIG, GENERATION, PICKLE, SAFETENSORS, TOKENIZER_CONFIG, Folder
+from attention_atlas.model.families.settings import Settings
 
 TRANSPORT = HfHubHTTPError.__bases__[0]  # of the HTTP library that the hub's is built on: httpx, or its successor
 SMALL = (

@@ -9,15 +9,21 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from model.config import PositionCode
-from model.families import tensors
-from model.families.family import Family, Opened
-from model.families.folder import Folder, Weights
-from model.families.pieces.codes import M2M100, NLLB, WMT21
-from model.families.pieces.splitter import splitter
-from model.families.pieces.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages, numbered
-from model.families.settings import Settings
-from model.text.pieces import SourceRow
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.families import tensors
+from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.pieces.codes import M2M100, NLLB, WMT21
+from attention_atlas.model.families.pieces.splitter import splitter
+from attention_atlas.model.families.pieces.vocabulary import (
+    directions,
+    fairseq_ids,
+    fairseq_tokenizer,
+    languages,
+    numbered,
+)
+from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.text.pieces import SourceRow
 
 M2M100_SYMBOL = re.compile(r"__([a-z]{2,3})__")
 MASK = re.compile("(<mask>)")

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from model.config import ModelConfig, PositionCode
-from model.families import tensors
-from model.families.family import Family, Opened
-from model.families.folder import Folder, Weights
-from model.families.pieces.vocabulary import UNNAMED, directions, named, numbered
-from model.families.settings import Settings
-from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
-from model.trace.directions import Languages, is_code
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.families import tensors
+from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.pieces.vocabulary import UNNAMED, directions, named, numbered
+from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from attention_atlas.model.trace.directions import Languages, is_code
 
 LANGUAGE = re.compile(r">>(.+)<<")
 

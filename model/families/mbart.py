@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from model.config import PositionCode
-from model.families import tensors
-from model.families.family import Family, Opened
-from model.families.folder import Folder, Weights
-from model.families.pieces.codes import MBART, MBART50
-from model.families.pieces.splitter import splitter
-from model.families.pieces.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages
-from model.families.settings import Settings
-from model.text.pieces import SourceRow
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.families import tensors
+from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.pieces.codes import MBART, MBART50
+from attention_atlas.model.families.pieces.splitter import splitter
+from attention_atlas.model.families.pieces.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages
+from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.text.pieces import SourceRow
 
 MASK = re.compile("(<mask>)")
 SYMBOL = re.compile(r"([a-z]{2}_[A-Z]{2})")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from model.families import bart, m2m_100, marian, mbart, t5
-from model.families.family import Family, Opened
-from model.families.folder import Folder, Weights
-from model.families.settings import Settings
+from attention_atlas.model.families import bart, m2m_100, marian, mbart, t5
+from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.settings import Settings
 
 FAMILIES: dict[str, Family] = {
     f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY, *t5.FAMILIES, *bart.FAMILIES)

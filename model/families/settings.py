@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.config import LIMITS, Activation, ModelConfig
-from model.families.folder import CONFIG, GENERATION, TOKENIZER_CONFIG, Folder
-from model.trace import is_whole
+from attention_atlas.model.config import LIMITS, Activation, ModelConfig
+from attention_atlas.model.families.folder import CONFIG, GENERATION, TOKENIZER_CONFIG, Folder
+from attention_atlas.model.trace import is_whole
 
 # The names that the families' configs use.
 ACTIVATIONS = {

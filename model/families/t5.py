@@ -11,16 +11,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from model.config import LIMITS, Activation, ModelConfig, Norm, PositionCode
-from model.families import tensors
-from model.families.family import Family, Opened
-from model.families.folder import Folder, Weights
-from model.families.pieces.splitter import FAST, fast
-from model.families.pieces.vocabulary import SPIECE, UNNAMED, directions, languages, named, piece_ids
-from model.families.settings import ACTIVATIONS, Settings
-from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
-from model.text.splitters import Bytes
-from model.trace.directions import Languages, is_code
+from attention_atlas.model.config import LIMITS, Activation, ModelConfig, Norm, PositionCode
+from attention_atlas.model.families import tensors
+from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.pieces.splitter import FAST, fast
+from attention_atlas.model.families.pieces.vocabulary import SPIECE, UNNAMED, directions, languages, named, piece_ids
+from attention_atlas.model.families.settings import ACTIVATIONS, Settings
+from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from attention_atlas.model.text.splitters import Bytes
+from attention_atlas.model.trace.directions import Languages, is_code
 
 SYMBOLS = ("<pad>", "</s>", "<unk>")  # ids 0 to 2, but for MADLAD-400
 SENTINEL = re.compile(r"\u2581?<extra_id_(\d{1,4})>")

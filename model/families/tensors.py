@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig, PositionCode
-from model.families.folder import Weights
-from model.nets.positions import encoding
-from model.nets.transformer import Transformer
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.families.folder import Weights
+from attention_atlas.model.nets.positions import encoding
+from attention_atlas.model.nets.transformer import Transformer
 
 SHARED, ENCODER, DECODER = "shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 HEAD, BIAS = "lm_head.weight", "final_logits_bias"

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.nets.linear import Linear, linear
-from model.nets.sweep import AttentionEdit
-from model.trace.language import Refusal
+from attention_atlas.model.nets.linear import Linear, linear
+from attention_atlas.model.nets.sweep import AttentionEdit
+from attention_atlas.model.trace.language import Refusal
 
 HALF = (torch.bfloat16, torch.float16)
 REGISTER = 16  # float32 numbers

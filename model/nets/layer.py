@@ -10,17 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import Activation, ModelConfig, Norm
-from model.nets.attention import AtPart, MultiHeadAttention
-from model.nets.cache import LayerCache
-from model.nets.lean.attention import for_steps, of_sentences
-from model.nets.linear import Linear
-from model.nets.places.registry import AFTER, SHORT
-from model.nets.places.visit import visit
-from model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
-from model.nets.sweep import Changes, attention_edit
-from model.trace.interventions import NO_INTERVENTIONS, LayerEdit
-from model.trace.kinds import AttentionKind, SubLayerName
+from attention_atlas.model.config import Activation, ModelConfig, Norm
+from attention_atlas.model.nets.attention import AtPart, MultiHeadAttention
+from attention_atlas.model.nets.cache import LayerCache
+from attention_atlas.model.nets.lean.attention import for_steps, of_sentences
+from attention_atlas.model.nets.linear import Linear
+from attention_atlas.model.nets.places.registry import AFTER, SHORT
+from attention_atlas.model.nets.places.visit import visit
+from attention_atlas.model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
+from attention_atlas.model.nets.sweep import Changes, attention_edit
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, LayerEdit
+from attention_atlas.model.trace.kinds import AttentionKind, SubLayerName
 
 
 class Dropout(nn.Module):

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model import processor
-from model.nets.lean.halves import half
+from attention_atlas.model import processor
+from attention_atlas.model.nets.lean.halves import half
 
 MANY = 64  # rows: a packed copy of a matrix takes as long to make as some ten sentences to read
 PACKED = 1 << 22  # numbers of a matrix; copies of more would take too much memory

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from model.config import ModelConfig
-from model.nets.recurrent import Recurrent, RecurrentConfig
-from model.nets.transformer import Transformer
-from model.trace.language import Refusal
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.recurrent import Recurrent, RecurrentConfig
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.language import Refusal
 
 
 @dataclass(frozen=True)

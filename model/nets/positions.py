@@ -8,10 +8,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from model.config import ModelConfig, PositionCode
-from model.trace.interventions import Positions
-from model.trace.kinds import Side
-from model.trace.language import Refusal
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.trace.interventions import Positions
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
 
 
 def sinusoidal_encoding(positions: Tensor, d_model: int, *, base: float = 10_000.0) -> Tensor:

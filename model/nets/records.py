@@ -1,6 +1,6 @@
 """What a recorded pass leaves behind: return values, never hooks or attributes.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> trace = translator.translate("Ja.")
 >>> output = translator.inspect(trace.source_ids, trace.target_ids)
@@ -22,8 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.trace.interventions import LayerEdit
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from attention_atlas.model.trace.interventions import LayerEdit
+from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import LIMITS, check_fraction, check_truth, check_whole_number
-from model.nets.layer import Dropout
-from model.nets.linear import Linear, linear
-from model.nets.masks import padding_mask
-from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
-from model.nets.sweep import Changes
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import Refusal
+from attention_atlas.model.config import LIMITS, check_fraction, check_truth, check_whole_number
+from attention_atlas.model.nets.layer import Dropout
+from attention_atlas.model.nets.linear import Linear, linear
+from attention_atlas.model.nets.masks import padding_mask
+from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import Refusal
 
 
 @dataclass(frozen=True)

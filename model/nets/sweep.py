@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from model.trace.edits import Edit
-from model.trace.interventions import (
+from attention_atlas.model.trace.edits import Edit
+from attention_atlas.model.trace.interventions import (
     NO_INTERVENTIONS,
     Interventions,
     LayerEdit,
     Patch,
     Positions,
 )
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.kinds import AttentionKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ def joined(first: Changes, second: Changes) -> Changes:
         if not isinstance(changes, Interventions | Sweep | None):
             raise ValueError(
                 f"a model is changed by Interventions or a Sweep, found {changes!r:.80}: "
-                "model.trace.interventions_file.from_plain() makes Interventions of plain data"
+                "attention_atlas.model.trace.interventions_file.from_plain() makes Interventions of plain data"
             )
     if not first or not second:
         return second or first

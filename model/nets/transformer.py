@@ -9,18 +9,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ModelConfig, PositionCode
-from model.nets.attention import MultiHeadAttention
-from model.nets.cache import KeyValueCache
-from model.nets.layer import Dropout, Layer, SourceMemory, norm
-from model.nets.linear import linear
-from model.nets.masks import causal_mask, padding_mask
-from model.nets.places.visit import check_places, has_visits, projected, visit
-from model.nets.positions import RelativePositions, position_modules
-from model.nets.records import ForwardOutput, LayerRecord
-from model.nets.sweep import Changes, check
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.nets.attention import MultiHeadAttention
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.layer import Dropout, Layer, SourceMemory, norm
+from attention_atlas.model.nets.linear import linear
+from attention_atlas.model.nets.masks import causal_mask, padding_mask
+from attention_atlas.model.nets.places.visit import check_places, has_visits, projected, visit
+from attention_atlas.model.nets.positions import RelativePositions, position_modules
+from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
+from attention_atlas.model.nets.sweep import Changes, check
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 
 
 class Stack(nn.Module):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from model.serve.limits import BatchLimits, Busy
+from attention_atlas.model.serve.limits import BatchLimits, Busy
 
 IDLE_SECONDS = 30  # after which a thread without work ends
 PATIENCE = 0.25  # seconds that the first in line waits for a batch under way to end

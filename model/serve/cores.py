@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-from model.serve.cancellation import raise_if_cancelled
+from attention_atlas.model.serve.cancellation import raise_if_cancelled
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 _one_at_a_time = threading.Lock()  # the number of torch's threads belongs to the whole process

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from model.config import ModelConfig
-from model.serve.cores import Cores
-from model.trace.language import Refusal
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.serve.cores import Cores
+from attention_atlas.model.trace.language import Refusal
 
 FLOAT = 4  # bytes of a number
 LEAST = 8  # tokens that a text has to be allowed

@@ -1,4 +1,4 @@
-"""One program as many processes: `torchrun --nproc_per_node=N -m model.NAME`. Without torchrun all of this is one
+"""One program as many processes: `torchrun --nproc_per_node=N -m attention_atlas.model.NAME`. Without torchrun all of this is one
 process that waits for nobody."""
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from model.serve.limits import BatchLimits, Busy
+from attention_atlas.model.serve.limits import BatchLimits, Busy
 
 
 class Turns:

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from model.trace.language import Refusal
-from model.trace.tokens import Token, TokenKind
-from model.trace.words import in_words, words_by_spaces
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import Token, TokenKind
+from attention_atlas.model.trace.words import in_words, words_by_spaces
 
 
 class TextTokenizer(ABC):

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from model.config import from_json
-from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
-from model.text.interface import TextTokenizer, check_utf8
-from model.text.splitters import Bytes, Splitter, splitter_of
-from model.trace import is_whole
-from model.trace.tokens import Token, TokenKind
+from attention_atlas.model.config import from_json
+from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
+from attention_atlas.model.text.interface import TextTokenizer, check_utf8
+from attention_atlas.model.text.splitters import Bytes, Splitter, splitter_of
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.tokens import Token, TokenKind
 
 UNKNOWN = "<unk>"
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import sentencepiece
 
-from model.trace.tokens import Token, TokenKind
+from attention_atlas.model.trace.tokens import Token, TokenKind
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 

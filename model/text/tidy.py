@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from model.trace.language import Refusal
+from attention_atlas.model.trace.language import Refusal
 
 MAX_CHARACTERS = 10_000
 LINE_ENDS = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")  # a pattern with the blanks around takes quadratic time

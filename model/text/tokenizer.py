@@ -9,8 +9,8 @@ from pathlib import Path
 
 import sentencepiece
 
-from model.files import MAX_VOCABULARY_BYTES, read_bytes, replace_file
-from model.text.interface import TextTokenizer, check_utf8, with_kinds
+from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_bytes, replace_file
+from attention_atlas.model.text.interface import TextTokenizer, check_utf8, with_kinds
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 FILE = "tokenizer.model"

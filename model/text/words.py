@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from model.text.interface import TextTokenizer, check_utf8, with_kinds
-from model.trace.language import Refusal
-from model.trace.tokens import Token
+from attention_atlas.model.text.interface import TextTokenizer, check_utf8, with_kinds
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import Token
 
 PAD, BEGIN, END = "<pad>", "<s>", "</s>"
 SPACE = "\u2581"  # before each word, as in the pieces of the other tokenizers

@@ -6,11 +6,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from model.trace import decoding, interventions_file, is_whole
-from model.trace.decoding import GREEDY, Decoding
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.recipe import Recipe
-from model.trace.translation import TranslationTrace
+from attention_atlas.model.trace import decoding, interventions_file, is_whole
+from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.translation import TranslationTrace
 
 TEXTS = ("text", "direction", "checkpoint", "digest")
 FIELDS = (*TEXTS, "source_ids", "target_ids", "decoding", "interventions", "recipe")

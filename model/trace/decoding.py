@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from model.trace import is_number, is_whole
-from model.trace.language import Refusal, Words, say
+from attention_atlas.model.trace import is_number, is_whole
+from attention_atlas.model.trace.language import Refusal, Words, say
 
 MAX_WIDTH = 8  # of a beam
 

@@ -1,6 +1,6 @@
 """What a trace follows from, as one value: traces of equal identity show the same. Importable without torch.
 
->>> from model.trace.edits import Scale
+>>> from attention_atlas.model.trace.edits import Scale
 >>> made = dict(checkpoint="de-en", digest="0", direction="de-en", source_ids=(5, 2), target_ids=(7, 2))
 >>> one = TraceIdentity(**made, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(1)}))
 >>> other = TraceIdentity(**made, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(1.0)}))
@@ -14,9 +14,9 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from model.trace import decoding, interventions_file
-from model.trace.decoding import Decoding
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace import decoding, interventions_file
+from attention_atlas.model.trace.decoding import Decoding
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 
 
 @dataclass(frozen=True)

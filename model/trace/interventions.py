@@ -3,7 +3,7 @@
 >>> off = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 2, 4)}))
 >>> bool(off), bool(Interventions())
 (True, False)
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> translator.translate("Der Hund schläft.", interventions=off).interventions == off
 True
@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model.trace.edits.values import Edit
-from model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, numbered, told
+from attention_atlas.model.trace.edits.values import Edit
+from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, numbered, told
 
 MOST_SHIFT = 1_000_000  # positions, either way
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 
-from model.trace import whole
-from model.trace.edits import Add, Edit, Recipe
-from model.trace.edits import file as edits_file
-from model.trace.interventions import (
+from attention_atlas.model.trace import whole
+from attention_atlas.model.trace.edits import Add, Edit, Recipe
+from attention_atlas.model.trace.edits import file as edits_file
+from attention_atlas.model.trace.interventions import (
     NO_INTERVENTIONS,
     Edge,
     HeadOutput,
@@ -19,7 +19,7 @@ from model.trace.interventions import (
     Stream,
     SubLayerOutput,
 )
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
 
 MOST = 1000  # changes that somebody else may ask for at once
 MOST_RECIPES = 16  # of them that take a pass over two sentences each

@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from model.trace import number_of
+from attention_atlas.model.trace import number_of
 
 
 class Named(str, Enum):

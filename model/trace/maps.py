@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from model.trace.language import Refusal
+from attention_atlas.model.trace.language import Refusal
 
 ROW_SUM_TOLERANCE = 1e-4  # float32 softmax over at most a few hundred keys stays well inside
 ROUNDED_BITS = 1e-11  # float32 sums in another order move a row's weights by some 1e-6 of each: 1e-13 bits

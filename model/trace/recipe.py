@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from model.trace import is_whole
+from attention_atlas.model.trace import is_whole
 
 
 @dataclass(frozen=True)

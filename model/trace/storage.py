@@ -19,7 +19,7 @@ A file is untrusted: sizes are read from the archive's headers before any memory
 not read, and each field is checked.
 Importable without torch.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Der Hund schläft.")
 >>> bool((from_npz(to_npz(trace)).cross.weights == trace.cross.weights).all())
 True
@@ -42,13 +42,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from model.trace import decoding, interventions_file, is_number, is_whole
-from model.trace.interventions import Interventions
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.language import Refusal
-from model.trace.maps import AttentionMaps, ComputedWeights
-from model.trace.tokens import facts, told_by_spelling, with_facts
-from model.trace.translation import TranslationTrace, tokens_of
+from attention_atlas.model.trace import decoding, interventions_file, is_number, is_whole
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
+from attention_atlas.model.trace.tokens import facts, told_by_spelling, with_facts
+from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
 SCHEMA, VERSION, COMPUTED, READABLE = "attention-atlas-trace", 2, 3, (1, 2, 3)
 _KINDS = tuple(kind.value for kind in AttentionKind)

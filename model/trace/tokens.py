@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from operator import index
 
-from model.trace import several, whole
-from model.trace.language import Refusal
+from attention_atlas.model.trace import several, whole
+from attention_atlas.model.trace.language import Refusal
 
 
 class TokenKind(str, Enum):

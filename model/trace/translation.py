@@ -2,7 +2,7 @@
 
 Importable without torch.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Der Hund schläft.")
 >>> len(trace.target_tokens) == len(trace.decoder_inputs) == len(trace.log_probability)
 True
@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.files import replace_file
-from model.trace.decoding import Decoding, decoding_words
-from model.trace.identity import TraceIdentity
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import Words
-from model.trace.maps import AttentionMaps
-from model.trace.recipe import Recipe
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.trace.decoding import Decoding, decoding_words
+from attention_atlas.model.trace.identity import TraceIdentity
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import Words
+from attention_atlas.model.trace.maps import AttentionMaps
+from attention_atlas.model.trace.recipe import Recipe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,7 @@ class TranslationTrace:
         """Write it, exact to the last bit: as JSON where the name ends in .json, as NPZ where it ends in .npz
         (model.trace.storage). A file of this name is replaced once the new one is whole. ValueError for any other
         name."""
-        from model.trace import storage  # which knows this class
+        from attention_atlas.model.trace import storage  # which knows this class
 
         if _is_json(path):
             text = storage.to_json(self).encode()
@@ -172,7 +172,7 @@ class TranslationTrace:
     @staticmethod
     def load(path: str | Path) -> TranslationTrace:
         """Read a file of save(). ValueError, naming the file, if it is not one."""
-        from model.trace import storage  # which knows this class
+        from attention_atlas.model.trace import storage  # which knows this class
 
         data = Path(path).read_bytes()
         try:

@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from model.trace.scores import Groups
-from model.trace.tokens import Token, is_byte, is_symbol
+from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.trace.tokens import Token, is_byte, is_symbol
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 STOPS, WIDE_STOPS = (".", "!", "?", "…"), ("。", "！", "？")  # the latter stand in scripts without spaces

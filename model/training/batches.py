@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.text.interface import TextTokenizer
+from attention_atlas.model.text.interface import TextTokenizer
 
 Encoded = tuple[array, array]  # a pair's source ids with their symbols, and its target ids without <s> and </s>
 SOURCES = 2  # padded source tokens a batch may have, for each target token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model.config import check_fraction, check_whole_number
+from attention_atlas.model.config import check_fraction, check_whole_number
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ import argparse
 from itertools import zip_longest
 from pathlib import Path
 
-from model.text.interface import TextTokenizer
-from model.text.tokenizer import Tokenizer
-from model.trace.directions import parse_direction
-from model.training.config import TrainConfig
-from model.training.mixture import Mixture
-from model.training.sources.folder import read_folder
-from model.training.sources.marks import read_marks, without
-from model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, without_leaks
-from model.training.sources.tables import SAYINGS, read_sayings
-from model.training.sources.words import familiar
+from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.text.tokenizer import Tokenizer
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.mixture import Mixture
+from attention_atlas.model.training.sources.folder import read_folder
+from attention_atlas.model.training.sources.marks import read_marks, without
+from attention_atlas.model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, without_leaks
+from attention_atlas.model.training.sources.tables import SAYINGS, read_sayings
+from attention_atlas.model.training.sources.words import familiar
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.checkpoint import Checkpoint
-from model.files import read_json, replace_file
-from model.nets.transformer import Transformer
-from model.text.interface import TextTokenizer
-from model.trace.alignment.between import words_of
-from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind, Side
-from model.trace.scores import Groups
-from model.translator import Translator
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.files import read_json, replace_file
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.translator import Translator
 
 NAME, PROBES = "history.npz", "probes.json"  # in a run's folder
 MAX_PIECES = 10  # a side, without symbols: the maps of six such sentences at twenty updates stay within 1.5 MB

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind, Side
-from model.trace.tokens import Token, told_by_spelling
-from model.training.history import NAME, read_arrays
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.tokens import Token, told_by_spelling
+from attention_atlas.model.training.history import NAME, read_arrays
 
 LOG = "metrics.jsonl"
 NEAR = 0.05  # bits: maps that are this close to each other are called the same

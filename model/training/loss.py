@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from model.nets.blocks import blocks
-from model.nets.networks import AnyNetwork
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.nets.networks import AnyNetwork
 
 IN_CACHE = 1 << 17  # logits that are worked on at once: 512 kB in float32; with 2 MB it takes twice as long
 

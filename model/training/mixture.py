@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.text.composed.lexicon import Lexicon
-from model.text.composed.sentences import DIRECTIONS as COMPOSED
-from model.text.composed.sentences import Composer
-from model.text.interface import TextTokenizer
-from model.text.slots.fillers import LANGUAGES, Fillers
-from model.text.slots.frames import fill, read_frames
-from model.trace.directions import parse_direction
-from model.training.batches import Encoded, Examples, encode
-from model.training.config import TrainConfig
-from model.training.sources.noise import hurried
-from model.training.sources.readers import Corpus, normalised
-from model.training.sources.substitution import Slot, Substituter
+from attention_atlas.model.text.composed.lexicon import Lexicon
+from attention_atlas.model.text.composed.sentences import DIRECTIONS as COMPOSED
+from attention_atlas.model.text.composed.sentences import Composer
+from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.text.slots.fillers import LANGUAGES, Fillers
+from attention_atlas.model.text.slots.frames import fill, read_frames
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.batches import Encoded, Examples, encode
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.sources.noise import hurried
+from attention_atlas.model.training.sources.readers import Corpus, normalised
+from attention_atlas.model.training.sources.substitution import Slot, Substituter
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from model.config import ModelConfig
-from model.nets.networks import DEFAULT, NETWORKS
-from model.program import command_line, whole
-from model.training import corpora
-from model.training.config import TrainConfig
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.networks import DEFAULT, NETWORKS
+from attention_atlas.model.program import command_line, whole
+from attention_atlas.model.training import corpora
+from attention_atlas.model.training.config import TrainConfig
 
 MODEL = (
     "d_model",
@@ -55,7 +55,7 @@ ON_RESUME = (
 
 def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     """The program's arguments; repeats as (corpus, times)."""
-    parser = command_line("model.train", description)
+    parser = command_line("attention_atlas.model.train", description)
     add = parser.add_argument
     # Under torchrun --run-dir alone: torchrun would take --run for the beginning of an option of its own.
     add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from model.files import replace_file
+from attention_atlas.model.files import replace_file
 
 PART_BYTES = 15 * 2**20
 SUMS = "sums.txt"  # SHA-256, two spaces, the file's path in the checkpoints' folder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.files import read_json
-from model.training import options
+from attention_atlas.model.files import read_json
+from attention_atlas.model.training import options
 
 RECIPES = Path(__file__).with_name("recipes")
 KINDS = ("train", "translate", "judge")
@@ -105,7 +105,15 @@ def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
 
 def _train(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     folder, settings = work / stage.path, dict(stage.settings)
-    found = ["model.train", "--run-dir", str(folder / "run"), "--out", str(folder / CHECKPOINT), "--data", str(data)]
+    found = [
+        "attention_atlas.model.train",
+        "--run-dir",
+        str(folder / "run"),
+        "--out",
+        str(folder / CHECKPOINT),
+        "--data",
+        str(data),
+    ]
     if "init" in settings:
         found += ["--init", str(work / settings.pop("init") / CHECKPOINT)]
     if "synthetic" in settings:
@@ -128,7 +136,7 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     folder, settings = work / stage.path, stage.settings
     read, _ = settings["direction"].split("-")
     collect = [
-        "model.training.sources.collect",
+        "attention_atlas.model.training.sources.collect",
         "--data",
         str(data),
         "--language",
@@ -139,7 +147,7 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     if "everyday_of" in settings:
         collect += ["--everyday-of", settings["everyday_of"], "--unlike", settings["direction"].split("-")[1]]
     translate = [
-        "model.translate",
+        "attention_atlas.model.translate",
         "--checkpoint",
         str(work / settings["with"] / CHECKPOINT),
         "--direction",
@@ -152,7 +160,7 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
 
 def _judge(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     settings = stage.settings
-    found = ["model.training.sources.judge", "--data", str(data), "--corpora", *settings["corpora"]]
+    found = ["attention_atlas.model.training.sources.judge", "--data", str(data), "--corpora", *settings["corpora"]]
     found += ["--checkpoint", str(work / settings["with"] / CHECKPOINT), "--direction", settings["direction"]]
     found += ["--drop", str(settings["drop"])] if "drop" in settings else []
     return [[*found, ">", str(work / stage.path / MARKS)]]

@@ -6,14 +6,14 @@ import argparse
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from model import checkpoint
-from model.config import ModelConfig, from_json
-from model.nets import networks
-from model.nets.recurrent import RecurrentConfig
-from model.text.interface import TextTokenizer
-from model.text.tokenizer import Tokenizer
-from model.training import corpora, options
-from model.training.config import TrainConfig
+from attention_atlas.model import checkpoint
+from attention_atlas.model.config import ModelConfig, from_json
+from attention_atlas.model.nets import networks
+from attention_atlas.model.nets.recurrent import RecurrentConfig
+from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.text.tokenizer import Tokenizer
+from attention_atlas.model.training import corpora, options
+from attention_atlas.model.training.config import TrainConfig
 
 COOLDOWN_SHARE = 5  # of a short run, the last fifth at most is its cooldown, unless the command line says otherwise
 SETTINGS, STATE = "settings.json", "state.safetensors"

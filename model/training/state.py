@@ -9,8 +9,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from model.files import replace_file
-from model.nets.transformer import Transformer
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.nets.transformer import Transformer
 
 
 class TrainingState:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from model.checkpoint import Checkpoint
-from model.nets.transformer import Transformer
-from model.text.interface import TextTokenizer
-from model.trace.directions import parse_direction
-from model.training.batches import Examples, make_batch, plan_batches
-from model.training.config import TrainConfig
-from model.training.state import TrainingState
-from model.translator import Translator
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.state import TrainingState
+from attention_atlas.model.translator import Translator
 
 
 def validate(

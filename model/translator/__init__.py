@@ -11,6 +11,6 @@ True
 True
 """
 
-from model.translator.translator import Translator
+from attention_atlas.model.translator.translator import Translator
 
 __all__ = ["Translator"]

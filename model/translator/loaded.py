@@ -1,6 +1,6 @@
 """A checkpoint's network on a device.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> Translator.load("checkpoints/de-en", device="cpu").weight_bytes
 37687296
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import torch
 
-from model.checkpoint import Checkpoint
-from model.nets.lean.halves import trust
-from model.serve.limits import BatchLimits
-from model.translator.texts import Texts
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.nets.lean.halves import trust
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.translator.texts import Texts
 
 
 class Loaded(Texts):

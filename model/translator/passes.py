@@ -1,6 +1,6 @@
 """A network on a device: its passes, read and changed at any place, and its decoding of any number of texts.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> translator.edit({"logits": lambda values, at: 2 * values}).translate("Ja.").translation  # the same, more surely
 'Yes.'
@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.decode import scoring
-from model.decode.beam import BeamResult, beam_search
-from model.decode.greedy import greedy
-from model.decode.recipes import (
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.decode import scoring
+from attention_atlas.model.decode.beam import BeamResult, beam_search
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.recipes import (
     check_differ,
     check_place,
     difference,
@@ -32,26 +32,26 @@ from model.decode.recipes import (
     token_means,
     with_vectors,
 )
-from model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
-from model.nets.lean.halves import looking_once
-from model.nets.masks import pad
-from model.nets.networks import check_transformer
-from model.nets.places.registry import Place, places
-from model.nets.places.visit import check_positions
-from model.nets.records import ForwardOutput
-from model.nets.sweep import Changes, Sweep, edited, joined, with_given
-from model.serve.cores import map_over_cores
-from model.serve.limits import FLOAT, BatchLimits
-from model.text.tidy import tidy
-from model.trace import several
-from model.trace.decoding import Decoding
-from model.trace.edits import Edit, Recipe
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.language import Refusal
-from model.trace.tokens import whole_ids
-from model.trace.translation import TranslationTrace
-from model.translator.loaded import Loaded
-from model.translator.texts import Sentence
+from attention_atlas.model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
+from attention_atlas.model.nets.lean.halves import looking_once
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.nets.places.registry import Place, places
+from attention_atlas.model.nets.places.visit import check_positions
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import Changes, Sweep, edited, joined, with_given
+from attention_atlas.model.serve.cores import map_over_cores
+from attention_atlas.model.serve.limits import FLOAT, BatchLimits
+from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.trace import several
+from attention_atlas.model.trace.decoding import Decoding
+from attention_atlas.model.trace.edits import Edit, Recipe
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import whole_ids
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator.loaded import Loaded
+from attention_atlas.model.translator.texts import Sentence
 
 
 class Passes(Loaded):

@@ -1,6 +1,6 @@
 """What a checkpoint reads and writes: ids for texts, within its limits and directions.
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> translator.encode("Der Hund schläft.")[-1] == translator.tokenizer.end_id
 True
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.checkpoint import Checkpoint
-from model.serve.limits import BatchLimits
-from model.text.tidy import tidy
-from model.trace.directions import parse_direction
-from model.trace.language import Refusal
-from model.trace.tokens import whole_ids
-from model.trace.translation import TranslationTrace
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import whole_ids
+from attention_atlas.model.trace.translation import TranslationTrace
 
 Sentence = str | Sequence[int] | TranslationTrace  # a text, its ids, or a trace that holds both sides' ids
 

@@ -15,28 +15,28 @@ from pathlib import Path
 
 import torch
 
-from model import checkpoint as checkpoints
-from model.checkpoint import Checkpoint
-from model.decode.held import Held
-from model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
-from model.decode.runs import batched
-from model.decode.trace_builder import Request, TraceBuilder
-from model.nets.lean.halves import looking_once
-from model.nets.places.visit import check_positions
-from model.nets.sweep import Changes, with_given
-from model.nets.transformer import Transformer
-from model.serve.batching import Batcher
-from model.serve.cores import map_over_cores
-from model.serve.device import choose_device
-from model.serve.limits import FLOAT, BatchLimits
-from model.text.tidy import tidy
-from model.trace import count_of, several
-from model.trace.decoding import GREEDY, Decoding
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.language import Refusal
-from model.trace.tokens import whole_ids
-from model.trace.translation import TranslationTrace
-from model.translator.passes import Passes
+from attention_atlas.model import checkpoint as checkpoints
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.decode.held import Held
+from attention_atlas.model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
+from attention_atlas.model.decode.runs import batched
+from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.nets.lean.halves import looking_once
+from attention_atlas.model.nets.places.visit import check_positions
+from attention_atlas.model.nets.sweep import Changes, with_given
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve.batching import Batcher
+from attention_atlas.model.serve.cores import map_over_cores
+from attention_atlas.model.serve.device import choose_device
+from attention_atlas.model.serve.limits import FLOAT, BatchLimits
+from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.trace import count_of, several
+from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import whole_ids
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator.passes import Passes
 
 TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
 

@@ -1,4 +1,4 @@
-"""A checkpoint next to data that others labelled: python -m model.truth --help
+"""A checkpoint next to data that others labelled: attention-atlas truth --help
 
 A benchmark is a file of model/truth/benchmarks; --list names them. Of each that is for a direction of the checkpoint,
 and whose data are in the data folder, the figures go into truth.json in the checkpoint's folder, with the digest of the
@@ -13,16 +13,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from model.analysis.trust import FILE
-from model.checkpoint import CONFIG
-from model.files import checkpoint_folder, read_json, write_json, write_section
-from model.nets.networks import check_transformer
-from model.program import add_checkpoint, add_limit, add_output, command_line, destination, needs, program
-from model.trace.directions import parse_direction
-from model.translator import Translator
-from model.truth import alignment, calibration, contrastive, detection
-from model.truth.benchmark import Bench, Benchmark, read_benchmarks
-from model.truth.report import CARD, HEADING, section, trust
+from attention_atlas.model.analysis.trust import FILE
+from attention_atlas.model.checkpoint import CONFIG
+from attention_atlas.model.files import checkpoint_folder, read_json, write_json, write_section
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.program import (
+    add_checkpoint,
+    add_limit,
+    add_output,
+    command_line,
+    destination,
+    needs,
+    program,
+)
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.truth import alignment, calibration, contrastive, detection
+from attention_atlas.model.truth.benchmark import Bench, Benchmark, read_benchmarks
+from attention_atlas.model.truth.report import CARD, HEADING, section, trust
 
 KINDS: dict[str, Callable[[Benchmark, Bench], dict]] = {
     "quiet": detection.quiet,  # whose thresholds the next two count alarms by
@@ -118,7 +126,7 @@ def back(args: argparse.Namespace, translator: Translator, direction: str) -> Tr
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.truth", __doc__)
+    parser = command_line("attention_atlas.model.truth", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--data", type=Path, default=Path("data"), help="folder with the labelled data and the corpora; default data")

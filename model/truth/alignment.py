@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from model.align import WAYS, Aligner, described, link, read_pairs, scored
-from model.analysis.alignment.choose import best_of_rows, score_maps, summed, voters
-from model.analysis.alignment.words import pieces
-from model.trace.alignment.formats import read_line
-from model.trace.alignment.links import Links, turned
-from model.trace.alignment.score import Gold, Score, pooled, score
-from model.trace.alignment.voters import RowToken
-from model.trace.kinds import AttentionKind
-from model.truth.benchmark import Bench, Benchmark
+from attention_atlas.model.align import WAYS, Aligner, described, link, read_pairs, scored
+from attention_atlas.model.analysis.alignment.choose import best_of_rows, score_maps, summed, voters
+from attention_atlas.model.analysis.alignment.words import pieces
+from attention_atlas.model.trace.alignment.formats import read_line
+from attention_atlas.model.trace.alignment.links import Links, turned
+from attention_atlas.model.trace.alignment.score import Gold, Score, pooled, score
+from attention_atlas.model.trace.alignment.voters import RowToken
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
 GOLD = "gold"
 CHOSEN_ON = 100  # sentences, whose links by hand are not asked

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model.files import read_json
-from model.trace.directions import parse_direction
-from model.training.sources.folder import read_folder
-from model.training.sources.readers import Splits
-from model.translator import Translator
+from attention_atlas.model.files import read_json
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.sources.folder import read_folder
+from attention_atlas.model.training.sources.readers import Splits
+from attention_atlas.model.translator import Translator
 
 FOLDER = Path(__file__).with_name("benchmarks")
 

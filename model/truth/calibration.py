@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 
-from model.nets.masks import pad
-from model.truth.benchmark import Bench, Benchmark
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
 BATCH = 16
 ALL = "all"

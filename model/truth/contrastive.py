@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.analysis.survey import ablation, batch
-from model.analysis.why import averages
-from model.trace.kinds import AttentionKind
-from model.truth.benchmark import Bench, Benchmark
+from attention_atlas.model.analysis.survey import ablation, batch
+from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
 BATCH = 4  # pairs whose heads are switched off one by one, at once
 HEADS_ON = 32  # pairs of each phenomenon on which they are

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from model.analysis.trust import read
-from model.trace.trust.measured import Found, auroc
-from model.trace.trust.signals import HALLUCINATION, OMISSION, REPETITION, SIGNALS, Reading, baselines
-from model.truth.benchmark import Bench, Benchmark
-from model.truth.contrastive import spread
-from model.truth.provoked import provoked
+from attention_atlas.model.analysis.trust import read
+from attention_atlas.model.trace.trust.measured import Found, auroc
+from attention_atlas.model.trace.trust.signals import HALLUCINATION, OMISSION, REPETITION, SIGNALS, Reading, baselines
+from attention_atlas.model.truth.benchmark import Bench, Benchmark
+from attention_atlas.model.truth.contrastive import spread
+from attention_atlas.model.truth.provoked import provoked
 
 RESAMPLES = 1000
 GOOD = 60.0  # chrF of a good translation

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from model.trace.trust.signals import HALLUCINATION, REPETITION
-from model.truth.benchmark import Bench, Benchmark
+from attention_atlas.model.trace.trust.signals import HALLUCINATION, REPETITION
+from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
 Random = np.random.Generator
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from model.trace.trust.measured import Found, Trust
-from model.truth import alignment, calibration, contrastive, detection
-from model.truth.benchmark import read_benchmarks
+from attention_atlas.model.trace.trust.measured import Found, Trust
+from attention_atlas.model.truth import alignment, calibration, contrastive, detection
+from attention_atlas.model.truth.benchmark import read_benchmarks
 
 CARD = "README.md"
 HEADING = "## Measured against the world"
@@ -51,7 +51,7 @@ def section(found: dict) -> str:
 def tables(found: dict, *, level: int = 3) -> str:
     """Each benchmark's tables under a heading of a level, and which signals the page shows."""
     titles = {one.name: one for one in read_benchmarks()}
-    parts = [f"Measured by `python -m model.truth` on the weights {found['digest']}."]
+    parts = [f"Measured by `attention-atlas truth` on the weights {found['digest']}."]
     for one in found["results"]:
         known = titles[one["benchmark"]]
         parts += [

@@ -16,7 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model import checkpoint
+from attention_atlas.model import checkpoint
 from tests import ROOT
 
 SOURCE, TARGET = torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, 30, 41]])
@@ -283,7 +283,7 @@ def test_replace_file_keeps_the_old_file_when_writing_fails(tmp_path):
 def test_loading_does_not_import_the_compiler(tiny_checkpoint):
     """torch's "meta" device pulls in torch._dynamo (over a second) for some operations: not for ours."""
     program = (
-        f"import sys, model.translator; from model.checkpoint import load; load({str(tiny_checkpoint)!r});"
+        f"import sys, model.translator; from attention_atlas.model.checkpoint import load; load({str(tiny_checkpoint)!r});"
         "assert 'torch._dynamo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from model.config import Activation, ModelConfig, from_json
-from model.training.config import TrainConfig
+from attention_atlas.model.config import Activation, ModelConfig, from_json
+from attention_atlas.model.training.config import TrainConfig
 
 
 @pytest.mark.parametrize(

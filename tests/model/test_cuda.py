@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from model.nets.transformer import Transformer
-from model.trace.kinds import TRANSFORMER_KINDS
-from model.train import SummedLoss
-from model.translator import Translator
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.model.train import SummedLoss
+from attention_atlas.model.translator import Translator
 
 GPU = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else None
 pytestmark = [

@@ -8,21 +8,31 @@ import pandas as pd
 import pytest
 import torch
 
-from model import checkpoint
-from model.analysis import ablation, architecture, circuits, dissection, loop, order, padding, stations, why
-from model.analysis.circuits.pairs import Pair
-from model.analysis.formulas import projections, space
-from model.analysis.lenses.decoder import decoder_lens
-from model.analysis.steering import direction
-from model.analysis.why.case import open_case
-from model.analysis.why.experiments import cutting, removal
-from model.analysis.why.pinned import ask
-from model.checks.verify import verify
-from model.trace.interventions import Interventions
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
-from model.train import SummedLoss
-from model.training.batches import Examples, make_batch
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.analysis import (
+    ablation,
+    architecture,
+    circuits,
+    dissection,
+    loop,
+    order,
+    padding,
+    stations,
+    why,
+)
+from attention_atlas.model.analysis.circuits.pairs import Pair
+from attention_atlas.model.analysis.formulas import projections, space
+from attention_atlas.model.analysis.lenses.decoder import decoder_lens
+from attention_atlas.model.analysis.steering import direction
+from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.experiments import cutting, removal
+from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.checks.verify import verify
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
+from attention_atlas.model.train import SummedLoss
+from attention_atlas.model.training.batches import Examples, make_batch
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, TINY_LIMITS
 from tests.fake_device import FAKES, Fake, fake_device
 

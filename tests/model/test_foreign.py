@@ -33,16 +33,16 @@ from transformers import (
     T5GemmaConfig,
 )
 
-import viz
-from model.foreign import trace_of
-from model.trace import storage
-from model.trace.decoding import GREEDY, Decoding
-from model.trace.kinds import AttentionKind
-from model.trace.tokens import is_symbol
-from model.trace.words import word_groups
+from attention_atlas import viz
+from attention_atlas.model.foreign import trace_of
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.export.standalone import from_html, to_html
 from tests import ROOT
 from tests.conftest import SENTENCES
-from viz.export.standalone import from_html, to_html
 
 TEXT = "Zwei Kinder bauen eine Burg 漢."
 SYMBOLS = ["<pad>", "</s>", "<unk>", "<s>"]

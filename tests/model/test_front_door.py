@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.trace.decoding import Decoding
-from model.trace.edits import Ablate
-from model.trace.interventions import Interventions
-from model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.model.trace.decoding import Decoding
+from attention_atlas.model.trace.edits import Ablate
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from tests.model.nets.test_interventions import EVERY_KIND
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."

@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis import circuits, why
-from model.analysis.why.experiments.patching import StreamGrid
-from model.trace.edits import Ablate, Add, Scale
-from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Positions, Stream, SubLayerOutput
-from model.trace.kinds import AttentionKind, Side, SubLayerName
-from model.trace.why.heads import Replacement
-from viz import View, compare, explore, link, plot_grid, plot_heatmap, plot_lines
+from attention_atlas.model.analysis import circuits, why
+from attention_atlas.model.analysis.why.experiments.patching import StreamGrid
+from attention_atlas.model.trace.edits import Ablate, Add, Scale
+from attention_atlas.model.trace.interventions import (
+    Edge,
+    HeadOutput,
+    Interventions,
+    Patch,
+    Positions,
+    Stream,
+    SubLayerOutput,
+)
+from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
+from attention_atlas.model.trace.why.heads import Replacement
+from attention_atlas.viz import View, compare, explore, link, plot_grid, plot_heatmap, plot_lines
 
 TEXT = "Der kleine Hund schläft."
 
@@ -122,7 +130,7 @@ def test_texts_may_come_one_by_one(tiny_translator):
 
 
 def test_one_run_reads_all_of_its_texts(tiny_translator, monkeypatch):
-    monkeypatch.setattr("model.translator.passes.AT_ONCE", 2)
+    monkeypatch.setattr("attention_atlas.model.translator.passes.AT_ONCE", 2)
     assert len(tiny_translator.run(["Hund."] * 5, ["Dog."] * 5, names=["decoder.final"])) == 5
     assert [len(run) for run in tiny_translator.runs(["Hund."] * 5, names=["decoder.final"])] == [2, 2, 1]
 
@@ -194,7 +202,7 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
         (lambda t: t.trace(TEXT, prefix=3), "token ids are a list, found 3"),
         (lambda t: t.generate(3), "sources are a list"),
         (lambda t: type(t).load(None), "told by its folder or its name, found None"),
-        (lambda t: type(t).load("org/name"), "python -m model.convert fetches a model of the Hugging Face Hub"),
+        (lambda t: type(t).load("org/name"), "attention-atlas convert fetches a model of the Hugging Face Hub"),
         (lambda t: t.edit({"encoder.final": Ablate}), "or a function of a tensor, found <class"),
         (lambda t: why.patch(t, t.translate(TEXT), None), "a text is a string, found None"),
         (lambda t: why.attribute(t, t.translate(TEXT), methods=[]), "name one or more of occlusion"),

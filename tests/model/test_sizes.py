@@ -11,28 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from attention_atlas.model.analysis import temperatures
+from attention_atlas.model.analysis.lenses.decoder import decoder_lens
+from attention_atlas.model.analysis.survey import batch
+from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.experiments import heads as experiment
+from attention_atlas.model.analysis.why.experiments import smallest
+from attention_atlas.model.analysis.why.metric import direction
+from attention_atlas.model.analysis.why.passes.ablations import all_heads
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.checks.verify import verify
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.nets.blocks import ROOM, blocks, log_probabilities, most_probable
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve.batching import _Job
+from attention_atlas.model.serve.limits import FLOAT, BatchLimits
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.translator import Translator
 from bench.made.growth import TensorMemory
-from model.analysis import temperatures
-from model.analysis.lenses.decoder import decoder_lens
-from model.analysis.survey import batch
-from model.analysis.why.case import open_case
-from model.analysis.why.experiments import heads as experiment
-from model.analysis.why.experiments import smallest
-from model.analysis.why.metric import direction
-from model.analysis.why.passes.ablations import all_heads
-from model.analysis.why.registry import METHODS
-from model.checkpoint import Checkpoint
-from model.checks.verify import verify
-from model.config import ModelConfig, PositionCode
-from model.nets.blocks import ROOM, blocks, log_probabilities, most_probable
-from model.nets.sweep import Sweep
-from model.nets.transformer import Transformer
-from model.serve.batching import _Job
-from model.serve.limits import FLOAT, BatchLimits
-from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.language import Refusal
-from model.trace.why.question import Question
-from model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 
 NLLB = ModelConfig(
@@ -236,7 +236,7 @@ def test_no_matrix_of_the_vocabulary_is_copied_for_its_mean(wide, monkeypatch):
     weight = wide.model.output_matrix.detach()
     question = Question(0, 40, "a")
     whole = direction(wide.model, question)
-    monkeypatch.setattr("model.analysis.why.metric.ROOM", 1000)
+    monkeypatch.setattr("attention_atlas.model.analysis.why.metric.ROOM", 1000)
     with Largest() as largest:
         parts = direction(wide.model, question)
     assert largest.numbers <= len(weight)  # of a vector, and of a part of the matrix
@@ -250,7 +250,9 @@ def test_log_probabilities_in_blocks_are_those_of_the_whole(rows, room):
     matrix, hidden = torch.randn(9, 4).double(), torch.randn(rows, 4).double().requires_grad_()
     ids = torch.randint(9, (rows,))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("model.nets.blocks.blocks", lambda rows, vocabulary: blocks(rows, vocabulary, room=room))
+        patch.setattr(
+            "attention_atlas.model.nets.blocks.blocks", lambda rows, vocabulary: blocks(rows, vocabulary, room=room)
+        )
         found = log_probabilities(lambda x: x @ matrix.T, hidden, ids, 9, dtype=torch.float64)
         best = most_probable(lambda x: x @ matrix.T, hidden, 9) if rows else None
     expected = (hidden @ matrix.T).log_softmax(-1).gather(-1, ids[:, None])[:, 0]
@@ -273,7 +275,7 @@ def test_a_large_model_has_no_silent_twin(tiny_checkpoint, monkeypatch):
     monkeypatch.setattr(translator, "_decode_and_record", full)
     assert translator.translate(SENTENCES[0]).device == "cpu" and translator._twin is not None
     translator._twin = None
-    monkeypatch.setattr("model.translator.translator.TWIN_BYTES", translator.weight_bytes - 1)
+    monkeypatch.setattr("attention_atlas.model.translator.translator.TWIN_BYTES", translator.weight_bytes - 1)
     with pytest.raises(Refusal, match="no memory left for a text of"):
         translator.translate(SENTENCES[0])
     assert translator._twin is None

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.nets.sweep import Sweep
-from model.trace.interventions import Edge, Interventions, heads_off
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.trace.interventions import Edge, Interventions, heads_off
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
 from tests.conftest import SENTENCES
 
 TEXTS = [*SENTENCES[::2], "😀 ☃", "Tee"]

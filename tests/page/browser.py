@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, Route
 
+from attention_atlas.viz.assets import WEB
 from tests import ROOT
-from viz.assets import WEB
 
 SCREENSHOTS = ROOT / "screenshots"
 # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from attention_atlas.viz import shell
 from tests.page.browser import no_violations, open_tab, screenshot, spaced
-from viz import shell
 
 pytestmark = pytest.mark.browser
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from model import checkpoint
-from model.translators import Translators
+from attention_atlas.model import checkpoint
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
 from tests.page.browser import no_violations, pick_example, screenshot
-from viz import shell
 
 pytestmark = pytest.mark.browser
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from attention_atlas.viz import shell
 from tests.page.browser import open_tab, screenshot
-from viz import shell
 
 pytestmark = pytest.mark.browser
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from model.text.tidy import tidy
-from model.trace import storage
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.viz.export import standalone, table
+from attention_atlas.viz.maps import reduce
 from tests.conftest import SENTENCES
-from viz.export import standalone, table
-from viz.maps import reduce
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.translators import Translators
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
 from tests.conftest import SENTENCES, serving
 from tests.page.browser import open_tab, settle
 from tests.page.lab.test_lab import open_panel
-from viz import shell
 
 pytestmark = pytest.mark.browser
 

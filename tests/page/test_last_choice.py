@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
 from tests.conftest import SENTENCES
 from tests.page.browser import open_tab, pick_example
-from viz import shell
 
 pytestmark = pytest.mark.browser
 
@@ -169,7 +169,7 @@ def test_of_two_links_the_second_opens_its_sentence_and_its_tab(page, held) -> N
 
 
 def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, held, monkeypatch) -> None:
-    from viz.ui.lab import frame
+    from attention_atlas.viz.ui.lab import frame
 
     known = frame.wanted_by
 
@@ -190,7 +190,7 @@ def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, held, monkeyp
 
 def test_of_a_panel_s_controls_moved_fast_the_last_position_counts(page, held, monkeypatch) -> None:
     """While the first is computed, of all others only the last is."""
-    from viz.ui.lab.panel import Panel
+    from attention_atlas.viz.ui.lab.panel import Panel
 
     known, computed = Panel.content, []
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-import viz
-from model.trace.edits import Add
+from attention_atlas import viz
+from attention_atlas.model.trace.edits import Add
 from tests.page.browser import no_violations, screenshot
 from tests.page.test_stepper import act, idle, step, written
 

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from playwright.sync_api import Page, expect
 
+from attention_atlas.viz import assets
 from tests.page.browser import open_tab
-from viz import assets
 
 pytestmark = pytest.mark.browser
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.trace import storage
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.trace import storage
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.export import standalone, table
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.model.families.test_real_weights import taught, trained_marian
@@ -19,8 +21,6 @@ from tests.page.browser import no_violations, open_details, screenshot
 from tests.page.explorer.page import download
 from tests.page.lab.test_lab import TABS, open_panel
 from tests.page.test_stepper import STEPPER, act, idle
-from viz import shell
-from viz.export import standalone, table
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("own model")]
 

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
+from attention_atlas.viz.theme import COLOURS, HEAD_COLOURS, SCALES
 from tests.page.browser import no_violations, use_modules
 from tests.page.explorer.page import drawn
-from viz.theme import COLOURS, HEAD_COLOURS, SCALES
 
 pytestmark = pytest.mark.browser
 

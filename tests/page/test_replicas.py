@@ -12,9 +12,9 @@ from http.client import HTTPException
 import pytest
 from playwright.sync_api import Page, Response, expect
 
+from attention_atlas.model.translator import Translator
 from bench.hosting.fleet import fleet
 from bench.load import Caller
-from model.translator import Translator
 from tests.page.browser import open_tab, use_modules
 from tests.page.test_stepper import act, idle
 

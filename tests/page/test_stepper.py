@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from attention_atlas.viz.maps.branches import Origin, Tree
+from attention_atlas.viz.wire import steps
 from tests.page.browser import no_violations, screenshot, spaced, use_modules
-from viz.maps.branches import Origin, Tree
-from viz.wire import steps
 
 pytestmark = pytest.mark.browser
 

@@ -9,13 +9,13 @@ import shutil
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.translators import Translators
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.export.standalone import to_html
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.words import FOLDER, files, read
 from tests.page.browser import no_violations, open_tab
 from tests.page.lab.test_lab import DRAWN, PLACES
-from viz import shell
-from viz.export.standalone import to_html
-from viz.ui.lab import registry
-from viz.words import FOLDER, files, read
 
 pytestmark = pytest.mark.browser
 
@@ -177,7 +177,7 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
     (folder / "nl.json").write_text(
         json.dumps({"Translate": "Vertaal het", "About this model": "Over dit <b>model</b>"})
     )
-    monkeypatch.setattr("viz.words.FOLDER", folder)
+    monkeypatch.setattr("attention_atlas.viz.words.FOLDER", folder)
     shown = shell.build(Translators([tiny_translator]))
     page = open_page("about:blank", locale="nl-BE")
     names = words_asked_for(page)

@@ -26,8 +26,8 @@ from pathlib import Path
 from gradio_client import Client
 from uv import find_uv_bin
 
+from attention_atlas.model.program import program
 from bench.ports import free_port
-from model.program import program
 from tests import ROOT
 from tests.programs.test_docker import TEXT, of
 from tests.programs.wheels import as_pip_is

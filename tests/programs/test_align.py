@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from model import align
-from model.analysis.alignment.choose import Chosen
-from model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model import align
+from attention_atlas.model.analysis.alignment.choose import Chosen
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
 from tests import ROOT
 from tests.conftest import SENTENCES
 
@@ -62,7 +62,7 @@ def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_
     with left.open("a") as file:
         file.write("0-0 1-")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
-    command = [*torchrun, "model.align", *options, "--out", str(tmp_path / "links")]
+    command = [*torchrun, "attention_atlas.model.align", *options, "--out", str(tmp_path / "links")]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
     assert (tmp_path / "links").read_text() == expected and not left.exists()
 

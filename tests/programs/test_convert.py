@@ -1,4 +1,4 @@
-"""python -m model.convert: a folder of another library becomes a checkpoint of ours, with its origin and licence."""
+"""attention-atlas convert: a folder of another library becomes a checkpoint of ours, with its origin and licence."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model import checkpoint, convert, files
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model import checkpoint, convert, files
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.server.endpoints import Served
 from tests.model.families import theirs
-from viz.server.endpoints import Served
 
 
 @pytest.fixture(scope="module")

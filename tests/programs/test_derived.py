@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from model import checkpoint, derived
+from attention_atlas.model import checkpoint, derived
 
 
 @pytest.fixture()

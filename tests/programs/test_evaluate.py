@@ -1,4 +1,4 @@
-"""python -m model.evaluate: right scores, in the right place."""
+"""attention-atlas evaluate: right scores, in the right place."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 import sacrebleu
 import torch
 
-from model import checkpoint, evaluate, train
-from model.evaluation.moses import prepared, wu2021_bleu
-from model.translator import Translator
+from attention_atlas.model import checkpoint, evaluate, train
+from attention_atlas.model.evaluation.moses import prepared, wu2021_bleu
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.model.training.test_corpora import write_gz, write_tatoeba
 

@@ -14,25 +14,25 @@ from gradio_client import Client
 from safetensors.torch import load_file
 
 import app
-import viz
-from model import align, convert, means, survey, translate
-from model.analysis import why
-from model.analysis.circuits.graph import graph
-from model.analysis.steering import direction as direction_of
-from model.checkpoint import read_survey
-from model.checks.verify import verify
-from model.trace import storage
-from model.trace.edits import Add
-from model.trace.interventions import heads_off
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas import viz
+from attention_atlas.model import align, convert, means, survey, translate
+from attention_atlas.model.analysis import why
+from attention_atlas.model.analysis.circuits.graph import graph
+from attention_atlas.model.analysis.steering import direction as direction_of
+from attention_atlas.model.checkpoint import read_survey
+from attention_atlas.model.checks.verify import verify
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.edits import Add
+from attention_atlas.model.trace.interventions import heads_off
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.export.standalone import from_html
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.model.families.test_real_weights import KNOWN, WRITTEN, taught
 from tests.server.test_api import ask
-from viz import shell
-from viz.export.standalone import from_html
 
 FORMS = {
     "t5": (theirs.t5, {}, "en-de"),
@@ -68,7 +68,7 @@ def test_the_programs(walk, tmp_path, capsys, monkeypatch):
     translate.main([*of, "--direction", direction, TEXT])
     assert capsys.readouterr().out.strip() == SENTENCES[1]
     means.main([*of, "--sentences", source, "--directions", direction])
-    monkeypatch.setattr("model.analysis.survey.run.sentences", lambda language: KNOWN[:3])
+    monkeypatch.setattr("attention_atlas.model.analysis.survey.run.sentences", lambda language: KNOWN[:3])
     survey.main([*of, "--sentences", source, target, "--directions", direction, "--ablate", "2"])
     digest = json.loads((folder / "heads.json").read_text(encoding="utf-8"))["digest"]
     found = read_survey(folder / "heads.json", digest).directions[direction]
@@ -130,7 +130,7 @@ def test_a_notebook(walk, tmp_path):
     cells = (
         f"import sys; sys.path.insert(0, {str(Path(app.__file__).parent)!r})\nfrom model.translator import Translator",
         f"translator = Translator.load({str(folder)!r}, 'cpu')\ntrace = translator.translate({TEXT!r}, {direction!r})",
-        "import viz\nviz.plot_heatmap(trace, viz.View('cross', layer=1, head=1))",
+        "from attention_atlas import viz\nviz.plot_heatmap(trace, viz.View('cross', layer=1, head=1))",
         "viz.explore(trace)",
         "print(trace.translation)",
     )

@@ -11,15 +11,15 @@ import sys
 
 import pytest
 
-from model import checkpoint
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.translator import Translator
 from tests import ROOT
 from tests.conftest import SENTENCES
 
 # The kernel lets no file of this process grow beyond the limit: a write fails in its middle, as on a full disk.
 SAVE = """
 import resource, signal, sys
-from model import checkpoint
+from attention_atlas.model import checkpoint
 loaded = checkpoint.load(sys.argv[1])
 for parameter in loaded.model.parameters():
     parameter.data.zero_()

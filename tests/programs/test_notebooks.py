@@ -12,8 +12,8 @@ import nbformat
 import numpy as np
 import pytest
 
+from attention_atlas.viz.export.standalone import from_html
 from tests import ROOT
-from viz.export.standalone import from_html
 
 notebooks = importlib.import_module("notebooks.__main__")
 PATHS = {path.stem: path for path in notebooks.paths()}

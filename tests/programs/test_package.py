@@ -129,7 +129,7 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
     """Beside a `model` of somebody else's, which stays theirs."""
     (tmp_path / "model.py").write_text("THEIRS = True\n", encoding="utf-8")
     (tmp_path / "use.py").write_text(
-        "import model\nfrom attention_atlas import Translator, viz\n"
+        "from attention_atlas import model\nfrom attention_atlas import Translator, viz\n"
         "from attention_atlas.model.analysis import why\n"
         "translator = Translator.load('de-en', 'cpu')\n"
         "trace = translator.translate('Der Hund schläft.')\n"

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from model.program import command_line, program, whole
+from attention_atlas.model.program import command_line, program, whole
 from tests import ROOT
 
 MODULES = sorted(
@@ -92,7 +92,7 @@ def test_help_names_the_program(name, capsys):
 
 
 def test_a_reader_that_has_had_enough_is_no_error():
-    writes = "from model.program import program\ndef main():\n    for i in range(100000): print(i)\nprogram(main)"
+    writes = "from attention_atlas.model.program import program\ndef main():\n    for i in range(100000): print(i)\nprogram(main)"
     command = f"{sys.executable} -c '{writes}' | head -n 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout == "0\n" and done.stderr == ""
@@ -109,9 +109,16 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
 @pytest.mark.parametrize(
     ("package", "extra", "name", "arguments"),
     [
-        pytest.param("sacremoses", "train", "model.evaluate", ["--protocol", "wu2021"], marks=pytest.mark.long),
-        ("sacrebleu", "train", "model.truth", []),
-        ("matplotlib", "plots", "viz.learning_curves", ["checkpoints/de-en", "--out", "{tmp_path}/curves.png"]),
+        pytest.param(
+            "sacremoses", "train", "attention_atlas.model.evaluate", ["--protocol", "wu2021"], marks=pytest.mark.long
+        ),
+        ("sacrebleu", "train", "attention_atlas.model.truth", []),
+        (
+            "matplotlib",
+            "plots",
+            "attention_atlas.viz.learning_curves",
+            ["checkpoints/de-en", "--out", "{tmp_path}/curves.png"],
+        ),
     ],
 )
 def test_what_an_environment_lacks_is_named_when_it_is_needed(package, extra, name, arguments, tmp_path):
@@ -154,7 +161,9 @@ def test_a_limit_and_a_file_of_figures_are_the_same_option_everywhere():
     """Told in one place each, so that none means something else."""
     for name in MODULES:
         assert not re.search(r'add\w*\(\s*"--limit"', source_of(name)), f"{name}: model.program.add_limit"
-        if name != "model.translate" and name != "model.evaluation.everyday.__main__":  # a switch; a list that grows
+        if (
+            name != "attention_atlas.model.translate" and name != "attention_atlas.model.evaluation.everyday.__main__"
+        ):  # a switch; a list that grows
             assert not re.search(r'add\w*\(\s*"--json"', source_of(name)), f"{name}: model.program.add_json"
 
 
@@ -176,7 +185,7 @@ def test_no_measurement_of_a_checkpoint_writes_over_what_is_there(name, tiny_che
     with pytest.raises(ValueError, match=r"kept\.json is there already: --replace"):
         importlib.import_module(name).main(
             ["--checkpoint", str(tiny_checkpoint), "--data", str(tmp_path), "--out", str(tmp_path / "kept.json")]
-            if name != "model.means"
+            if name != "attention_atlas.model.means"
             else ["--checkpoint", str(tiny_checkpoint), "--out", str(tmp_path / "kept.json")]
         )
 
@@ -189,14 +198,14 @@ def test_readme_measures_beside_what_is_shipped(tmp_path, monkeypatch):
         found.split()
         for found in re.findall(r"`python\s+-m\s+([^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))
     ]
-    measuring = [one for one in commands if one[0] in (*CALLED, "model.training.pace.measure")]
+    measuring = [one for one in commands if one[0] in (*CALLED, "attention_atlas.model.training.pace.measure")]
     assert len(measuring) >= 6
 
     def reached(*given: object, **options: object) -> None:
         raise InterruptedError
 
-    monkeypatch.setattr("model.translator.Translator.load", reached)
-    monkeypatch.setattr("model.training.pace.measure.measure", reached)
+    monkeypatch.setattr("attention_atlas.model.translator.Translator.load", reached)
+    monkeypatch.setattr("attention_atlas.model.training.pace.measure.measure", reached)
     for name, *arguments in measuring:
         module = f"{name}.__main__" if (ROOT / name.replace(".", "/")).is_dir() else name
         with pytest.raises(InterruptedError):
@@ -204,10 +213,14 @@ def test_readme_measures_beside_what_is_shipped(tmp_path, monkeypatch):
 
 
 def test_there_are_such_programs():
-    assert len(FIGURES) > 8 and {"model.survey", "model.faithfulness", "model.lenses"} <= set(MEASUREMENTS)
+    assert len(FIGURES) > 8 and {
+        "attention_atlas.model.survey",
+        "attention_atlas.model.faithfulness",
+        "attention_atlas.model.lenses",
+    } <= set(MEASUREMENTS)
     with pytest.raises(ValueError, match=r"docs.growth\.png is there already"):
         importlib.import_module("bench.compare").main(["--png", str(ROOT / "docs" / "growth.png")])
     with pytest.raises(ValueError, match=r"curves\.png is there already"):
-        importlib.import_module("viz.learning_curves").main(
+        importlib.import_module("attention_atlas.viz.learning_curves").main(
             ["none", "--out", str(ROOT / "checkpoints" / "de-en" / "curves.png")]
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from gradio_client import Client
 
+from attention_atlas.model.checkpoint import load
 from bench.ports import free_port
-from model.checkpoint import load
 from tests import ROOT
 from tests.model.families import theirs
 from tests.model.families.test_hub import FakeHub, fake  # noqa: F401 (fixture)

@@ -38,7 +38,12 @@ def test_every_print_says_what_it_prints_and_prints_it(printed):
 def test_every_program_that_it_names_starts_there(readme_bin):
     """All in one process, for speed: imports are what may be missing."""
     names = sorted(set(re.findall(r" -m ((?:model|viz|bench)\.[\w.]+\w)", README)))
-    assert {"model.train", "model.evaluate", "model.survey", "viz.learning_curves"} <= set(names)
+    assert {
+        "attention_atlas.model.train",
+        "attention_atlas.model.evaluate",
+        "attention_atlas.model.survey",
+        "attention_atlas.viz.learning_curves",
+    } <= set(names)
     code = (
         "import importlib, importlib.util\n"
         f"for name in {names}:\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from model import faithfulness, files, means, program, survey
-from model.evaluation import names_kept
+from attention_atlas.model import faithfulness, files, means, program, survey
+from attention_atlas.model.evaluation import names_kept
 from tests.programs.test_program import MEASUREMENTS
 
 MEANS = "means.safetensors"

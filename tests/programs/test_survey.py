@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from model import means, survey
-from model.checkpoint import read_survey
+from attention_atlas.model import means, survey
+from attention_atlas.model.checkpoint import read_survey
 from tests import ROOT
 from tests.conftest import SENTENCES
 
@@ -29,7 +29,7 @@ def files(tmp_path, times: int = 1) -> list[str]:
 
 
 def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("model.analysis.survey.run.sentences", lambda language: SENTENCES[0:6:2])
+    monkeypatch.setattr("attention_atlas.model.analysis.survey.run.sentences", lambda language: SENTENCES[0:6:2])
     with pytest.raises(ValueError, match="means"):
         survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path), "--ablate", "1"])
     means.main(["--checkpoint", str(folder), "--sentences", files(tmp_path)[0], "--directions", "de-en"])
@@ -67,7 +67,7 @@ def test_two_processes_of_which_one_run_was_killed_write_the_same_file(folder, t
     """Killed for good after its first part; then two processes go on."""
     command = [
         "-m",
-        "model.survey",
+        "attention_atlas.model.survey",
         "--checkpoint",
         str(folder),
         "--directions",

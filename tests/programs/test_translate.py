@@ -1,4 +1,4 @@
-"""python -m model.translate: lines in, lines out."""
+"""attention-atlas translate: lines in, lines out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from model import translate
-from model.trace import storage
-from model.translator import Translator
+from attention_atlas.model import translate
+from attention_atlas.model.trace import storage
+from attention_atlas.model.translator import Translator
 from tests import ROOT
 from tests.conftest import SENTENCES, TINY_LIMITS
 
@@ -122,7 +122,7 @@ def test_as_a_program_it_reads_and_its_errors_are_words(tiny_checkpoint, tmp_pat
     with pytest.raises(SystemExit, match=r"^error: .*missing"):
         runpy.run_path(translate.__file__, run_name="__main__")
     done = subprocess.run(
-        [sys.executable, "-m", "model.translate", "--checkpoint", str(tiny_checkpoint)],
+        [sys.executable, "-m", "attention_atlas.model.translate", "--checkpoint", str(tiny_checkpoint)],
         cwd=ROOT,
         input="Ein Hund 😀\n",
         capture_output=True,
@@ -157,7 +157,14 @@ def test_traces_that_are_there_are_kept_and_others_made_anew(run, tmp_path):
 
 @pytest.mark.long
 def test_processes_under_torchrun_share_the_traces(tiny_checkpoint, tmp_path):
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "model.translate"]
+    command = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        "-m",
+        "attention_atlas.model.translate",
+    ]
     options = ["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--traces", str(tmp_path / "maps")]
     done = subprocess.run(
         [sys.executable, *command, *options], cwd=ROOT, input="\n".join(SENTENCES[:5]), capture_output=True, text=True

@@ -9,15 +9,15 @@ import shutil
 import numpy as np
 import pytest
 
-from model.analysis.trust import stored
-from model.checkpoint import load
-from model.trace.alignment.formats import read_line
-from model.trace.alignment.score import pooled, score
-from model.trace.trust.measured import Trust
-from model.truth import __main__ as truth
-from model.truth import alignment, benchmark, calibration, contrastive, detection, provoked
-from model.truth.benchmark import Benchmark, read_benchmarks
-from model.truth.report import HEADING
+from attention_atlas.model.analysis.trust import stored
+from attention_atlas.model.checkpoint import load
+from attention_atlas.model.trace.alignment.formats import read_line
+from attention_atlas.model.trace.alignment.score import pooled, score
+from attention_atlas.model.trace.trust.measured import Trust
+from attention_atlas.model.truth import __main__ as truth
+from attention_atlas.model.truth import alignment, benchmark, calibration, contrastive, detection, provoked
+from attention_atlas.model.truth.benchmark import Benchmark, read_benchmarks
+from attention_atlas.model.truth.report import HEADING
 from tests.model.families import theirs
 
 PAIRS = [
@@ -144,7 +144,7 @@ BENCHES = [
 def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, capsys):
     where, held_out = folder
     monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
-    monkeypatch.setattr("model.truth.report.read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr("attention_atlas.model.truth.report.read_benchmarks", lambda: BENCHES)
     monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: held_out)
     monkeypatch.setattr(detection, "good", lambda *_: [detection.Row(*pair, frozenset()) for pair in PAIRS])
     options = ["--checkpoint", str(where / "tiny"), "--data", str(where / "data")]
@@ -190,7 +190,7 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
 def test_an_imported_model_is_measured(folder, monkeypatch, tmp_path):
     where, held_out = folder
     monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
-    monkeypatch.setattr("model.truth.report.read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr("attention_atlas.model.truth.report.read_benchmarks", lambda: BENCHES)
     monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: held_out)
     monkeypatch.setattr(detection, "good", lambda *_: [detection.Row(*pair, frozenset()) for pair in PAIRS])
     theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")

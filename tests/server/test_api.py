@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 from gradio_client import Client
 
-from model.serve.limits import Busy
-from model.trace import interventions_file, storage
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.translators import Translators
+from attention_atlas.model.serve.limits import Busy
+from attention_atlas.model.trace import interventions_file, storage
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.export import table
+from attention_atlas.viz.export.formats import FORMATS, Format, Scope
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.questions.registry import QUESTIONS
+from attention_atlas.viz.server import api
+from attention_atlas.viz.server.endpoints import Served, answering
 from tests.conftest import SENTENCES
-from viz import shell
-from viz.export import table
-from viz.export.formats import FORMATS, Format, Scope
-from viz.maps import labels
-from viz.questions.registry import QUESTIONS
-from viz.server import api
-from viz.server.endpoints import Served, answering
 
 TEXT = SENTENCES[0]
 

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from attention_atlas.model.serve.cancellation import raise_if_cancelled
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.training.toy.run import ToyRun
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.questions.registry import QUESTIONS, Question
+from attention_atlas.viz.server.api import ENDPOINTS
+from attention_atlas.viz.ui.lab.registry import PANELS
 from bench.load import running_app
-from model.serve.cancellation import raise_if_cancelled
-from model.trace.address import Address
-from model.training.toy.run import ToyRun
-from model.translators import Translators
-from viz import shell
-from viz.questions.registry import QUESTIONS, Question
-from viz.server.api import ENDPOINTS
-from viz.ui.lab.registry import PANELS
 
 TEXT = "Ein kleiner Hund schläft."
 JSON = {"Content-Type": "application/json"}

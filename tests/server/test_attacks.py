@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 import pytest
 
+from attention_atlas.viz.questions import registry
+from attention_atlas.viz.questions.registry import QUESTIONS
+from attention_atlas.viz.server.api import ENDPOINTS
 from bench.load import Caller, memory
 from tests import ROOT
 from tests.server.test_serving import Served, get, serving_process
-from viz.questions import registry
-from viz.questions.registry import QUESTIONS
-from viz.server.api import ENDPOINTS
 
 MARK = "Geheimnisvollerweise"
 

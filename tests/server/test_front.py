@@ -12,9 +12,9 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from model.translators import Translators
-from viz import assets, shell
-from viz.server.web_files import head
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import assets, shell
+from attention_atlas.viz.server.web_files import head
 
 
 def get(address: str, **headers: str) -> HTTPResponse:

@@ -13,9 +13,9 @@ import anyio
 import pytest
 from starlette.datastructures import State
 
-from viz.server import health
-from viz.server.api import ENDPOINTS
-from viz.server.line import Line
+from attention_atlas.viz.server import health
+from attention_atlas.viz.server.api import ENDPOINTS
+from attention_atlas.viz.server.line import Line
 
 
 def get(address: str) -> tuple[int, str]:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from attention_atlas.viz.server.health import ALIVE, READY
 from bench.hosting.fleet import proxy
-from viz.server.health import ALIVE, READY
 
 FOLDER = Path("docs/hosting")
 EVENTS, PAUSE = 4, 0.3

@@ -9,8 +9,8 @@ from contextvars import Context
 
 import pytest
 
-from model.serve.limits import Busy
-from viz.server.line import Line
+from attention_atlas.model.serve.limits import Busy
+from attention_atlas.viz.server.line import Line
 
 
 def run(coroutine: Coroutine) -> object:

@@ -12,10 +12,10 @@ from urllib.parse import urlparse
 
 import pytest
 
+from attention_atlas.viz.server.api import ENDPOINTS
 from bench.load import running_app, wait_until_served
 from bench.ports import free_port
 from tests import ROOT
-from viz.server.api import ENDPOINTS
 
 SECRET = "Geheimnisvollerweise"
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest

@@ -10,8 +10,8 @@ import subprocess
 
 import pytest
 
+from attention_atlas.viz.server.api import table
 from tests import ROOT
-from viz.server.api import table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:7860/"

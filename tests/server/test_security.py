@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from attention_atlas.viz import assets
+from attention_atlas.viz.server.api import ENDPOINTS
+from attention_atlas.viz.server.options import allowed_hosts
 from bench.load import Caller, memory, running_app
 from bench.ports import free_port
 from tests import ROOT
-from viz import assets
-from viz.server.api import ENDPOINTS
-from viz.server.options import allowed_hosts
 
 TEXT = "Ein kleiner Hund schläft."
 WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")

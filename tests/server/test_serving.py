@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 import app
+from attention_atlas.viz import assets
 from bench.load import Caller, memory, wait_until_served
 from bench.ports import free_port
 from tests import ROOT
-from viz import assets
 
 SECRET = "Geheimnisvollerweise"  # a word that stands in no file and no message of the project
 

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 from gradio_client import Client
 
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.questions.registry import QUESTIONS
+from attention_atlas.viz.server.ask import lender
 from bench.load import Caller
-from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.server.space_check import ROOT, front_matter
-from viz import shell
-from viz.questions.registry import QUESTIONS
-from viz.server.ask import lender
 
 
 def test_the_front_matter_is_a_space_s():

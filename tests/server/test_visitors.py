@@ -12,16 +12,16 @@ from urllib.parse import urlsplit
 import pytest
 import torch
 
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.questions.traces import CacheBytes, Traces
+from attention_atlas.viz.server.api import ENDPOINTS
+from attention_atlas.viz.shell import Page
 from bench.load import Caller
-from model.checkpoint import Checkpoint
-from model.serve.limits import BatchLimits
-from model.translator import Translator
-from model.translators import Translators
 from tests.conftest import build_tiny_model
-from viz import shell
-from viz.questions.traces import CacheBytes, Traces
-from viz.server.api import ENDPOINTS
-from viz.shell import Page
 
 TEXT = "Ein Hund."
 WAITING = 8

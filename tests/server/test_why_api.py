@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from gradio_client import Client
 
-from model.analysis import circuits, why
-from model.analysis.why import pinned
-from model.analysis.why.experiments.patching import Direction, HeadGrid
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
-from model.trace.why.heads import Replacement
+from attention_atlas.model.analysis import circuits, why
+from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why.experiments.patching import Direction, HeadGrid
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.heads import Replacement
 from tests.conftest import SENTENCES
 from tests.server.test_api import ask, refused
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model import checkpoint, checkpoints, derived
-from model.analysis.why import faithful
-from model.analysis.why.registry import METHODS
-from model.faithfulness import section
-from model.trace.kinds import AttentionKind
+from attention_atlas.model import checkpoint, checkpoints, derived
+from attention_atlas.model.analysis.why import faithful
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.faithfulness import section
+from attention_atlas.model.trace.kinds import AttentionKind
 
 ACCEPTED = {
     "Ich möchte ein Bier, bitte.": {

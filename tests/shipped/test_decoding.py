@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.lenses.decoder import streams_of
-from model.decode.beam import BeamResult, Fate
-from model.decode.steps import StepDecoder
-from model.trace.kinds import TRANSFORMER_KINDS, Side
-from viz.maps.branches import compare
+from attention_atlas.model.analysis.lenses.decoder import streams_of
+from attention_atlas.model.decode.beam import BeamResult, Fate
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, Side
+from attention_atlas.viz.maps.branches import compare
 
 SUBJECTS = (
     "Ein kleiner Hund",

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.averages import own_sentences
-from model.analysis.why.case import open_case
-from model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from model.analysis.why.means_cache import stored_means
-from model.analysis.why.methods.gradients import COMPLETE, LEAST, gradients, integrated_gradients
-from model.analysis.why.pinned import ask
-from model.analysis.why.split import parts
-from model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.analysis.why.averages import own_sentences
+from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.analysis.why.means_cache import stored_means
+from attention_atlas.model.analysis.why.methods.gradients import COMPLETE, LEAST, gradients, integrated_gradients
+from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 
 WORDS = 500  # at least, over all checkpoints
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from viz import theme
+from attention_atlas.viz import theme
 
 # Machado, Oliveira and Fernandes 2009, at full severity, on linear RGB.
 SEEN_BY = {

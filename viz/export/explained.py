@@ -11,10 +11,10 @@ from itertools import takewhile
 
 import numpy as np
 
-from model.trace.why.parts import Parts
-from model.trace.why.plain import plain
-from model.trace.why.rows import Why
-from viz.export.table import inert
+from attention_atlas.model.trace.why.parts import Parts
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.rows import Why
+from attention_atlas.viz.export.table import inert
 
 HEAD = ("row", "evidence", "unit")
 

@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from model.trace import storage
-from model.trace.kinds import AttentionKind
-from model.trace.scores import ScoreMap
-from model.trace.translation import TranslationTrace
-from viz.export import explained, standalone, table
-from viz.export.explained import Explained
-from viz.maps.reduce import View
-from viz.words import Words, say
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.export import explained, standalone, table
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.words import Words, say
 
 Write = TypeVar("Write", bound=Callable)
 

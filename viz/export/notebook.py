@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.files import replace_file
-from model.trace.kinds import Kind
-from model.trace.translation import TranslationTrace, a_trace
-from viz.export.standalone import document
-from viz.maps.patterns import most_telling
-from viz.maps.reduce import View
-from viz.wire.payload import payload
-from viz.words import for_page
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.trace.kinds import Kind
+from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.viz.export.standalone import document
+from attention_atlas.viz.maps.patterns import most_telling
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.wire.payload import payload
+from attention_atlas.viz.words import for_page
 
 HEIGHT = 760  # pixels, until the frame knows better
 _CARRIERS = "_attention_atlas"  # in the session's own names: cell -> the request for which it was run last

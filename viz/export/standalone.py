@@ -14,12 +14,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from viz import assets, theme, words
-from viz.wire.payload import payload
-from viz.wire.readback import payload_maps
-from viz.words import for_page, say
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz import assets, theme, words
+from attention_atlas.viz.wire.payload import payload
+from attention_atlas.viz.wire.readback import payload_maps
+from attention_atlas.viz.words import for_page, say
 
 # Before anything can be drawn, and so beside the words of all else.
 WAITING = say("This explorer's scripts are in the first explorer of this notebook. Run that cell, or this one again.")

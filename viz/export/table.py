@@ -13,9 +13,9 @@ import re
 
 import numpy as np
 
-from model.trace.scores import ScoreMap
-from model.trace.translation import TranslationTrace
-from viz.maps.reduce import View
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.maps.reduce import View
 
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")  # how a cell begins that may run, with the apostrophes before it
 

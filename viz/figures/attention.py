@@ -9,15 +9,15 @@ from enum import Enum
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import is_number
-from model.trace.kinds import AttentionKind, Kind
-from model.trace.scores import ScoreMap
-from model.trace.translation import TranslationTrace, a_trace
-from viz import theme
-from viz.figures.still import Figure
-from viz.maps import labels
-from viz.maps.patterns import head_patterns
-from viz.maps.reduce import Combine, View, pool, score_map
+from attention_atlas.model.trace import is_number
+from attention_atlas.model.trace.kinds import AttentionKind, Kind
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.viz import theme
+from attention_atlas.viz.figures.still import Figure
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.patterns import head_patterns
+from attention_atlas.viz.maps.reduce import Combine, View, pool, score_map
 
 DECADES = 4  # a log scale ends this many powers of ten below its maximum
 GAP = 0.12  # of a map's side, between the maps of a grid

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from model.trace.kinds import Side
-from viz import theme
-from viz.words import Words, join, say
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.viz import theme
+from attention_atlas.viz.words import Words, join, say
 
 FOR, AGAINST = "#e0701a", "#4b86d9"  # seen on a light page and on a dark one, told apart with any colour vision
 WIDEST = 9.0  # pixels

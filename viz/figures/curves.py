@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz import theme
-from viz.words import join, say
+from attention_atlas.viz import theme
+from attention_atlas.viz.words import join, say
 
 GRID = {"gridcolor": "rgba(128,128,128,0.18)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
 LEGEND = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0.0}

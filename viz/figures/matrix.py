@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz import theme
-from viz.maps import labels
-from viz.words import join, say
+from attention_atlas.viz import theme
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.words import join, say
 
 # Transparent at zero, so that it reads on light and dark pages alike.
 DIVERGING = ((0.0, "rgba(29, 95, 191, 1)"), (0.5, "rgba(128, 128, 128, 0.04)"), (1.0, "rgba(206, 92, 0, 1)"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viz import theme
+from attention_atlas.viz import theme
 
 if TYPE_CHECKING:  # not every environment has it
     from matplotlib.axes import Axes

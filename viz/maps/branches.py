@@ -11,12 +11,12 @@ from math import isfinite
 
 import numpy as np
 
-from model.trace import decoding, is_number, is_whole
-from model.trace.address import Address
-from model.trace.decoding import GREEDY, Decoding
-from model.trace.language import Refusal
-from model.trace.maps import jensen_shannon_bits
-from model.trace.translation import TranslationTrace
+from attention_atlas.model.trace import decoding, is_number, is_whole
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.maps import jensen_shannon_bits
+from attention_atlas.model.trace.translation import TranslationTrace
 
 MAX_BRANCHES = 24
 SENTENCE = ("source_ids", "digest", "direction", "interventions")  # what all branches of a tree share

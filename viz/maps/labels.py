@@ -6,11 +6,11 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import Words, say
-from model.trace.tokens import is_byte, is_prefix, is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import Words, say
+from attention_atlas.model.trace.tokens import is_byte, is_prefix, is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE
 
 KIND_TITLES = {
     AttentionKind.ENCODER_SELF: say("Encoder self-attention"),

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from viz.maps.reduce import View
-from viz.words import Words, say
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.words import Words, say
 
 LEAST_SHARE = 0.4  # of the mass, for a pattern to be named
 LEAST_OVER_CHANCE = 1.5  # times what a head that spreads evenly would put there

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from model.trace import number_of, whole
-from model.trace.flow import decoder_rollout, rollout
-from model.trace.kinds import AttentionKind, Kind
-from model.trace.scores import Groups, ScoreMap
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace, a_trace
-from model.trace.words import word_groups
-from viz.maps import labels
+from attention_atlas.model.trace import number_of, whole
+from attention_atlas.model.trace.flow import decoder_rollout, rollout
+from attention_atlas.model.trace.kinds import AttentionKind, Kind
+from attention_atlas.model.trace.scores import Groups, ScoreMap
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.maps import labels
 
 THUMBNAIL = 40  # cells a side of the thumbnails that stand in for layers not sent yet
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model.trace import interventions_file
-from model.trace.address import Address
-from model.trace.directions import Route
-from model.trace.interventions import Interventions
-from model.trace.language import Refusal, words_of
-from model.trace.translation import TranslationTrace
-from model.trace.trust.measured import PROVOKED, Found
-from model.trace.trust.signals import SIGNALS
-from model.translator import Translator
-from model.translators import Translators
-from viz.maps.labels import word_label
-from viz.questions.registry import Answer, Context, question
-from viz.questions.traces import not_served
-from viz.ui import direction
-from viz.ui.explorer import sent
-from viz.ui.lab import registry
-from viz.ui.lab.panel import TRANSFORMER
-from viz.ui.scene import Scene
-from viz.wire.summary import summarise
-from viz.words import Words, say
+from attention_atlas.model.trace import interventions_file
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.directions import Route
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.language import Refusal, words_of
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.trust.measured import PROVOKED, Found
+from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.questions.registry import Answer, Context, question
+from attention_atlas.viz.questions.traces import not_served
+from attention_atlas.viz.ui import direction
+from attention_atlas.viz.ui.explorer import sent
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.lab.panel import TRANSFORMER
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire.summary import summarise
+from attention_atlas.viz.words import Words, say
 
 SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # the width of the beam -> its label in the menu
 LONGEST = 128  # tokens of both sides: of longer texts the reading takes too long for a line

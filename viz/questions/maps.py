@@ -6,21 +6,21 @@ import base64
 import gzip
 from collections.abc import Mapping
 
-from model.trace.address import Address
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from viz.export.formats import FORMATS
-from viz.maps.reduce import View, named_by_both, score_map
-from viz.questions.panels import scene_of
-from viz.questions.registry import Answer, Context, question
-from viz.questions.traces import weight_bytes
-from viz.ui import fields as field
-from viz.ui import overlays
-from viz.ui.experiments import beside, cutting
-from viz.ui.explorer import sent
-from viz.wire.payload import LARGEST, block, descriptor, key_of, thumbnails
-from viz.wire.tiles import strip, tiles
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
+from attention_atlas.viz.questions.panels import scene_of
+from attention_atlas.viz.questions.registry import Answer, Context, question
+from attention_atlas.viz.questions.traces import weight_bytes
+from attention_atlas.viz.ui import fields as field
+from attention_atlas.viz.ui import overlays
+from attention_atlas.viz.ui.experiments import beside, cutting
+from attention_atlas.viz.ui.explorer import sent
+from attention_atlas.viz.wire.payload import LARGEST, block, descriptor, key_of, thumbnails
+from attention_atlas.viz.wire.tiles import strip, tiles
 
 LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
-from model.trace import is_whole
-from model.trace.address import Address
-from model.trace.translation import TranslationTrace
-from viz.maps.labels import shorten
-from viz.questions.registry import Answer, Context, question
-from viz.ui import fields as field
-from viz.ui.lab import frame as question_frame
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.registry import PANELS
-from viz.ui.scene import Asked, Scene, Selection
-from viz.wire import blocks
-from viz.wire.summary import INVITATION
-from viz.words import Words, say
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.maps.labels import shorten
+from attention_atlas.viz.questions.registry import Answer, Context, question
+from attention_atlas.viz.ui import fields as field
+from attention_atlas.viz.ui.lab import frame as question_frame
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.lab.registry import PANELS
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.summary import INVITATION
+from attention_atlas.viz.words import Words, say
 
 EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 

@@ -16,14 +16,14 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from model.analysis.why.means_cache import MeansCache
-from model.serve.limits import BatchLimits
-from model.trace.address import Address
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.training.toy.toys import ToyNeeded
-from model.translators import Translators
-from viz.questions.traces import Retrained, Traces
+from attention_atlas.model.analysis.why.means_cache import MeansCache
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.training.toy.toys import ToyNeeded
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions.traces import Retrained, Traces
 
 PREFIX = "page_"  # a question under a public endpoint's name would take its place in Gradio
 MOST_TOYS = 3  # that a question trains: of its address, of a second one, and once more where others took their place

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.analysis import temperatures
-from model.analysis.again import check_again
-from model.trace.address import Address
-from model.trace.decoding import Decoding
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from viz.maps.branches import Branch, Origin, Tree, compare
-from viz.questions.panels import scene_of
-from viz.questions.registry import Answer, Context, question
-from viz.ui import fields as field
-from viz.ui.scene import Scene
-from viz.wire import steps
-from viz.wire.payload import selection_dict
-from viz.wire.summary import INVITATION
-from viz.words import say
+from attention_atlas.model.analysis import temperatures
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.decoding import Decoding
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps.branches import Branch, Origin, Tree, compare
+from attention_atlas.viz.questions.panels import scene_of
+from attention_atlas.viz.questions.registry import Answer, Context, question
+from attention_atlas.viz.ui import fields as field
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import steps
+from attention_atlas.viz.wire.payload import selection_dict
+from attention_atlas.viz.wire.summary import INVITATION
+from attention_atlas.viz.words import say
 
 RECURRENT = say(
     "The steps are a Transformer's; this model is a recurrent network. Its alignment is in the tab Attention."

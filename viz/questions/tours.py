@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from model.trace.address import Address
-from viz.questions.registry import Answer, Context, question
-from viz.ui.tours import guide
-from viz.ui.tours.tour import tours
+from attention_atlas.model.trace.address import Address
+from attention_atlas.viz.questions.registry import Answer, Context, question
+from attention_atlas.viz.ui.tours import guide
+from attention_atlas.viz.ui.tours.tour import tours
 
 every = cache(tours)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from model.analysis.again import recorded
-from model.nets.records import ForwardOutput
-from model.serve.byte_cache import ByteCache
-from model.trace.address import Address
-from model.trace.decoding import GREEDY
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.training.toy.toys import Toys
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.serve.byte_cache import ByteCache
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.decoding import GREEDY
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.training.toy.toys import Toys
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
 
 
 @dataclass(frozen=True)

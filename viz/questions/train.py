@@ -6,17 +6,17 @@ import base64
 import math
 from collections.abc import Generator, Mapping, Sequence
 
-from model.trace.address import Address
-from model.trace.recipe import Recipe
-from model.training.toy import corpora, measure, settings
-from model.training.toy.frames import DECODED, MAPPED
-from model.training.toy.run import ToyRun, normalise, parse
-from viz import theme
-from viz.maps import labels
-from viz.questions.registry import Answer, Context, question
-from viz.ui import direction
-from viz.ui import fields as field
-from viz.words import Words, say
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.training.toy import corpora, measure, settings
+from attention_atlas.model.training.toy.frames import DECODED, MAPPED
+from attention_atlas.model.training.toy.run import ToyRun, normalise, parse
+from attention_atlas.viz import theme
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.questions.registry import Answer, Context, question
+from attention_atlas.viz.ui import direction
+from attention_atlas.viz.ui import fields as field
+from attention_atlas.viz.words import Words, say
 
 COMPARED = (20, max(measure.UPDATES))
 LIMITS = {"updates": settings.MAX_UPDATES, "learnt": f"{settings.LEARNT:g}"}

@@ -13,32 +13,42 @@ import json
 
 import numpy as np
 
-from model.analysis.lenses.encoder import TOP, encoder_lens, layer_translations
-from model.analysis.why.attribution import answer, check_methods
-from model.analysis.why.experiments import heads, smallest
-from model.analysis.why.experiments.asking import voices
-from model.analysis.why.experiments.patching import Direction, grid_of
-from model.analysis.why.registry import METHODS
-from model.analysis.why.split import parts
-from model.decode.distributions import TOP_TOKENS
-from model.trace import interventions_file
-from model.trace.decoding import to_plain
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from model.trace.why.heads import Replacement, effects_table, sets_table
-from model.trace.why.plain import plain
-from model.trace.why.question import Against
-from viz.export.formats import FORMATS
-from viz.maps.reduce import View, named_by_both, score_map
-from viz.server.endpoints import ENDPOINTS, Served, build, endpoint, one_of, string, table, token_ids, whole
-from viz.server.line import TRANSLATES
-from viz.ui.circuit_study import circuit_of, pair_of
-from viz.ui.lab.downloads import question_fields, translation_fields
-from viz.ui.lab.why.circuit import as_plain
-from viz.ui.lab.why.patch import patched_with
-from viz.ui.lab.why.smallest import ORDERS
-from viz.ui.scene import Asked, Scene, Selection
-from viz.wire import address
+from attention_atlas.model.analysis.lenses.encoder import TOP, encoder_lens, layer_translations
+from attention_atlas.model.analysis.why.attribution import answer, check_methods
+from attention_atlas.model.analysis.why.experiments import heads, smallest
+from attention_atlas.model.analysis.why.experiments.asking import voices
+from attention_atlas.model.analysis.why.experiments.patching import Direction, grid_of
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.decode.distributions import TOP_TOKENS
+from attention_atlas.model.trace import interventions_file
+from attention_atlas.model.trace.decoding import to_plain
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.heads import Replacement, effects_table, sets_table
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
+from attention_atlas.viz.server.endpoints import (
+    ENDPOINTS,
+    Served,
+    build,
+    endpoint,
+    one_of,
+    string,
+    table,
+    token_ids,
+    whole,
+)
+from attention_atlas.viz.server.line import TRANSLATES
+from attention_atlas.viz.ui.circuit_study import circuit_of, pair_of
+from attention_atlas.viz.ui.lab.downloads import question_fields, translation_fields
+from attention_atlas.viz.ui.lab.why.circuit import as_plain
+from attention_atlas.viz.ui.lab.why.patch import patched_with
+from attention_atlas.viz.ui.lab.why.smallest import ORDERS
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.viz.wire import address
 
 __all__ = ("ENDPOINTS", "build", "table")  # all endpoints are registered once this module is imported
 

@@ -21,13 +21,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from model.serve.cancellation import raise_if_cancelled
-from model.serve.limits import BatchLimits
-from model.trace.language import words_of
-from viz.questions.registry import QUESTIONS, Context, ask
-from viz.server import endpoints
-from viz.server.endpoints import refusal
-from viz.words import for_page, say
+from attention_atlas.model.serve.cancellation import raise_if_cancelled
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.trace.language import words_of
+from attention_atlas.viz.questions.registry import QUESTIONS, Context, ask
+from attention_atlas.viz.server import endpoints
+from attention_atlas.viz.server.endpoints import refusal
+from attention_atlas.viz.words import for_page, say
 
 JSON, LINES = "application/json", "application/x-ndjson"
 PACKED = 2_000  # bytes of an answer that is worth packing

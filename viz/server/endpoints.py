@@ -16,16 +16,16 @@ from enum import Enum
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
 
-from model.analysis.why.means_cache import MeansCache
-from model.serve.cancellation import Cancelled
-from model.serve.limits import Busy
-from model.trace import interventions_file, is_whole
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
-from viz.server.discreet_log import describe
-from viz.server.line import Line
+from attention_atlas.model.analysis.why.means_cache import MeansCache
+from attention_atlas.model.serve.cancellation import Cancelled
+from attention_atlas.model.serve.limits import Busy
+from attention_atlas.model.trace import interventions_file, is_whole
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.server.discreet_log import describe
+from attention_atlas.viz.server.line import Line
 
 VERSION = 1  # of the answers' schema
 TOOLS = "/gradio_api/mcp"  # where tools of the Model Context Protocol are called

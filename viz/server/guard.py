@@ -17,13 +17,23 @@ from weakref import WeakKeyDictionary
 import uvicorn
 from anyio import to_thread
 
-from model.serve.cancellation import cancelled_by
-from model.serve.limits import BatchLimits, Busy
-from viz.questions.registry import QUESTIONS
-from viz.server.api import ENDPOINTS
-from viz.server.endpoints import TOOLS, refusal
-from viz.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
-from viz.server.middleware import UNKEPT, App, Receive, Scope, Send, answer, below, collecting, host_name
+from attention_atlas.model.serve.cancellation import cancelled_by
+from attention_atlas.model.serve.limits import BatchLimits, Busy
+from attention_atlas.viz.questions.registry import QUESTIONS
+from attention_atlas.viz.server.api import ENDPOINTS
+from attention_atlas.viz.server.endpoints import TOOLS, refusal
+from attention_atlas.viz.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
+from attention_atlas.viz.server.middleware import (
+    UNKEPT,
+    App,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    below,
+    collecting,
+    host_name,
+)
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
 

@@ -7,12 +7,12 @@ import time
 
 from starlette.applications import Starlette
 
-from viz.questions.registry import QUESTIONS
-from viz.server.api import ENDPOINTS
-from viz.server.endpoints import refusal
-from viz.server.guard import CALLS, QUESTION
-from viz.server.line import Line
-from viz.server.middleware import TEXT, App, Receive, Scope, Send, answer, below
+from attention_atlas.viz.questions.registry import QUESTIONS
+from attention_atlas.viz.server.api import ENDPOINTS
+from attention_atlas.viz.server.endpoints import refusal
+from attention_atlas.viz.server.guard import CALLS, QUESTION
+from attention_atlas.viz.server.line import Line
+from attention_atlas.viz.server.middleware import TEXT, App, Receive, Scope, Send, answer, below
 
 try:
     import prometheus_client

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from model.serve.limits import Busy
+from attention_atlas.model.serve.limits import Busy
 
 TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}  # of the endpoints that only translate
 SHARE = 0.25  # of the places in line, for the calls of one address in one lane

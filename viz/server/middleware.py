@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
 
-from viz.server.discreet_log import describe
-from viz.server.endpoints import refusal
+from attention_atlas.viz.server.discreet_log import describe
+from attention_atlas.viz.server.endpoints import refusal
 
 Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]

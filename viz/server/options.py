@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from model.program import whole
-from model.serve.device import DEVICE_VARIABLE, cores
+from attention_atlas.model.program import whole
+from attention_atlas.model.serve.device import DEVICE_VARIABLE, cores
 
 HERE = Path(__file__).resolve().parents[2]  # of app.py
 MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few

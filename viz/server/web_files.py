@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz import assets, words
-from viz.server.middleware import App, Receive, Scope, Send, answer, below, collecting
+from attention_atlas.viz import assets, words
+from attention_atlas.viz.server.middleware import App, Receive, Scope, Send, answer, below, collecting
 
 KINDS = (".js", ".css", ".json")
 FOREVER = "public, max-age=31536000, immutable"  # the address names the content by its digest

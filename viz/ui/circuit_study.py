@@ -7,24 +7,24 @@ from dataclasses import asdict
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from model.analysis import circuits
-from model.analysis.circuits.contrast import Method
-from model.analysis.circuits.found import Circuit
-from model.analysis.circuits.graph import Edge, graph
-from model.analysis.circuits.pairs import Pair, comparable, filled
-from model.analysis.circuits.study import Study
-from model.analysis.circuits.tested import Curve, Tested
-from model.analysis.why.neighbours import fillings
-from model.files import read_json, write_json
-from model.serve.owned_cache import cached_on_owner
-from model.trace.language import Refusal
-from model.translator import Translator
-from viz.figures.curves import plot_curves
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.matrix import two
-from viz.wire.question import spoken
-from viz.words import say
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.analysis.circuits.contrast import Method
+from attention_atlas.model.analysis.circuits.found import Circuit
+from attention_atlas.model.analysis.circuits.graph import Edge, graph
+from attention_atlas.model.analysis.circuits.pairs import Pair, comparable, filled
+from attention_atlas.model.analysis.circuits.study import Study
+from attention_atlas.model.analysis.circuits.tested import Curve, Tested
+from attention_atlas.model.analysis.why.neighbours import fillings
+from attention_atlas.model.files import read_json, write_json
+from attention_atlas.model.serve.owned_cache import cached_on_owner
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.matrix import two
+from attention_atlas.viz.wire.question import spoken
+from attention_atlas.viz.words import say
 
 LARGE = 20_000  # edges: of more, one gradient has to do
 WORDS = 8  # of a sentence that others are typed for

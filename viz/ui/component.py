@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import gradio as gr
 
-from viz import assets, words
-from viz.words import Words, for_page
+from attention_atlas.viz import assets, words
+from attention_atlas.viz.words import Words, for_page
 
 _I18N = gr.I18n()
 

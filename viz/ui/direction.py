@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model.nets.recurrent import Recurrent
-from model.serve.limits import FLOAT
-from model.text.language import other_language
-from model.trace.directions import Route, language_of, parse_direction
-from model.trace.language import Refusal
-from model.trace.recipe import Recipe
-from model.trace.translation import TranslationTrace
-from model.training.toy.run import normalise, parse
-from model.translator import Translator
-from model.translators import Translators
-from viz.ui.component import label
-from viz.words import Words, say
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.serve.limits import FLOAT
+from attention_atlas.model.text.language import other_language
+from attention_atlas.model.trace.directions import Route, language_of, parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.training.toy.run import normalise, parse
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.ui.component import label
+from attention_atlas.viz.words import Words, say
 
 LANGUAGE_PAIRS = {
     ("de", "en"): say("German → English"),

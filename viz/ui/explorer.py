@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from model.trace.address import Address
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
-from viz.export.formats import FORMATS
-from viz.questions.registry import Context
-from viz.ui import overlays
-from viz.ui.component import add_component
-from viz.ui.experiments import beside
-from viz.ui.scene import Selection, most_telling
-from viz.wire.payload import payload
-from viz.wire.summary import INVITATION
-from viz.wire.survey import marks
-from viz.words import Words, say
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.ui import overlays
+from attention_atlas.viz.ui.component import add_component
+from attention_atlas.viz.ui.experiments import beside
+from attention_atlas.viz.ui.scene import Selection, most_telling
+from attention_atlas.viz.wire.payload import payload
+from attention_atlas.viz.wire.summary import INVITATION
+from attention_atlas.viz.wire.survey import marks
+from attention_atlas.viz.words import Words, say
 
 
 def build(context: Context, first: TranslationTrace | None) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from model.trace import is_number, is_whole
-from model.trace import whole as checked
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
+from attention_atlas.model.trace import is_number, is_whole
+from attention_atlas.model.trace import whole as checked
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
 
 Data = Mapping[str, object]
 Value = TypeVar("Value")

@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from model.analysis.why.experiments.cutting import effects_if_cut
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.language import Refusal
-from model.trace.scores import ScoreMap
-from viz import theme
-from viz.maps.reduce import Combine, View, arranged, labelled
-from viz.ui.scene import Scene
-from viz.words import Words, say
+from attention_atlas.model.analysis.why.experiments.cutting import effects_if_cut
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.viz import theme
+from attention_atlas.viz.maps.reduce import Combine, View, arranged, labelled
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.words import Words, say
 
 MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two cores for the longest of such sentences
 

@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from model.analysis.again import recorded
-from model.analysis.lenses.fitted import Lenses
-from model.analysis.lenses.own import fitted_to
-from model.analysis.trust import reading
-from model.analysis.trust import stored as stored_trust
-from model.analysis.why import pinned
-from model.analysis.why.case import Case, open_case
-from model.analysis.why.means_cache import MeansCache, Progress
-from model.nets.networks import check_transformer
-from model.nets.records import ForwardOutput
-from model.trace import is_whole
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.trust.measured import Trust
-from model.trace.trust.signals import Reading
-from model.trace.why.means import Means
-from model.trace.why.question import Against, Question
-from model.translator import Translator
-from model.translators import Translators
-from viz.maps import patterns
-from viz.questions.traces import not_served
-from viz.ui.fields import entry
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.lenses.fitted import Lenses
+from attention_atlas.model.analysis.lenses.own import fitted_to
+from attention_atlas.model.analysis.trust import reading
+from attention_atlas.model.analysis.trust import stored as stored_trust
+from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why.case import Case, open_case
+from attention_atlas.model.analysis.why.means_cache import MeansCache, Progress
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.trust.measured import Trust
+from attention_atlas.model.trace.trust.signals import Reading
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.trace.why.question import Against, Question
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.maps import patterns
+from attention_atlas.viz.questions.traces import not_served
+from attention_atlas.viz.ui.fields import entry
 
 MAX_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
 Contrast = str | int | Against  # text as typed, a token's id, or one that is not named

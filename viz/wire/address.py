@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from model.trace import interventions_file
-from model.trace.address import Address
-from model.trace.decoding import Decoding
-from model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace import interventions_file
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.decoding import Decoding
+from attention_atlas.model.trace.translation import TranslationTrace, a_trace
 
 LONGEST = 65_536  # characters of all changes in a link
 

@@ -16,7 +16,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 
-from viz.words import Words, for_page
+from attention_atlas.viz.words import Words, for_page
 
 THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in viz/web/core/language.js
 

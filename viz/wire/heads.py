@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.language import Words, say
-from model.trace.why.heads import HeadEffects, SmallestSet
-from viz.maps import labels
-from viz.wire.blocks import compact
-from viz.wire.question import with_minus
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Words, say
+from attention_atlas.model.trace.why.heads import HeadEffects, SmallestSet
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.wire.blocks import compact
+from attention_atlas.viz.wire.question import with_minus
 
 NARROW = 12  # heads above which a cell has no room for its number
 DIGITS = 2

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.language import Words, join, say
-from model.trace.why.evidence import Evidence, Sum, Unit
-from viz.wire.blocks import compact
-from viz.wire.question import nats, with_minus
+from attention_atlas.model.trace.language import Words, join, say
+from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
+from attention_atlas.viz.wire.blocks import compact
+from attention_atlas.viz.wire.question import nats, with_minus
 
 EVIDENCE = {Evidence.MEASURED: say("measured"), Evidence.EXACT_SPLIT: say("exact split"), Evidence.PROXY: say("proxy")}
 

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.maps import AttentionMaps
-from model.trace.scores import Groups, ScoreMap
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.words import sentence_ends, word_groups
-from viz import theme
-from viz.maps import labels
-from viz.maps.patterns import head_patterns
-from viz.maps.reduce import THUMBNAIL, View, pool
-from viz.wire.address import named
-from viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
-from viz.wire.tiles import all_tiles, described, is_large, strip, tiles
-from viz.words import say
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import AttentionMaps
+from attention_atlas.model.trace.scores import Groups, ScoreMap
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import sentence_ends, word_groups
+from attention_atlas.viz import theme
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.patterns import head_patterns
+from attention_atlas.viz.maps.reduce import THUMBNAIL, View, pool
+from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
+from attention_atlas.viz.wire.tiles import all_tiles, described, is_large, strip, tiles
+from attention_atlas.viz.words import say
 
 FORMAT = 1
 LARGEST = 1_000_000  # bytes sent at once; where all weights are more, the rest is sent when it is asked for

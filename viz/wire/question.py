@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.trace.language import Words, say
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.why.columns import Columns
-from model.trace.why.losses import Losses
-from model.trace.why.question import Question
-from model.trace.why.removal import Removal
-from model.trace.words import SPACE, is_punctuation, word_groups
-from viz.maps import labels
-from viz.wire import blocks
+from attention_atlas.model.trace.language import Words, say
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.losses import Losses
+from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.removal import Removal
+from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.wire import blocks
 
 SPELLED = say("␣ is a piece of its own: a word begins here that is then spelled out in smaller pieces.")
 COMMON = 1.0  # nats of log p(token): a word of which more is lost is told, also where the metric says little of it

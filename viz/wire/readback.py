@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from viz.figures.attention import SIDE, plot_grid, plot_heatmap
-from viz.maps.reduce import View
-from viz.wire import payload
-from viz.wire.codecs import CODECS
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.figures.attention import SIDE, plot_grid, plot_heatmap
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.wire import payload
+from attention_atlas.viz.wire.codecs import CODECS
 
 # Half a step of the 16-bit format at weight 1 (viz/wire/codecs.py), and a little for float32.
 PAYLOAD_TOLERANCE = 3.1e-5

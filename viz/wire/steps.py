@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from model.trace.decoding import decoding_words
-from model.trace.kinds import AttentionKind
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from viz import theme
-from viz.maps import labels
-from viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
-from viz.wire.address import named
-from viz.wire.codecs import ROOT
-from viz.wire.payload import block
+from attention_atlas.model.trace.decoding import decoding_words
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz import theme
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
+from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.codecs import ROOT
+from attention_atlas.viz.wire.payload import block
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 LARGEST = 1_000_000  # bytes above which a path's maps of these kinds come some steps at a time

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind, Side
-from model.trace.tokens import is_byte, is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, word_groups
-from viz.maps.labels import word_label
-from viz.words import Words, say
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.tokens import is_byte, is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE, word_groups
+from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.words import Words, say
 
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
 UNSTATED = "not stated"  # a licence in metrics.json

@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from model.trace.survey.statistics import STATISTICS
-from model.trace.survey.survey import FALSE_DISCOVERIES, DirectionSurvey, KindSurvey
-from model.trace.translation import TranslationTrace
-from viz.maps.labels import KIND_TITLES
-from viz.wire.address import named
-from viz.words import Words, join, say
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import FALSE_DISCOVERIES, DirectionSurvey, KindSurvey
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.maps.labels import KIND_TITLES
+from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.words import Words, join, say
 
 PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of a measurement, a statistic
 # What stands on a head's picture for a name: the picture is as large as a fingertip.

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from viz.maps.patterns import Pattern, pattern_of
-from viz.wire.codecs import HALF
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.maps.patterns import Pattern, pattern_of
+from attention_atlas.viz.wire.codecs import HALF
 
 SIDE = 256  # cells a side of a tile, and of the largest map that is sent and drawn whole
 TOP = 64  # cells a side that the highest level has at most: a thumbnail

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.alignment.words import Pieces, between_words
-from model.analysis.survey.batch import maps_and_lengths, run
-from model.trace.alignment.links import Links
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.analysis.alignment.words import Pieces, between_words
+from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run
+from attention_atlas.model.trace.alignment.links import Links
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 
 MOST = 8  # heads a side
 BATCH = 16  # sentences a pass

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.analysis.alignment.linker import links
-from model.trace.alignment.between import words_of
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE
+from attention_atlas.model.analysis.alignment.linker import links
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE
 
 
 def glosses(trace: TranslationTrace, chosen: Sequence[Voter] = ()) -> tuple[list[str], list[str]]:

@@ -6,12 +6,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from model.analysis.alignment.choose import best_of_columns, best_of_rows, choose, score_maps, summed, voters
-from model.analysis.alignment.words import pieces
-from model.trace.alignment.between import between_words, words_of
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.analysis.alignment.choose import (
+    best_of_columns,
+    best_of_rows,
+    choose,
+    score_maps,
+    summed,
+    voters,
+)
+from attention_atlas.model.analysis.alignment.words import pieces
+from attention_atlas.model.trace.alignment.between import between_words, words_of
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 
 Linker = Callable[[Sequence[str], Sequence[str], np.ndarray], np.ndarray]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.trace.alignment.links import Links
+from attention_atlas.model.trace.alignment.links import Links
 
 SHARPER = 3.0  # attention spreads over more words than it means: its scores to this power are taken for probabilities
 FARTHEST = 60  # words that a jump is told apart by

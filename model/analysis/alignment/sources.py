@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.again import recorded
-from model.analysis.alignment.choose import summed
-from model.analysis.survey.batch import lengths_of_values
-from model.analysis.why.contributions import decoder_contributions
-from model.trace.alignment.between import between_words
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.alignment.choose import summed
+from attention_atlas.model.analysis.survey.batch import lengths_of_values
+from attention_atlas.model.analysis.why.contributions import decoder_contributions
+from attention_atlas.model.trace.alignment.between import between_words
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 CROSS = AttentionKind.CROSS
 

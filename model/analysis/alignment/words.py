@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.alignment.voters import RowToken
-from model.trace.directions import parse_direction
-from model.translator import Translator
+from attention_atlas.model.trace.alignment.voters import RowToken
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.translator import Translator
 
 SYMBOL = -1
 

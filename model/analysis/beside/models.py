@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.again import recorded
-from model.analysis.survey.batch import similarity
-from model.nets.transformer import Transformer
-from model.trace.alignment.between import words_of
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import Refusal
-from model.trace.scores import Groups
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE
-from model.translator import Translator
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.survey.batch import similarity
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.translator import Translator
 
 LEAST = 4  # words, below which no debiased kernel alignment is defined
 

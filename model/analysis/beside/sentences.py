@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.again import recorded
-from model.analysis.sentences import FOLDER
-from model.nets.networks import check_transformer
-from model.trace.alignment.between import words_of
-from model.trace.kinds import Side
-from model.trace.language import Refusal
-from model.trace.scores import Groups
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE
-from model.translator import Translator
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.sentences import FOLDER
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.translator import Translator
 
 
 @dataclass(frozen=True)

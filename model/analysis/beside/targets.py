@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.sentences import FOLDER
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.sentences import FOLDER
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 
 @dataclass(frozen=True)

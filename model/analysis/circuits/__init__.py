@@ -9,7 +9,7 @@ tested.py    how much of the decision a circuit keeps, beside whole nodes and as
 study.py     both over many pairs, in parts that outlive a process
 alone.py     a translation by a circuit alone
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> he_or_she = pairs(translator, "Er will lesen.", "Sie will lesen.", {"lesen": ("warten", "singen")}, ("He", "She"))
 >>> found = find(translator, he_or_she[:1])
@@ -18,11 +18,11 @@ alone.py     a translation by a circuit alone
 (1.0, 1.0)
 """
 
-from model.analysis.circuits.alone import translated
-from model.analysis.circuits.found import Circuit, circuit, find
-from model.analysis.circuits.graph import Edge
-from model.analysis.circuits.pairs import Pair, pair, pairs
-from model.analysis.circuits.study import Study
-from model.analysis.circuits.tested import Tested
+from attention_atlas.model.analysis.circuits.alone import translated
+from attention_atlas.model.analysis.circuits.found import Circuit, circuit, find
+from attention_atlas.model.analysis.circuits.graph import Edge
+from attention_atlas.model.analysis.circuits.pairs import Pair, pair, pairs
+from attention_atlas.model.analysis.circuits.study import Study
+from attention_atlas.model.analysis.circuits.tested import Tested
 
 __all__ = ["Circuit", "Edge", "Pair", "Study", "Tested", "circuit", "find", "pair", "pairs", "translated"]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from model.analysis.circuits.found import Circuit
-from model.analysis.circuits.pairs import Pair
-from model.analysis.circuits.passing import Passing
-from model.trace.kinds import Side
+from attention_atlas.model.analysis.circuits.found import Circuit
+from attention_atlas.model.analysis.circuits.pairs import Pair
+from attention_atlas.model.analysis.circuits.passing import Passing
+from attention_atlas.model.trace.kinds import Side
 
 
 def translated(circuit: Circuit, kept: np.ndarray, pair: Pair, direction: str | None = None) -> list[int]:

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.circuits.graph import Graph
-from model.analysis.circuits.pairs import Batch
-from model.analysis.circuits.passing import Passing, Written, logits_of
-from model.nets.blocks import exact
-from model.trace.kinds import Side
-from model.translator import Translator
+from attention_atlas.model.analysis.circuits.graph import Graph
+from attention_atlas.model.analysis.circuits.pairs import Batch
+from attention_atlas.model.analysis.circuits.passing import Passing, Written, logits_of
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.translator import Translator
 
 
 class Method(str, Enum):

@@ -10,15 +10,15 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from model.analysis.again import check_plain
-from model.analysis.circuits.contrast import Contrast, Method
-from model.analysis.circuits.graph import Edge, Graph, graph
-from model.analysis.circuits.pairs import Pair, batch, pair
-from model.analysis.circuits.tested import SHARES, Tested, tested
-from model.trace import count_of
-from model.trace.kinds import Side
-from model.trace.language import Refusal
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.circuits.contrast import Contrast, Method
+from attention_atlas.model.analysis.circuits.graph import Edge, Graph, graph
+from attention_atlas.model.analysis.circuits.pairs import Pair, batch, pair
+from attention_atlas.model.analysis.circuits.tested import SHARES, Tested, tested
+from attention_atlas.model.trace import count_of
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
 
 TOGETHER = 16  # pairs of one pass
 STEPS = 5  # of EAP-IG

@@ -14,9 +14,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from model.config import ModelConfig
-from model.trace.kinds import Side
-from model.trace.language import Refusal
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from model.nets.masks import pad
-from model.trace import several
-from model.trace.language import Refusal
-from model.translator import Translator
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.trace import several
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
 
 MOST = 64  # fillings
 

@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.analysis.circuits.graph import Graph
-from model.nets.attention import MultiHeadAttention, scaled_dot_product
-from model.nets.masks import causal_mask, padding_mask
-from model.nets.transformer import Transformer
-from model.serve.cancellation import raise_if_cancelled
-from model.trace.kinds import Side
+from attention_atlas.model.analysis.circuits.graph import Graph
+from attention_atlas.model.nets.attention import MultiHeadAttention, scaled_dot_product
+from attention_atlas.model.nets.masks import causal_mask, padding_mask
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve.cancellation import raise_if_cancelled
+from attention_atlas.model.trace.kinds import Side
 
 
 @dataclass(eq=False)

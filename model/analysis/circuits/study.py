@@ -9,14 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from model.analysis.again import check_plain
-from model.analysis.circuits.contrast import Contrast, Method
-from model.analysis.circuits.found import STEPS, Circuit, gathered
-from model.analysis.circuits.graph import graph
-from model.analysis.circuits.pairs import Pair, batch
-from model.analysis.circuits.tested import Tested, tested
-from model.analysis.parts import Parts
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.circuits.contrast import Contrast, Method
+from attention_atlas.model.analysis.circuits.found import STEPS, Circuit, gathered
+from attention_atlas.model.analysis.circuits.graph import graph
+from attention_atlas.model.analysis.circuits.pairs import Pair, batch
+from attention_atlas.model.analysis.circuits.tested import Tested, tested
+from attention_atlas.model.analysis.parts import Parts
+from attention_atlas.model.translator import Translator
 
 FOUND, TESTED = 16, 32  # pairs at most
 TOGETHER = 4  # pairs of a part: a part is to take seconds, of a model of OPUS-MT's size, too

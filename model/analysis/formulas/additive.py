@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.nets.records import ForwardOutput
-from model.nets.recurrent import Recurrent
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.trace.kinds import AttentionKind
 
 
 @dataclass(frozen=True, eq=False)

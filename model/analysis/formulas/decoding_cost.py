@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.again import check_again
-from model.decode.steps import StepDecoder
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 MOST = 64  # steps: from the start, they grow with the square of their number
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.dissection import softmax
-from model.trace.language import say
+from attention_atlas.model.analysis.dissection import softmax
+from attention_atlas.model.trace.language import say
 
 WIDTH = 32  # d_k of the vectors that stand for a number
 

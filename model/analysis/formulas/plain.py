@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.dissection import attention
+from attention_atlas.model.analysis.dissection import attention
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.analysis.dissection import attention, bias_of, in_numpy, open_cells
-from model.analysis.loop import attention_input
-from model.analysis.why.vectors import used_weights
-from model.nets.records import ForwardOutput
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.analysis.dissection import attention, bias_of, in_numpy, open_cells
+from attention_atlas.model.analysis.loop import attention_input
+from attention_atlas.model.analysis.why.vectors import used_weights
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.dissection import softmax
+from attention_atlas.model.analysis.dissection import softmax
 
 
 @dataclass(frozen=True, eq=False)

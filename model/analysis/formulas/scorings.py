@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.dissection import Dissection, softmax
-from model.trace.language import say
+from attention_atlas.model.analysis.dissection import Dissection, softmax
+from attention_atlas.model.trace.language import say
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from model.trace.directions import language_of, parse_direction
-from model.trace.language import Refusal
-from model.trace.tokens import is_byte, is_symbol
-from model.trace.words import SPACE
-from model.translator import Translator
+from attention_atlas.model.trace.directions import language_of, parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import is_byte, is_symbol
+from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.translator import Translator
 
 # a, b, c and what a - b + c should come to, by the languages of their words. Nothing here is claimed: analogies() says
 # which hold in a model's table.

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.lenses.tuned import divergence
-from model.nets.blocks import blocks
-from model.nets.records import ForwardOutput
-from model.nets.transformer import Transformer
-from model.trace.kinds import Side
+from attention_atlas.model.analysis.lenses.tuned import divergence
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import Side
 
 
 @dataclass(frozen=True, eq=False)

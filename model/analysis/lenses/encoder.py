@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.lenses.decoder import streams_of
-from model.analysis.lenses.fitted import Lenses
-from model.nets.blocks import blocks
-from model.nets.networks import check_transformer
-from model.nets.records import ForwardOutput
-from model.nets.sweep import with_given
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import Side
-from model.translator import Translator
+from attention_atlas.model.analysis.lenses.decoder import streams_of
+from attention_atlas.model.analysis.lenses.fitted import Lenses
+from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import with_given
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.translator import Translator
 
 TOP = 10
 

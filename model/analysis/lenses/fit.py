@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.analysis.again import check_plain
-from model.analysis.lenses import tuned
-from model.analysis.lenses.fitted import Lenses
-from model.analysis.lenses.jacobian import Jacobians
-from model.analysis.lenses.streams import streams
-from model.analysis.parts import Parts
-from model.trace.kinds import Side
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.lenses import tuned
+from attention_atlas.model.analysis.lenses.fitted import Lenses
+from attention_atlas.model.analysis.lenses.jacobian import Jacobians
+from attention_atlas.model.analysis.lenses.streams import streams
+from attention_atlas.model.analysis.parts import Parts
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.translator import Translator
 
 SLOPES = 60  # sentences of each direction whose slopes are taken: each costs d_model gradients
 BATCH = 12

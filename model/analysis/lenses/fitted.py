@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.config import ModelConfig
-from model.files import read_or_none, replace_file
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.files import read_or_none, replace_file
 
 FILE = "lenses.safetensors"
 
@@ -95,7 +95,7 @@ def load(path: Path, config: ModelConfig, digest: str) -> Lenses:
         raise ValueError(f"{path} is not a file of lenses: {error}") from error
     if lenses.digest != digest:
         raise ValueError(
-            f"{path} holds lenses of other weights ({lenses.digest}, here {digest}): run python -m model.lenses again"
+            f"{path} holds lenses of other weights ({lenses.digest}, here {digest}): run attention-atlas lenses again"
         )
     encoder, decoder, width = config.num_encoder_layers, config.num_decoder_layers, config.d_model
     expected = {

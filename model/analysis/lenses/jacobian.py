@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.lenses.streams import streams
-from model.config import ModelConfig
-from model.decode.runs import Run
-from model.trace.kinds import Side
+from attention_atlas.model.analysis.lenses.streams import streams
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.decode.runs import Run
+from attention_atlas.model.trace.kinds import Side
 
 TOGETHER = 16  # numbers of the last stream whose slopes are found at once
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import torch
 
-from model.analysis.lenses.encoder import best, pointed
-from model.analysis.lenses.fitted import Found, Lenses
-from model.analysis.lenses.streams import streams
-from model.decode.runs import batched
-from model.trace.kinds import Side
-from model.trace.tokens import is_symbol
-from model.translator import Translator
+from attention_atlas.model.analysis.lenses.encoder import best, pointed
+from attention_atlas.model.analysis.lenses.fitted import Found, Lenses
+from attention_atlas.model.analysis.lenses.streams import streams
+from attention_atlas.model.decode.runs import batched
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.translator import Translator
 
 COMMON = 300  # the first pieces of a vocabulary are symbols, endings and the commonest words: they prove nothing
 BATCH = 32

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 import torch
 
-from model.analysis.lenses import tuned
-from model.analysis.lenses.fit import Fitting
-from model.analysis.lenses.fitted import FILE, Lenses, save, stored
-from model.analysis.lenses.jacobian import TOGETHER, Jacobians
-from model.analysis.sentences import languages, sentences
-from model.decode.runs import Run
-from model.serve.owned_cache import cached_on_owner
-from model.trace.directions import parse_direction
-from model.translator import Translator
+from attention_atlas.model.analysis.lenses import tuned
+from attention_atlas.model.analysis.lenses.fit import Fitting
+from attention_atlas.model.analysis.lenses.fitted import FILE, Lenses, save, stored
+from attention_atlas.model.analysis.lenses.jacobian import TOGETHER, Jacobians
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.decode.runs import Run
+from attention_atlas.model.serve.owned_cache import cached_on_owner
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.translator import Translator
 
 SENTENCES, SLOPES, STEPS, BATCH = 40, 8, 60, 4  # a part takes seconds, of the models for which the page offers it
 LONGEST = 60.0  # seconds for which it does

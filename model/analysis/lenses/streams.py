@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from model.config import ModelConfig
-from model.nets.places.registry import AFTER
-from model.trace.kinds import Side, SubLayerName
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.places.registry import AFTER
+from attention_atlas.model.trace.kinds import Side, SubLayerName
 
 
 def streams(config: ModelConfig, side: Side) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from model.nets.blocks import exact
+from attention_atlas.model.nets.blocks import exact
 
 Project = Callable[[Tensor], Tensor]  # a last stream [row, d_model], before its norm -> logits [row, vocabulary]
 

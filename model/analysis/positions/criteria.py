@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.positions.geometry import pairwise_distances
-from model.analysis.positions.schemes import Scheme
-from model.trace.language import say
+from attention_atlas.model.analysis.positions.geometry import pairwise_distances
+from attention_atlas.model.analysis.positions.schemes import Scheme
+from attention_atlas.model.trace.language import say
 
 SAME = Scheme.same  # two codes closer than this are one
 LONGER = 4  # "any length" is tried at this many times the length

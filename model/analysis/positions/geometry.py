@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.config import ModelConfig, PositionCode
+from attention_atlas.model.config import ModelConfig, PositionCode
 
 NEAR = 1e-3  # of the largest squared length: above it at least 12 of the 16 digits are left
 CHUNK = 4096  # pairs whose differences are held at once

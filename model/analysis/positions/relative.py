@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.nets.attention import attention_scores
-from model.nets.blocks import exact
-from model.nets.records import ForwardOutput
-from model.nets.transformer import Stack
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.nets.attention import attention_scores
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.transformer import Stack
+from attention_atlas.model.trace.kinds import AttentionKind
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nets.positions import (
+from attention_atlas.model.nets.positions import (
     binary_encoding,
     count_encoding,
     normalised_count_encoding,
@@ -17,7 +17,7 @@ from model.nets.positions import (
     sinusoidal_encoding,
     tutorial_encoding,
 )
-from model.trace.language import say
+from attention_atlas.model.trace.language import say
 
 
 def paper_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.survey.batch import Pass, mean_log_probability
-from model.nets.layer import SourceMemory
-from model.nets.masks import causal_mask, padding_mask
-from model.nets.sweep import Sweep
-from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind, Side
-from model.trace.why.means import Means
+from attention_atlas.model.analysis.survey.batch import Pass, mean_log_probability
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import causal_mask, padding_mask
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.why.means import Means
 
 ENCODER, DECODER = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF
 

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nets.attention import MultiHeadAttention
-from model.nets.blocks import log_probabilities
-from model.nets.masks import pad
-from model.nets.records import AttentionRecord, ForwardOutput
-from model.nets.sweep import Sweep
-from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.nets.attention import MultiHeadAttention
+from attention_atlas.model.nets.blocks import log_probabilities
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.analysis.survey.batch import maps_and_lengths, run, similarity
-from model.trace.kinds import AttentionKind
-from model.trace.survey import cells
-from model.translator import Translator
+from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run, similarity
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.translator import Translator
 
 
 def comparable(one: Translator, other: Translator, direction: str) -> bool:

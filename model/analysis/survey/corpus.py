@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.survey.batch import Item
-from model.trace.directions import parse_direction
-from model.trace.language import Refusal
-from model.trace.tokens import TokenKind, is_symbol
-from model.translator import Translator
+from attention_atlas.model.analysis.survey.batch import Item
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import TokenKind, is_symbol
+from attention_atlas.model.translator import Translator
 
 WINDOW = 128  # sentences between two savings; one bootstrap's weights, one sorting by length
 FREQUENT = 500  # source tokens that are too frequent to be called rare (Voita et al. 2019)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.survey.window import Sums
-from model.trace.kinds import AttentionKind
-from model.trace.survey.statistics import STATISTICS, of_kind
-from model.trace.survey.survey import Estimate, KindSurvey, adjusted
+from attention_atlas.model.analysis.survey.window import Sums
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey.statistics import STATISTICS, of_kind
+from attention_atlas.model.trace.survey.survey import Estimate, KindSurvey, adjusted
 
 LEVEL = 0.95
 LEAST = 5  # sentences: of fewer a bootstrap says nothing

@@ -8,17 +8,17 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from model.analysis.alignment.linker import linker, linking_heads
-from model.analysis.sentences import languages, sentences
-from model.analysis.survey.corpus import Corpus, encoded
-from model.analysis.survey.run import SurveyRun, save
-from model.checkpoint import read_survey
-from model.files import read_json, write_json
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.directions import parse_direction
-from model.trace.language import Refusal
-from model.trace.survey.survey import OWN, DirectionSurvey, Survey
-from model.translator import Translator
+from attention_atlas.model.analysis.alignment.linker import linker, linking_heads
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.survey.corpus import Corpus, encoded
+from attention_atlas.model.analysis.survey.run import SurveyRun, save
+from attention_atlas.model.checkpoint import read_survey
+from attention_atlas.model.files import read_json, write_json
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Survey
+from attention_atlas.model.translator import Translator
 
 SENTENCES, WINDOW = 200, 20  # a window is one question of the page: seconds, also of a large model
 PARTS = 1 + SENTENCES // WINDOW + 1  # the first one chooses heads that link words, the last one is induction's

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.trace.survey.survey import EXAMPLES
+from attention_atlas.model.trace.survey.survey import EXAMPLES
 
 SHOWN = 3
 SAMPLED = 48

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from model.analysis.alignment.linker import Linker
-from model.analysis.sentences import languages, sentences
-from model.analysis.survey import corpus as corpora
-from model.analysis.survey.corpus import Corpus, Seen
-from model.analysis.survey.finish import kinds
-from model.analysis.survey.window import Measures, Sums, add, add_repetitions
-from model.files import replace_file
-from model.trace.directions import parse_direction
-from model.trace.survey.survey import DirectionSurvey, Survey, to_json
-from model.trace.why.means import Means
-from model.translator import Translator
+from attention_atlas.model.analysis.alignment.linker import Linker
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.survey import corpus as corpora
+from attention_atlas.model.analysis.survey.corpus import Corpus, Seen
+from attention_atlas.model.analysis.survey.finish import kinds
+from attention_atlas.model.analysis.survey.window import Measures, Sums, add, add_repetitions
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.survey.survey import DirectionSurvey, Survey, to_json
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.translator import Translator
 
 GATHERED = "{}-gathered"
 FORMAT = 1  # of the parts: changed when what they mean changes
@@ -48,7 +48,7 @@ class SurveyRun:
 
     def __post_init__(self) -> None:
         if self.ablated and self.means is None:
-            raise ValueError("to switch heads off there must be means of them: run python -m model.means")
+            raise ValueError("to switch heads off there must be means of them: run attention-atlas means")
         self.seen = corpora.look(self.translator, self.direction, self.corpus)
         language = parse_direction(self.direction)[0]
         shown = not self.corpus.own and language in languages()

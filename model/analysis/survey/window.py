@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model.analysis.alignment.linker import Linker
-from model.analysis.survey import ablation
-from model.analysis.survey.batch import Item, Pass, maps_and_lengths, run, similarity
-from model.analysis.survey.corpus import Repeated
-from model.analysis.survey.reservoir import Reservoir
-from model.analysis.survey.totals import Totals
-from model.serve.cores import map_over_cores
-from model.trace.kinds import AttentionKind, Side
-from model.trace.survey import cells
-from model.trace.survey.cells import Facts, Found
-from model.trace.tokens import is_symbol
-from model.trace.translation import tokens_of
-from model.trace.why.means import Means
-from model.translator import Translator
+from attention_atlas.model.analysis.alignment.linker import Linker
+from attention_atlas.model.analysis.survey import ablation
+from attention_atlas.model.analysis.survey.batch import Item, Pass, maps_and_lengths, run, similarity
+from attention_atlas.model.analysis.survey.corpus import Repeated
+from attention_atlas.model.analysis.survey.reservoir import Reservoir
+from attention_atlas.model.analysis.survey.totals import Totals
+from attention_atlas.model.serve.cores import map_over_cores
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.trace.survey.cells import Facts, Found
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import tokens_of
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.translator import Translator
 
 BATCH, ABLATED_BATCH = 32, 8  # the second one's rows are as many times more as a layer has heads
 COMPARED = 8  # every so manieth sentence is one on which heads are compared with each other

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.again import check_plain
-from model.analysis.parts import Parts
-from model.analysis.units.fitted import stored
-from model.analysis.units.sparse import Dictionary
-from model.decode.runs import run
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.tokens import is_symbol
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.parts import Parts
+from attention_atlas.model.analysis.units.fitted import stored
+from attention_atlas.model.analysis.units.sparse import Dictionary
+from attention_atlas.model.decode.runs import run
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.translator import Translator
 
 TOGETHER = 25  # sentences of a part
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from model.analysis.units.measure import Quality
-from model.analysis.units.sparse import Dictionary
-from model.files import read_or_none, replace_file
+from attention_atlas.model.analysis.units.measure import Quality
+from attention_atlas.model.analysis.units.sparse import Dictionary
+from attention_atlas.model.files import read_or_none, replace_file
 
 FILE = "dictionary.safetensors"
 ARRAYS = ("encoder", "bias", "directions", "centre")
@@ -52,7 +52,7 @@ def load(path: Path, digest: str, width: int) -> Fitted:
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a file of a dictionary: {error}") from error
     if found.digest != digest:
-        raise ValueError(f"{path} is of other weights ({found.digest}, here {digest}): run python -m model.dictionary")
+        raise ValueError(f"{path} is of other weights ({found.digest}, here {digest}): run attention-atlas dictionary")
     units = len(dictionary.bias)
     shapes = [tuple(array.shape) for array in arrays]
     if shapes != [(units, width), (units,), (units, width), (width,)] or not all(a.isfinite().all() for a in arrays):

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from model.analysis.units.sparse import Dictionary, projected
-from model.decode.runs import run
-from model.translator import Translator
+from attention_atlas.model.analysis.units.sparse import Dictionary, projected
+from attention_atlas.model.decode.runs import run
+from attention_atlas.model.translator import Translator
 
 BATCH = 32
 Rebuilt = Callable[[Tensor], Tensor]  # rows [row, d_model] -> the same, rebuilt

@@ -1,13 +1,13 @@
 """Why was this token written? Counterfactuals, exact splits and proxies, each one file. From Python:
 
-from model.analysis import why
+from attention_atlas.model.analysis import why
 why.attribute(translator, trace, step=3, contrast="coffee")     # every method over the words
 why.parts(translator, trace)                                    # the logits split over the decoder's parts
 why.attribute_batch(translator, texts)                          # of many texts, one answer after another
 why.circuit(translator, text, other, ("He", "She"))             # along which edges a changed word decides
 why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_set(translator, trace)
 
->>> from model.translator import Translator
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> reference = translator.trace("Der Hund schläft.", target="The dog is asleep.")
 >>> answer = attribute(translator, reference, step=1, methods=["occlusion_by_mask", "alti"])
@@ -15,14 +15,14 @@ why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_
 (True, True)
 """
 
-from model.analysis.circuits.found import circuit
-from model.analysis.why.attribution import attribute, attribute_batch
-from model.analysis.why.experiments.asking import heads, parts, smallest_set
-from model.analysis.why.experiments.patching import PatchEffects, patch
-from model.trace.results.inseq import from_inseq, to_inseq
-from model.trace.why.heads import HeadEffects, SmallestSet
-from model.trace.why.parts import Parts
-from model.trace.why.rows import Row, Why
+from attention_atlas.model.analysis.circuits.found import circuit
+from attention_atlas.model.analysis.why.attribution import attribute, attribute_batch
+from attention_atlas.model.analysis.why.experiments.asking import heads, parts, smallest_set
+from attention_atlas.model.analysis.why.experiments.patching import PatchEffects, patch
+from attention_atlas.model.trace.results.inseq import from_inseq, to_inseq
+from attention_atlas.model.trace.why.heads import HeadEffects, SmallestSet
+from attention_atlas.model.trace.why.parts import Parts
+from attention_atlas.model.trace.why.rows import Row, Why
 
 __all__ = [
     "HeadEffects",

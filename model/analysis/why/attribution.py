@@ -13,20 +13,20 @@ from typing import TypeVar
 
 import numpy as np
 
-from model.analysis.why.case import Baseline, Case, open_case
-from model.analysis.why.means_cache import stored_means
-from model.analysis.why.method import Method
-from model.analysis.why.pinned import ask
-from model.analysis.why.registry import METHODS, other_occlusion
-from model.decode.runs import batched
-from model.serve.cores import side_by_side
-from model.trace import several
-from model.trace.translation import TranslationTrace
-from model.trace.why.means import Means
-from model.trace.why.question import Against
-from model.trace.why.ranks import spearman
-from model.trace.why.rows import Row, Why, slug_of
-from model.translator import Translator
+from attention_atlas.model.analysis.why.case import Baseline, Case, open_case
+from attention_atlas.model.analysis.why.means_cache import stored_means
+from attention_atlas.model.analysis.why.method import Method
+from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.analysis.why.registry import METHODS, other_occlusion
+from attention_atlas.model.decode.runs import batched
+from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.trace import several
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.trace.why.ranks import spearman
+from attention_atlas.model.trace.why.rows import Row, Why, slug_of
+from attention_atlas.model.translator import Translator
 
 One = TypeVar("One")
 

@@ -14,17 +14,17 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from model.analysis.again import check_plain
-from model.analysis.sentences import languages, sentences
-from model.files import replace_file
-from model.nets.blocks import with_float64
-from model.nets.masks import pad
-from model.nets.records import ForwardOutput
-from model.trace.directions import parse_direction
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.tokens import is_symbol
-from model.trace.why.means import EARLY, Means
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.nets.blocks import with_float64
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.why.means import EARLY, Means
+from attention_atlas.model.translator import Translator
 
 FILE = "means.safetensors"
 BATCH = 32
@@ -167,7 +167,7 @@ def load(path: Path, translator: Translator) -> Means:
     if means.digest != translator.digest:
         raise ValueError(
             f"{path} holds means of other weights ({means.digest}, here {translator.digest}): "
-            "run python -m model.means again"
+            "run attention-atlas means again"
         )
     for kind, layers in translator.model.num_layers.items():
         own = translator.config.of(kind.side)

@@ -9,26 +9,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.again import check_again
-from model.analysis.why.means_cache import stored_means
-from model.analysis.why.metric import measure
-from model.analysis.why.passes.change import Change
-from model.analysis.why.pinned import ask
-from model.nets.cache import KeyValueCache
-from model.nets.layer import SourceMemory
-from model.nets.masks import causal_mask
-from model.nets.records import ForwardOutput
-from model.nets.sweep import Changes
-from model.nets.transformer import Transformer
-from model.serve.cores import side_by_side
-from model.trace import number_of
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.language import Refusal, Words, say
-from model.trace.translation import TranslationTrace
-from model.trace.why.columns import Columns, columns
-from model.trace.why.means import Means
-from model.trace.why.question import Against, Question
-from model.translator import Translator
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.why.means_cache import stored_means
+from attention_atlas.model.analysis.why.metric import measure
+from attention_atlas.model.analysis.why.passes.change import Change
+from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.trace import number_of
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.language import Refusal, Words, say
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.columns import Columns, columns
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.trace.why.question import Against, Question
+from attention_atlas.model.translator import Translator
 
 Baseline = tuple[np.ndarray | Tensor, np.ndarray | Tensor]  # of source and prefix, [d_model] or [positions, d_model]
 CHUNK_TOKENS = 4096  # of both sides, in one batch of counterfactuals: bounds memory, costs no speed

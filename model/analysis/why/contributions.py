@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.vectors import frozen, used_weights, written_values
-from model.nets.blocks import exact
-from model.nets.layer import Layer
-from model.nets.records import ForwardOutput, LayerRecord
-from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.analysis.why.vectors import frozen, used_weights, written_values
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.layer import Layer
+from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import AttentionKind
 
 CHUNK = 4_000_000  # numbers of float64 held at once
 

@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.analysis.why.attribution import agree, answers
-from model.analysis.why.case import Case, open_case
-from model.analysis.why.method import Method
-from model.analysis.why.methods import occlusion
-from model.analysis.why.passes.change import Change, masked, replaced
-from model.analysis.why.pinned import ask
-from model.analysis.why.registry import METHODS, other_occlusion
-from model.files import read_json
-from model.nets.transformer import Transformer
-from model.trace.why.evidence import Evidence
-from model.trace.why.faithfulness import Curves, Faithfulness, MethodFaithfulness, bootstrap, from_dict
-from model.trace.why.means import Means
-from model.trace.why.ranks import spearman
-from model.translator import Translator
+from attention_atlas.model.analysis.why.attribution import agree, answers
+from attention_atlas.model.analysis.why.case import Case, open_case
+from attention_atlas.model.analysis.why.method import Method
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.passes.change import Change, masked, replaced
+from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.analysis.why.registry import METHODS, other_occlusion
+from attention_atlas.model.files import read_json
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.faithfulness import Curves, Faithfulness, MethodFaithfulness, bootstrap, from_dict
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.trace.why.ranks import spearman
+from attention_atlas.model.translator import Translator
 
 FILE = "faithfulness.json"  # in the checkpoint's folder
 RANDOM_ORDERS = 3  # of each sentence, where many sentences are told

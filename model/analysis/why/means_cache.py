@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from model.analysis.sentences import languages, sentences
-from model.analysis.why import averages
-from model.files import read_or_none
-from model.trace.directions import parse_direction
-from model.trace.why.means import Means
-from model.translator import Translator
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.files import read_or_none
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.translator import Translator
 
 SENTENCES = 100  # that means are taken over: the same ones in every process, so that all give the same numbers
 BATCH = 8  # sentences a batch

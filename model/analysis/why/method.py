@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.why.case import Case
-from model.trace.language import Words
-from model.trace.why.evidence import Evidence, Sum, Unit
-from model.trace.why.rows import Row
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.trace.language import Words
+from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
+from attention_atlas.model.trace.why.rows import Row
 
 
 @dataclass(frozen=True, eq=False)

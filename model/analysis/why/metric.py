@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.nets.blocks import ROOM, exact, log_probabilities, with_float64
-from model.nets.transformer import Transformer
-from model.trace.why.question import Question
+from attention_atlas.model.nets.blocks import ROOM, exact, log_probabilities, with_float64
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.why.question import Question
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from functools import lru_cache
 
 import torch
 
-from model.analysis.sentences import sentences
-from model.analysis.why.pinned import FUNCTION_WORDS
-from model.text.composed.forms import Form, forms
-from model.trace.directions import language_of, parse_direction
-from model.trace.language import Refusal
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, is_punctuation, word_groups
-from model.translator import Translator
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.why.pinned import FUNCTION_WORDS
+from attention_atlas.model.text.composed.forms import Form, forms
+from attention_atlas.model.trace.directions import language_of, parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
+from attention_atlas.model.translator import Translator
 
 WORDS = 5  # for each other one
 NEAR = 8000  # of the vocabulary's entries, the nearest that are looked at

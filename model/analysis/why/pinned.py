@@ -6,15 +6,15 @@ import re
 
 import numpy as np
 
-from model.trace import number_of
-from model.trace.directions import parse_direction
-from model.trace.language import Refusal, say
-from model.trace.scores import Groups
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace, a_trace
-from model.trace.why.question import Against, Question
-from model.trace.words import SPACE, is_punctuation, word_groups
-from model.translator import Translator
+from attention_atlas.model.trace import number_of
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.language import Refusal, say
+from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace.why.question import Against, Question
+from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
+from attention_atlas.model.translator import Translator
 
 CONTRASTS = 5
 APOSTROPHE = re.compile("['’]")

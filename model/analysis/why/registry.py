@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from model.analysis.why.method import Method
-from model.analysis.why.methods import attention, flow, gradients, occlusion, relevance
+from attention_atlas.model.analysis.why.method import Method
+from attention_atlas.model.analysis.why.methods import attention, flow, gradients, occlusion, relevance
 
 METHODS: dict[str, Method] = {
     method.slug: method

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.analysis.why.case import Case
-from model.analysis.why.metric import direction
-from model.analysis.why.vectors import Norm, output_by_head, transposed, used_weights
-from model.nets.attention import MultiHeadAttention
-from model.nets.blocks import exact
-from model.nets.records import AttentionRecord
-from model.trace.kinds import AttentionKind, Side
-from model.trace.why.parts import Parts
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.metric import direction
+from attention_atlas.model.analysis.why.vectors import Norm, output_by_head, transposed, used_weights
+from attention_atlas.model.nets.attention import MultiHeadAttention
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.records import AttentionRecord
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.why.parts import Parts
 
 KINDS = (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from model.nets.attention import MultiHeadAttention, edges_mask
-from model.nets.blocks import exact
-from model.nets.records import AttentionRecord
+from attention_atlas.model.nets.attention import MultiHeadAttention, edges_mask
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.records import AttentionRecord
 
 Norm = nn.LayerNorm | nn.RMSNorm
 

@@ -1,4 +1,4 @@
-"""Do everyday sentences come out right? python -m model.evaluation.everyday --help
+"""Do everyday sentences come out right? python -m attention_atlas.model.evaluation.everyday --help
 
 Counts how many of our own sentences a checkpoint translates right as a whole, decoding greedily, by group of sentences.
 Look at the open half while working; the sealed one is for a report at the end, and its translations are not shown.
@@ -10,10 +10,10 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from model.evaluation.everyday import DIRECTIONS, HALVES, Everyday, read_everyday, score
-from model.files import read_json, write_json
-from model.program import add_checkpoint, command_line, needs, program
-from model.translator import Translator
+from attention_atlas.model.evaluation.everyday import DIRECTIONS, HALVES, Everyday, read_everyday, score
+from attention_atlas.model.files import read_json, write_json
+from attention_atlas.model.program import add_checkpoint, command_line, needs, program
+from attention_atlas.model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -87,7 +87,7 @@ def record(path: Path, results: list[dict]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.evaluation.everyday", __doc__)
+    parser = command_line("attention_atlas.model.evaluation.everyday", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add(

@@ -14,10 +14,10 @@ import re
 import struct
 from collections.abc import Iterator
 
-from model.config import LIMITS
-from model.families.folder import Folder
-from model.files import MAX_VOCABULARY_BYTES
-from model.trace import is_whole
+from attention_atlas.model.config import LIMITS
+from attention_atlas.model.families.folder import Folder
+from attention_atlas.model.files import MAX_VOCABULARY_BYTES
+from attention_atlas.model.trace import is_whole
 
 SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from model.config import LIMITS, ModelConfig
-from model.families.folder import Folder
-from model.families.pieces.splitter import FAIRSEQ, FAST, check_distinct
-from model.families.settings import Settings
-from model.files import MAX_VOCABULARY_BYTES
-from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
-from model.text.splitters import HEADER, SentencePieces
-from model.trace import is_whole
-from model.trace.directions import Languages, language_of
+from attention_atlas.model.config import LIMITS, ModelConfig
+from attention_atlas.model.families.folder import Folder
+from attention_atlas.model.families.pieces.splitter import FAIRSEQ, FAST, check_distinct
+from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.files import MAX_VOCABULARY_BYTES
+from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from attention_atlas.model.text.splitters import HEADER, SentencePieces
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.directions import Languages, language_of
 
 SPIECE = "spiece.model"  # what Google calls its SentencePiece models
 MANY = 12  # directions above which a page has two menus of languages

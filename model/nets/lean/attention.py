@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model import processor
+from attention_atlas.model import processor
 
 MANY, SHORT = 8, 16  # sentences; keys
 

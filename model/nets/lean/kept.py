@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from model.nets.lean.products import Products
-from model.nets.lean.step import DecoderStep
-from model.nets.sweep import Changes
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.nets.lean.products import Products
+from attention_atlas.model.nets.lean.step import DecoderStep
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 
 _kept: WeakKeyDictionary[Transformer, dict[int, Kept]] = WeakKeyDictionary()  # by number of threads
 EVERY = frozenset(vars(nn.Module()))  # what every module has

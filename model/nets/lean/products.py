@@ -9,10 +9,10 @@ from functools import cached_property, lru_cache, partial
 import torch
 from torch import Tensor
 
-from model import processor
-from model.nets.lean.attention import gains_by_bags
-from model.nets.lean.halves import Half, half
-from model.nets.transformer import Transformer
+from attention_atlas.model import processor
+from attention_atlas.model.nets.lean.attention import gains_by_bags
+from attention_atlas.model.nets.lean.halves import Half, half
+from attention_atlas.model.nets.transformer import Transformer
 
 SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
 PACKED = 64_000_000  # numbers that a step reads; copies of more would take too much memory

@@ -17,17 +17,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from model.config import PositionCode
-from model.nets.attention import MultiHeadAttention, scaled_dot_product
-from model.nets.cache import KeyValueCache, LayerCache
-from model.nets.layer import Layer, SourceMemory
-from model.nets.lean.attention import attend
-from model.nets.lean.products import Affine, Products
-from model.nets.places.visit import Visit, has_visits, visit
-from model.nets.sweep import Changes, Sweep, attention_edit
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.nets.attention import MultiHeadAttention, scaled_dot_product
+from attention_atlas.model.nets.cache import KeyValueCache, LayerCache
+from attention_atlas.model.nets.layer import Layer, SourceMemory
+from attention_atlas.model.nets.lean.attention import attend
+from attention_atlas.model.nets.lean.products import Affine, Products
+from attention_atlas.model.nets.places.visit import Visit, has_visits, visit
+from attention_atlas.model.nets.sweep import Changes, Sweep, attention_edit
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
 
 Norm = Callable[[Tensor], Tensor]
 

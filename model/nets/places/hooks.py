@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from model.nets.layer import SubLayer
-from model.nets.transformer import Transformer
+from attention_atlas.model.nets.layer import SubLayer
+from attention_atlas.model.nets.transformer import Transformer
 
 
 def are_hooked(model: nn.Module) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from model.config import ModelConfig, PositionCode
-from model.trace.interventions import HeadOutput, Stream, SubLayerOutput
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.trace.interventions import HeadOutput, Stream, SubLayerOutput
+from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
 
 HEADS = ("batch", "heads", "query", "d_head")
 # part of an attention -> axes, what it is

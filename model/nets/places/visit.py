@@ -13,13 +13,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from model.config import ModelConfig
-from model.nets.places import registry
-from model.nets.places.registry import Place
-from model.nets.sweep import Changes, PatchValue, Sweep, window
-from model.trace.edits import Ablate, Add, Edit, Numbers, Replace, Scale
-from model.trace.interventions import HeadOutput, Interventions, Patch
-from model.trace.kinds import Side, SubLayerName
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.places import registry
+from attention_atlas.model.nets.places.registry import Place
+from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep, window
+from attention_atlas.model.trace.edits import Ablate, Add, Edit, Numbers, Replace, Scale
+from attention_atlas.model.trace.interventions import HeadOutput, Interventions, Patch
+from attention_atlas.model.trace.kinds import Side, SubLayerName
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.text.composed import english, german
-from model.text.composed.clauses import Clause, joined
-from model.text.composed.drawn import Clauses
-from model.text.composed.english_order import in_english
-from model.text.composed.german_order import in_german
-from model.text.composed.lexicon import Complement, Entry
-from model.text.composed.phrases import Kind, Phrase
+from attention_atlas.model.text.composed import english, german
+from attention_atlas.model.text.composed.clauses import Clause, joined
+from attention_atlas.model.text.composed.drawn import Clauses
+from attention_atlas.model.text.composed.english_order import in_english
+from attention_atlas.model.text.composed.german_order import in_german
+from attention_atlas.model.text.composed.lexicon import Complement, Entry
+from attention_atlas.model.text.composed.phrases import Kind, Phrase
 
 IT = Phrase({"nom": "es"}, ("it", "it"), "n", (2, 2), ("sein", "its", "itself"), kind=Kind.PRONOUN)
 DESCRIBED = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.text.composed.lexicon import Adverbial, Entry
-from model.text.composed.phrases import Phrase
+from attention_atlas.model.text.composed.lexicon import Adverbial, Entry
+from attention_atlas.model.text.composed.phrases import Phrase
 
 MODALS = {
     "can": ("können", ("can",)),

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.text.composed.clauses import Clause
-from model.text.composed.english_order import in_english
-from model.text.composed.german_order import in_german
-from model.text.composed.lexicon import Adverbial, Entry, Lexicon
-from model.text.composed.phrases import HUMAN, Kind, Phrase, Phrases
-from model.text.slots.fillers import Fillers
+from attention_atlas.model.text.composed.clauses import Clause
+from attention_atlas.model.text.composed.english_order import in_english
+from attention_atlas.model.text.composed.german_order import in_german
+from attention_atlas.model.text.composed.lexicon import Adverbial, Entry, Lexicon
+from attention_atlas.model.text.composed.phrases import HUMAN, Kind, Phrase, Phrases
+from attention_atlas.model.text.slots.fillers import Fillers
 
 # What a tense's adverbials are, and how often each tense is drawn.
 TIMES = {"past": "past", "told": "past", "future": "future", "will": "future", "habit": "habit", "since": "since"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from model.text.composed import english
-from model.text.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
-from model.text.composed.lexicon import Adverbial
+from attention_atlas.model.text.composed import english
+from attention_atlas.model.text.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
+from attention_atlas.model.text.composed.lexicon import Adverbial
 
 CONTRACTED = {"can": "can't", "will": "won't", "am": "aren't"}
 BE, HAVE, DO = (english.Verb(*forms.split()) for forms in ("be was been", "have had had", "do did done"))

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from model.text.composed import german
-from model.text.composed.lexicon import Lexicon
+from attention_atlas.model.text.composed import german
+from attention_atlas.model.text.composed.lexicon import Lexicon
 
 Form = tuple[str, ...]  # such as ("noun", "n", "nom") or ("verb", "past participle")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from model.text.composed import german
-from model.text.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
-from model.text.composed.lexicon import Complement
-from model.text.composed.phrases import Kind
+from attention_atlas.model.text.composed import german
+from attention_atlas.model.text.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
+from attention_atlas.model.text.composed.lexicon import Complement
+from attention_atlas.model.text.composed.phrases import Kind
 
 
 def in_german(clause: Clause, order: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.text.composed import english, german
+from attention_atlas.model.text.composed import english, german
 
 FOLDER = Path(__file__).parent / "tables"
 

@@ -10,10 +10,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from model.text.composed import german
-from model.text.composed.english import article
-from model.text.composed.lexicon import Adjective, Lexicon, Noun
-from model.text.slots.fillers import Fillers
+from attention_atlas.model.text.composed import german
+from attention_atlas.model.text.composed.english import article
+from attention_atlas.model.text.composed.lexicon import Adjective, Lexicon, Noun
+from attention_atlas.model.text.slots.fillers import Fillers
 
 # German and English forms by case; the person in each language (0 to 5: I, you, he, we, you all, they).
 PRONOUNS = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.text.composed import german
-from model.text.composed.clauses import WITHOUT, Clause, joined
-from model.text.composed.drawn import Clauses
-from model.text.composed.english_order import in_english
-from model.text.composed.german_order import in_german
-from model.text.composed.lexicon import Entry
-from model.text.composed.phrases import HUMAN, Kind, Phrase
+from attention_atlas.model.text.composed import german
+from attention_atlas.model.text.composed.clauses import WITHOUT, Clause, joined
+from attention_atlas.model.text.composed.drawn import Clauses
+from attention_atlas.model.text.composed.english_order import in_english
+from attention_atlas.model.text.composed.german_order import in_german
+from attention_atlas.model.text.composed.lexicon import Entry
+from attention_atlas.model.text.composed.phrases import HUMAN, Kind, Phrase
 
 TENSES = (
     "past", "perfect", "will", "habit", "can", "must", "want", "would like", "may", "future", "could then",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.text.composed import german
-from model.text.composed.clauses import WITHOUT, joined
-from model.text.composed.drawn import FIRST, Clauses
-from model.text.composed.english_order import in_english
-from model.text.composed.german_order import in_german
-from model.text.composed.phrases import HUMAN, Kind, Phrase
+from attention_atlas.model.text.composed import german
+from attention_atlas.model.text.composed.clauses import WITHOUT, joined
+from attention_atlas.model.text.composed.drawn import FIRST, Clauses
+from attention_atlas.model.text.composed.english_order import in_english
+from attention_atlas.model.text.composed.german_order import in_german
+from attention_atlas.model.text.composed.phrases import HUMAN, Kind, Phrase
 
 TENSES = ("past", "told", "habit", "now", "future", "perfect", "had to", "want")
 OWNED = (("animal",), ("vehicle",), ("family",), ("child",), ("device",))

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.text.composed.being import Being
-from model.text.composed.clauses import WITHOUT, Clause
-from model.text.composed.drawn import NoVerb
-from model.text.composed.english_order import in_english
-from model.text.composed.german_order import in_german
-from model.text.composed.lexicon import Entry, Lexicon
-from model.text.composed.phrases import Kind, Phrase
-from model.text.composed.questions import Questions
-from model.text.composed.relatives import Relatives
-from model.text.slots.fillers import Fillers
+from attention_atlas.model.text.composed.being import Being
+from attention_atlas.model.text.composed.clauses import WITHOUT, Clause
+from attention_atlas.model.text.composed.drawn import NoVerb
+from attention_atlas.model.text.composed.english_order import in_english
+from attention_atlas.model.text.composed.german_order import in_german
+from attention_atlas.model.text.composed.lexicon import Entry, Lexicon
+from attention_atlas.model.text.composed.phrases import Kind, Phrase
+from attention_atlas.model.text.composed.questions import Questions
+from attention_atlas.model.text.composed.relatives import Relatives
+from attention_atlas.model.text.slots.fillers import Fillers
 
 DIRECTIONS = ("de-en", "en-de")
 # Tenses that go with one another in two main clauses.

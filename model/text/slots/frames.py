@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from model.text.slots import written
-from model.text.slots.fillers import LANGUAGES, Filler, Fillers
-from model.text.slots.written import Value
+from attention_atlas.model.text.slots import written
+from attention_atlas.model.text.slots.fillers import LANGUAGES, Filler, Fillers
+from attention_atlas.model.text.slots.written import Value
 
 FRAMES = Path(__file__).with_name("frames.tsv")
 SLOT = re.compile(r"\{([a-z_]+?)(\d?)\}")

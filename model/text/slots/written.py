@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from model.text.slots.fillers import held_out
+from attention_atlas.model.text.slots.fillers import held_out
 
 MONTHS = {
     "en": [

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.trace.alignment.voters import RowToken
-from model.trace.scores import Groups
-from model.trace.tokens import is_symbol
-from model.trace.words import word_groups
+from attention_atlas.model.trace.alignment.voters import RowToken
+from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.words import word_groups
 
 
 def words_of(tokens: Sequence[str]) -> Groups:

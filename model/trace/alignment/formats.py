@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
-from model.trace.alignment.links import Links
-from model.trace.alignment.score import Gold
+from attention_atlas.model.trace.alignment.links import Links
+from attention_atlas.model.trace.alignment.score import Gold
 
 _POINT = re.compile(r"(\d{1,6})([-p])(\d{1,6})")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.trace.alignment.links import Links
+from attention_atlas.model.trace.alignment.links import Links
 
 
 @dataclass(frozen=True)

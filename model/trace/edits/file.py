@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any
 
-from model.trace.edits.values import Ablate, Add, Edit, Numbers, Recipe, Replace, Scale
+from attention_atlas.model.trace.edits.values import Ablate, Add, Edit, Numbers, Recipe, Replace, Scale
 
 KINDS = {"add": Add, "replace": Replace, "scale": Scale, "ablate": Ablate}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from model.trace import is_number, number_of
+from attention_atlas.model.trace import is_number, number_of
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ is an object of json_tricks, are read, too. One file holds sentences; each has s
 of the method, and what each step's probability was. Importable without torch.
 
 >>> import tempfile
->>> from model.analysis import why
->>> from model.translator import Translator
+>>> from attention_atlas.model.analysis import why
+>>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> trace = translator.translate("Der Hund schläft.")
 >>> steps = [why.attribute(translator, trace, step=step, methods=["alti"], words=False) for step in range(3)]
@@ -31,10 +31,10 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
-from model.files import replace_file
-from model.trace.results.result import Result
-from model.trace.translation import TranslationTrace
-from model.trace.why.rows import Why
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.rows import Why
 
 OUTPUT, SEQUENCE, TOKEN = (
     ["inseq.data.attribution", "FeatureAttributionOutput"],

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.survey.statistics import OFFSETS, of_kind
-from model.trace.tokens import is_symbol
-from model.trace.words import is_punctuation
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey.statistics import OFFSETS, of_kind
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.words import is_punctuation
 
 BAND = 0.1  # of the sentence, on both sides of the diagonal
 SINKS = ("begin", "end", "punctuation")

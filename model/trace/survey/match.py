@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.survey.statistics import STATISTICS
-from model.trace.survey.survey import KindSurvey
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import KindSurvey
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from model.trace.kinds import AttentionKind
-from model.trace.language import Words, say
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Words, say
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SELF, EVERY = (ENCODER, DECODER), (ENCODER, DECODER, CROSS)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
-from model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey.statistics import STATISTICS
 
 OWN = "own sentences"  # the name of this project's own as a corpus
 FALSE_DISCOVERIES = 0.05  # of all names given, the share that may be chance's

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from model.trace.trust.signals import SIGNALS, Reading
+from attention_atlas.model.trace.trust.signals import SIGNALS, Reading
 
 PROVOKED = "provoked"  # the set of the model's own translations
 MARGIN = 0.03  # of AUROC, over the best baseline without a model: less is not shown

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from model.trace.alignment.between import words_of
-from model.trace.tokens import is_symbol
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.tokens import is_symbol
 
 HALLUCINATION, OMISSION, REPETITION = "hallucination", "omission", "repetition"
 

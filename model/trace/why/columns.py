@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.scores import Groups
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, word_groups
+from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE, word_groups
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from model.trace.why.rows import slug_of
+from attention_atlas.model.trace.why.rows import slug_of
 
 RESAMPLES = 1000
 MEASURES = ("agreement", "comprehensiveness", "sufficiency")

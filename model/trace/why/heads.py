@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind, Named
-from model.trace.results.result import Result
-from model.trace.why.evidence import Evidence, Unit
-from model.trace.why.rows import by_layer
+from attention_atlas.model.trace.kinds import AttentionKind, Named
+from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.trace.why.rows import by_layer
 
 Head = tuple[AttentionKind, int, int]  # kind, layer, head: as in Interventions.heads_off
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.kinds import AttentionKind
 
 EARLY = 3  # positions 0, 1 and 2 have means of their own: begin symbols and first words are unlike all others
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.results.result import Result
-from model.trace.why.evidence import Evidence, Sum, Unit
-from model.trace.why.question import Question
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
+from attention_atlas.model.trace.why.question import Question
 
 TOLERANCE = 1e-4  # nats: what float32 passes may leave
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from model.trace.language import Refusal
+from attention_atlas.model.trace.language import Refusal
 
 
 class Against(Enum):

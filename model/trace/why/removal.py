@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
 
 
 @dataclass(frozen=True, eq=False)

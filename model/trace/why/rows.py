@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.language import Words
-from model.trace.results.result import Result
-from model.trace.why.columns import Columns
-from model.trace.why.evidence import Evidence, Sum, Unit
-from model.trace.why.plain import plain
-from model.trace.why.question import Question
+from attention_atlas.model.trace.language import Words
+from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.question import Question
 
 FORMERLY = {  # what files and answers called the methods before they had slugs
     "occlusion by mask": "occlusion_by_mask",

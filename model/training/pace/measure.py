@@ -1,4 +1,4 @@
-"""How long an update takes by the length of sentences: python -m model.training.pace.measure
+"""How long an update takes by the length of sentences: python -m attention_atlas.model.training.pace.measure
 
 A recurrent network reads and writes one token after the other, a Transformer all of them at once (Vaswani et al. 2017,
 table 1: as many operations in sequence as there are tokens, against a fixed number). Two networks of nearly as many
@@ -16,13 +16,13 @@ from pathlib import Path
 
 import torch
 
-from model import processor
-from model.config import ModelConfig, from_json
-from model.files import read_json, write_json
-from model.nets import networks
-from model.nets.recurrent import RecurrentConfig
-from model.program import check_free, command_line, program, whole
-from model.training.loss import SummedLoss
+from attention_atlas.model import processor
+from attention_atlas.model.config import ModelConfig, from_json
+from attention_atlas.model.files import read_json, write_json
+from attention_atlas.model.nets import networks
+from attention_atlas.model.nets.recurrent import RecurrentConfig
+from attention_atlas.model.program import check_free, command_line, program, whole
+from attention_atlas.model.training.loss import SummedLoss
 
 FILE = Path(__file__).with_name("measured.json")
 LENGTHS, TOKENS, ROUNDS = (4, 8, 16, 32, 64, 128), 1024, 5
@@ -110,7 +110,7 @@ def read(path: Path = FILE) -> Pace:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("model.training.pace.measure", __doc__)
+    parser = command_line("attention_atlas.model.training.pace.measure", __doc__)
     parser.add_argument("--lengths", type=whole(), nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
     parser.add_argument("--tokens", type=whole(), default=TOKENS, help=f"a side in every update, default {TOKENS}")
     parser.add_argument("--rounds", type=whole(), default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")

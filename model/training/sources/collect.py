@@ -1,4 +1,4 @@
-"""Sentences of one language for a model to translate, one a line: python -m model.training.sources.collect --help
+"""Sentences of one language for a model to translate, one a line: python -m attention_atlas.model.training.sources.collect --help
 
 Multi30k's captions of task 2, and the English sentences of one Tatoeba file that the other one lacks.
 """
@@ -9,8 +9,14 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
-from model.program import command_line, program
-from model.training.sources.readers import TATOEBA_FILES, normalised, read_lines, read_tatoeba, split_tatoeba
+from attention_atlas.model.program import command_line, program
+from attention_atlas.model.training.sources.readers import (
+    TATOEBA_FILES,
+    normalised,
+    read_lines,
+    read_tatoeba,
+    split_tatoeba,
+)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -43,7 +49,7 @@ def everyday(folder: Path, of: str, unlike: str) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.training.sources.collect", __doc__)
+    parser = command_line("attention_atlas.model.training.sources.collect", __doc__)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/")
     add("--language", default="en", help="of the captions")

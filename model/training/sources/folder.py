@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from model.training.sources.more import read_more
-from model.training.sources.news import read_news
-from model.training.sources.readers import TATOEBA_FILES, Splits, read_multi30k, read_tatoeba, split_tatoeba
-from model.training.sources.tables import FILES, read_table
-from model.training.sources.words import read_dictionary
+from attention_atlas.model.training.sources.more import read_more
+from attention_atlas.model.training.sources.news import read_news
+from attention_atlas.model.training.sources.readers import (
+    TATOEBA_FILES,
+    Splits,
+    read_multi30k,
+    read_tatoeba,
+    split_tatoeba,
+)
+from attention_atlas.model.training.sources.tables import FILES, read_table
+from attention_atlas.model.training.sources.words import read_dictionary
 
 MULTI30K_SPLITS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 EVERY_PAIR = (("de", "en"), ("fr", "en"))

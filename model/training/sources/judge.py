@@ -1,4 +1,4 @@
-"""The training pairs of more/ that a model thinks least of: python -m model.training.sources.judge --help
+"""The training pairs of more/ that a model thinks least of: python -m attention_atlas.model.training.sources.judge --help
 
 A pair is judged by the mean log-probability a token that the model gives to its target (as one half of Junczys-Dowmunt
 2018 does), beside the pairs of the same corpus with targets of about the same length. Prints one mark a pair to leave
@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model import checkpoint
-from model.checkpoint import Checkpoint
-from model.program import command_line, program
-from model.trace.directions import parse_direction
-from model.training.batches import Examples, make_batch, plan_batches
-from model.training.sources.folder import read_folder
-from model.training.sources.marks import mark
+from attention_atlas.model import checkpoint
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.program import command_line, program
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
+from attention_atlas.model.training.sources.folder import read_folder
+from attention_atlas.model.training.sources.marks import mark
 
 LENGTHS = (6, 12, 24, 48)  # target tokens where another group begins: short sentences vary more
 TOKENS = 4096  # target tokens that are read at once
@@ -71,7 +71,7 @@ def worst(
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("model.training.sources.judge", __doc__)
+    parser = command_line("attention_atlas.model.training.sources.judge", __doc__)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with more/")
     add("--corpora", nargs="+", required=True, help="the corpora to judge, such as subtitles dialogues")

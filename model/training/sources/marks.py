@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from model.training.sources.readers import Corpus, normalised, read_lines
+from attention_atlas.model.training.sources.readers import Corpus, normalised, read_lines
 
 
 def mark(pair: Iterable[str]) -> str:

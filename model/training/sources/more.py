@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from model.training.sources.plausible import plausible
-from model.training.sources.readers import Corpus, Splits, normalised, read_lines, tidied
-from model.training.sources.words import WORDS
+from attention_atlas.model.training.sources.plausible import plausible
+from attention_atlas.model.training.sources.readers import Corpus, Splits, normalised, read_lines, tidied
+from attention_atlas.model.training.sources.words import WORDS
 
 LANGUAGES = ("en", "de", "fr")
 Row = tuple[str, str, str]  # a line, tidied, "" where a language is missing

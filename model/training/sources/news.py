@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from model.training.sources.readers import Corpus, read_aligned
+from attention_atlas.model.training.sources.readers import Corpus, read_aligned
 
 # By the beginning of a file's name; all others train. The second two hold one language pair each.
 HELD_OUT = {"newstest2013.": "dev", "newstest2018.": "test", "newsdiscusstest2015.": "test"}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from model.trace.directions import parse_direction
+from attention_atlas.model.trace.directions import parse_direction
 
 TATOEBA_FILES = {"de": ("deu-eng.zip", "deu.txt"), "fr": ("fra-eng.zip", "fra.txt")}
 SPLITS = ("train", "dev", "test")

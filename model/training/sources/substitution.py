@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.text.slots.fillers import Fillers, read_towns
-from model.text.slots.frames import elided, usual_form
-from model.text.slots.written import DECIMAL, MONTHS, READ_THOUSANDS, Date, Number, Time, Value, draw
+from attention_atlas.model.text.slots.fillers import Fillers, read_towns
+from attention_atlas.model.text.slots.frames import elided, usual_form
+from attention_atlas.model.text.slots.written import DECIMAL, MONTHS, READ_THOUSANDS, Date, Number, Time, Value, draw
 
 # Names that one language's corpus writes in another way than English.
 OTHER_FORMS = {"Mary": ("Maria", "Marie"), "John": ("Johannes", "Jean"), "Marie": ("Maria",), "Alice": ("Alicia",)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
-from model.training.sources.readers import Corpus, clean, read_lines
+from attention_atlas.model.training.sources.readers import Corpus, clean, read_lines
 
 FILES = {"de": "deu-eng.tsv.gz", "fr": "fra-eng.tsv.gz"}
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from model.training.sources.readers import Corpus, Splits, clean, read_lines
+from attention_atlas.model.training.sources.readers import Corpus, Splits, clean, read_lines
 
 WORDS = frozenset({"lexicon", "dictionary"})  # no sentences to score, nor to judge by rules for sentences
 DING = Path("dictionary/deu-eng.tsv.gz")  # English TAB German

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from model.trace.language import Refusal, Words, say
+from attention_atlas.model.trace.language import Refusal, Words, say
 
 MAX_PAIRS, MAX_WORDS, MAX_TYPES = 40, 12, 300
 MAX_CHARACTERS = 8000

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.decode.greedy import greedy
-from model.decode.steps import StepDecoder
-from model.nets.masks import pad
-from model.nets.networks import AnyNetwork
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.training.batches import Batch
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.networks import AnyNetwork
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.training.batches import Batch
 
 MAPPED = 6  # pairs whose maps are kept: the first ones
 LEVELS = 255  # a weight of 1

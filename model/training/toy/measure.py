@@ -1,4 +1,4 @@
-"""How much difference a switch makes: python -m model.training.toy.measure --help
+"""How much difference a switch makes: python -m attention_atlas.model.training.toy.measure --help
 
 Writes measured.json beside itself, for the page. Five seeds of each setting on the default
 corpus, and of each code for positions on that of word order, too; the loss over the whole
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 
-from model.files import read_json, write_json
-from model.program import check_free, command_line, program
-from model.training.toy import corpora
-from model.training.toy.run import ToyRun
-from model.training.toy.settings import ToySettings
+from attention_atlas.model.files import read_json, write_json
+from attention_atlas.model.program import check_free, command_line, program
+from attention_atlas.model.training.toy import corpora
+from attention_atlas.model.training.toy.run import ToyRun
+from attention_atlas.model.training.toy.settings import ToySettings
 
 FILE = Path(__file__).with_name("measured.json")
 SEEDS, UPDATES = range(1, 6), (20, 50, 100)
@@ -97,7 +97,7 @@ def apart(one: Interval, other: Interval) -> bool:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("model.training.toy.measure", __doc__)
+    parser = command_line("attention_atlas.model.training.toy.measure", __doc__)
     parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
     parser.add_argument("--switch", choices=SWITCHES, nargs="+", help="measure only these, update the file")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")

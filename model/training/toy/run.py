@@ -17,18 +17,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from model.checkpoint import Checkpoint, Example
-from model.config import from_json
-from model.nets import networks
-from model.text.words import TwoWordTokenizers, WordTokenizer
-from model.trace.language import Refusal
-from model.trace.recipe import Recipe
-from model.training.batches import Batch, Examples, make_batch, plan_batches
-from model.training.toy import corpora, frames, settings
-from model.training.toy.corpora import Pairs
-from model.training.toy.frames import Frame
-from model.training.toy.settings import Optimizer, Start, ToyNetwork, ToySettings
-from model.translator import Translator
+from attention_atlas.model.checkpoint import Checkpoint, Example
+from attention_atlas.model.config import from_json
+from attention_atlas.model.nets import networks
+from attention_atlas.model.text.words import TwoWordTokenizers, WordTokenizer
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
+from attention_atlas.model.training.toy import corpora, frames, settings
+from attention_atlas.model.training.toy.corpora import Pairs
+from attention_atlas.model.training.toy.frames import Frame
+from attention_atlas.model.training.toy.settings import Optimizer, Start, ToyNetwork, ToySettings
+from attention_atlas.model.translator import Translator
 
 BATCH_PAIRS = 16  # of an update
 DIRECTION = "source-target"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from enum import Enum
 
-from model.config import ModelConfig, PositionCode
-from model.nets.recurrent import RecurrentConfig
-from model.trace import is_number, is_whole
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.nets.recurrent import RecurrentConfig
+from attention_atlas.model.trace import is_number, is_whole
 
 MAX_UPDATES = 2000  # of one run
 LEARNT, SURE = 1e-4, 20  # a loss this near its floor, in nats a token, in so many updates: nothing more is to be seen

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import torch
 
-from model.serve.byte_cache import ByteCache
-from model.serve.limits import BatchLimits
-from model.serve.turns import Turns
-from model.trace.recipe import Recipe
-from model.training.toy.run import ToyRun, Turn, normalise
-from model.translator import Translator
+from attention_atlas.model.serve.byte_cache import ByteCache
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.serve.turns import Turns
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.training.toy.run import ToyRun, Turn, normalise
+from attention_atlas.model.translator import Translator
 
 MAX_BYTES = 128_000_000  # of all that is kept
 TURN_SECONDS = 0.2  # after which a turn begins no further update: none takes longer than 0.5

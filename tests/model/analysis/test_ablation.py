@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from model.analysis import ablation
-from model.analysis.order import order_blindness, shuffled, token_order
-from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.maps import jensen_shannon_bits
-from model.trace.tokens import told_by_spelling
+from attention_atlas.model.analysis import ablation
+from attention_atlas.model.analysis.order import order_blindness, shuffled, token_order
+from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.maps import jensen_shannon_bits
+from attention_atlas.model.trace.tokens import told_by_spelling
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 

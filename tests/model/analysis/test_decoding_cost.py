@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis.dissection import dropped
-from model.analysis.formulas.decoding_cost import MOST, measure
-from model.trace.interventions import Interventions, positions_shifted
+from attention_atlas.model.analysis.dissection import dropped
+from attention_atlas.model.analysis.formulas.decoding_cost import MOST, measure
+from attention_atlas.model.trace.interventions import Interventions, positions_shifted
 
 
 @pytest.mark.parametrize("interventions", [Interventions(), positions_shifted(2)])

@@ -11,15 +11,15 @@ import torch
 from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
-from model.analysis import architecture, loop, stations
-from model.analysis.dissection import dissect, softmax, stages
-from model.analysis.formulas.scorings import compare_scorings
-from model.checkpoint import Checkpoint
-from model.config import ModelConfig
-from model.evaluation import bleu
-from model.nets.transformer import Transformer
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
-from model.translator import Translator
+from attention_atlas.model.analysis import architecture, loop, stations
+from attention_atlas.model.analysis.dissection import dissect, softmax, stages
+from attention_atlas.model.analysis.formulas.scorings import compare_scorings
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.evaluation import bleu
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
+from attention_atlas.model.translator import Translator
 from tests.conftest import build_tiny_model
 
 TEXT = "Meine Schwester malt ein rotes Boot."

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.nn import Transformer as TorchTransformer
 
-from model.analysis import padding
-from model.nets.masks import pad
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.analysis import padding
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 
 LONG, SHORT = "Meine Schwester malt ein rotes Boot.", "Zwei Kinder"
 

@@ -14,12 +14,12 @@ from scipy.linalg import block_diag, toeplitz
 from scipy.signal import periodogram
 from scipy.spatial.distance import cdist
 
-from model.analysis.positions import criteria, geometry
-from model.analysis.positions.schemes import SCHEMES, of_table
-from model.config import ModelConfig, PositionCode
-from model.nets.positions import encoding
-from model.nets.transformer import Transformer
-from viz.ui.lab.positions.schemes import PRESETS
+from attention_atlas.model.analysis.positions import criteria, geometry
+from attention_atlas.model.analysis.positions.schemes import SCHEMES, of_table
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.nets.positions import encoding
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.viz.ui.lab.positions.schemes import PRESETS
 
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
 PAPER = BY_NAME["sine and cosine"]

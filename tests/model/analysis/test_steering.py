@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.steering import direction, steered
-from model.trace import interventions_file
-from model.trace.edits import Add, Recipe
-from model.trace.interventions import Interventions
-from model.trace.language import Refusal
-from model.trace.storage import from_json, to_json
+from attention_atlas.model.analysis.steering import direction, steered
+from attention_atlas.model.trace import interventions_file
+from attention_atlas.model.trace.edits import Add, Recipe
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.storage import from_json, to_json
+from attention_atlas.viz.ui.lab.inside.experiments import steer
+from attention_atlas.viz.ui.scene import Scene, Selection
 from tests.conftest import SENTENCES
-from viz.ui.lab.inside.experiments import steer
-from viz.ui.scene import Scene, Selection
 
 TEXT, TOWARDS, AWAY = SENTENCES[0], "Ein Boot.", "Zwei Hunde schlafen."
 PLACE = "encoder.1.resid_post"

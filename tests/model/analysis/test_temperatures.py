@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis import temperatures
-from model.analysis.lenses.decoder import decoder_lens, streams_of
-from model.decode.steps import StepDecoder
-from model.trace.kinds import Side
+from attention_atlas.model.analysis import temperatures
+from attention_atlas.model.analysis.lenses.decoder import decoder_lens, streams_of
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.trace.kinds import Side
 from tests.conftest import build_tiny_model
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."

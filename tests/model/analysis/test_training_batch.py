@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from model import checkpoint
-from model.analysis.training_batch import least, seen
-from model.checkpoint import Example
-from model.training.loss import SummedLoss
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.analysis.training_batch import least, seen
+from attention_atlas.model.checkpoint import Example
+from attention_atlas.model.training.loss import SummedLoss
+from attention_atlas.model.translator import Translator
 
 EXAMPLES = (Example("Wir warten hier.", "We are waiting here."), Example("Ja.", ""), Example("Nein.", "No."))
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from model.analysis.trust import FILE, dropout_passes, reading, stored
-from model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from model.trace.flow import decoder_flow, encoder_flow
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.tokens import told_by_spelling
-from model.trace.trust.measured import Found, Trust, auroc
-from model.trace.trust.signals import SIGNALS, Reading, baselines
+from attention_atlas.model.analysis.trust import FILE, dropout_passes, reading, stored
+from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.trust.measured import Found, Trust, auroc
+from attention_atlas.model.trace.trust.signals import SIGNALS, Reading, baselines
 from tests.conftest import SENTENCES
 
 FAITHFUL = Reading(

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from model.checks import oracle, parts, verify
-from model.nets import attention, transformer
-from model.nets.cache import LayerCache
-from model.nets.transformer import Transformer
-from model.trace.interventions import positions_off
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.maps import AttentionMaps
-from model.training.loss import summed_cross_entropy
+from attention_atlas.model.checks import oracle, parts, verify
+from attention_atlas.model.nets import attention, transformer
+from attention_atlas.model.nets.cache import LayerCache
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import positions_off
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.maps import AttentionMaps
+from attention_atlas.model.training.loss import summed_cross_entropy
+from attention_atlas.viz.figures.attention import plot_grid
+from attention_atlas.viz.wire import payload, readback
+from attention_atlas.viz.wire.codecs import ROOT
 from tests.conftest import SENTENCES
-from viz.figures.attention import plot_grid
-from viz.wire import payload, readback
-from viz.wire.codecs import ROOT
 
 DRAWN_TOLERANCE = 1e-6  # float32
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from model.decode.recorded import Maps
-from model.nets.records import ForwardOutput
-from model.nets.sweep import PatchValue, Sweep
-from model.trace.interventions import Interventions, Patch, Positions, Stream
-from model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.decode.recorded import Maps
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import PatchValue, Sweep
+from attention_atlas.model.trace.interventions import Interventions, Patch, Positions, Stream
+from attention_atlas.model.trace.kinds import AttentionKind, Side
 from tests.model.nets.test_interventions import EVERY_KIND
 
 SOURCES = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2], [4, 90, 17, 55, 2]]

@@ -7,9 +7,9 @@ import random
 import pytest
 import torch
 
-from model.decode.beam import Fate, beam_search, length_penalty
-from model.decode.greedy import greedy
-from model.nets.masks import pad
+from attention_atlas.model.decode.beam import Fate, beam_search, length_penalty
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.nets.masks import pad
 
 LIMIT = 14
 

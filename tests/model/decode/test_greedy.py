@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from model.decode import distributions, stepped
-from model.decode.distributions import TOP_TOKENS, Choices, Distributions, summarised
-from model.decode.greedy import greedy
-from model.decode.recorded import forced_with_records, greedy_with_records
-from model.decode.steps import StepDecoder
-from model.nets.cache import KeyValueCache
-from model.nets.lean import step
-from model.nets.lean.step import DecoderStep
-from model.nets.masks import pad
-from model.nets.transformer import Transformer
-from model.trace.interventions import Interventions
+from attention_atlas.model.decode import distributions, stepped
+from attention_atlas.model.decode.distributions import TOP_TOKENS, Choices, Distributions, summarised
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.recorded import forced_with_records, greedy_with_records
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.lean import step
+from attention_atlas.model.nets.lean.step import DecoderStep
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import Interventions
 from tests.conftest import build_tiny_model
 from tests.model.decode.sweeps import BEGIN, BROKEN, LEAN, SOURCES, SWEEPS, same_maps
 from tests.model.nets.test_interventions import EVERY_KIND

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.config import PositionCode
-from model.serve.limits import FLOAT, BatchLimits
-from model.trace import maps as trace_maps
-from model.trace import storage
-from model.trace.edits import Scale
-from model.trace.interventions import Edge, Interventions, Positions
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.language import Refusal
-from model.trace.maps import ComputedWeights
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.serve.limits import FLOAT, BatchLimits
+from attention_atlas.model.trace import maps as trace_maps
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.edits import Scale
+from attention_atlas.model.trace.interventions import Edge, Interventions, Positions
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.maps import ComputedWeights
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 
 TEXT = " ".join(SENTENCES[:6])  # longer than what the tiny models were made for: 64 tokens

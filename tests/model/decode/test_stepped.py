@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.decode.recorded import greedy_with_records
-from model.decode.stepped import SteppedMaps
-from model.nets.masks import pad
-from model.nets.records import ForwardOutput
-from model.nets.sweep import Sweep
-from model.trace.edits import Add, Scale
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.decode.recorded import greedy_with_records
+from attention_atlas.model.decode.stepped import SteppedMaps
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.trace.edits import Add, Scale
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
 from tests.conftest import build_tiny_model
 from tests.model.decode.sweeps import BEGIN, LEAN, SOURCES, SWEEPS, same_maps
 

@@ -8,8 +8,16 @@ from statistics import median
 
 import pytest
 
-from model.evaluation.everyday import DIRECTIONS, Everyday, Point, compiled, read_everyday, score, uniform
-from model.evaluation.everyday.__main__ import failures, main, record
+from attention_atlas.model.evaluation.everyday import (
+    DIRECTIONS,
+    Everyday,
+    Point,
+    compiled,
+    read_everyday,
+    score,
+    uniform,
+)
+from attention_atlas.model.evaluation.everyday.__main__ import failures, main, record
 
 GROUPS = (
     "relative clauses",

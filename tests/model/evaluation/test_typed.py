@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from model.evaluation.typed import Item, accepted, fill_typed, is_kept, read_typed_frames, tally
-from model.text.slots.fillers import Filler, held_out
-from model.text.slots.frames import SLOT, read_frames
-from model.text.slots.written import Date, Number, Time
+from attention_atlas.model.evaluation.typed import Item, accepted, fill_typed, is_kept, read_typed_frames, tally
+from attention_atlas.model.text.slots.fillers import Filler, held_out
+from attention_atlas.model.text.slots.frames import SLOT, read_frames
+from attention_atlas.model.text.slots.written import Date, Number, Time
 
 
 def item(kind: str, *forms: str) -> Item:

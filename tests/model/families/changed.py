@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from model import checkpoint
+from attention_atlas.model import checkpoint
 from tests.model.families import theirs
 
 WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"

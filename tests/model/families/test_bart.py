@@ -10,11 +10,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 from transformers import BartTokenizer
 
-from model import checkpoint
-from model.config import Activation, PositionCode
-from model.text.splitters import HEADER, MergedBytes
-from model.trace.tokens import TokenKind
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.config import Activation, PositionCode
+from attention_atlas.model.text.splitters import HEADER, MergedBytes
+from attention_atlas.model.trace.tokens import TokenKind
+from attention_atlas.model.translator import Translator
 from tests.model.families import theirs
 from tests.model.families.changed import WEIGHTS, edit, refused
 from tests.model.families.test_parity import seen

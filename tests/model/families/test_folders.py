@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model import checkpoint
-from model.config import PositionCode
-from model.families import tensors
+from attention_atlas.model import checkpoint
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.families import tensors
 from tests.model.families import theirs
 from tests.model.families.changed import PICKLE, WEIGHTS, edit
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model import checkpoint
+from attention_atlas.model import checkpoint
 from tests.model.families import theirs
 from tests.model.families.changed import PICKLE, WEIGHTS, edit, refused
 

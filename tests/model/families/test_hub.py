@@ -14,8 +14,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from model import checkpoint
-from model.families import hub
+from attention_atlas.model import checkpoint
+from attention_atlas.model.families import hub
 from tests.model.families import theirs
 
 SHA = "a" * 40

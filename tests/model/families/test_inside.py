@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis import architecture, stations, temperatures
-from model.analysis.order import order_blindness
-from model.checks.verify import verify
-from model.trace.kinds import Side
-from model.trace.tokens import is_symbol
-from model.translator import Translator
+from attention_atlas.model.analysis import architecture, stations, temperatures
+from attention_atlas.model.analysis.order import order_blindness
+from attention_atlas.model.checks.verify import verify
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.translator import Translator
 from tests.model.families import theirs
 
 TEXT = "Der kleine Hund schläft 漢."

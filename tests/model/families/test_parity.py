@@ -9,13 +9,13 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from model import checkpoint
-from model.config import Activation, ModelConfig, PositionCode
-from model.decode.greedy import greedy
-from model.decode.steps import StepDecoder
-from model.nets.masks import pad
-from model.nets.transformer import Transformer
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.config import Activation, ModelConfig, PositionCode
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.translator import Translator
 from tests.model.families import theirs
 
 

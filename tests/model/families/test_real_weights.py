@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PegasusConfig, PegasusForConditionalGeneration, PreTrainedModel
 
-from model import checkpoint
-from model.analysis.sentences import sentences
-from model.config import ModelConfig
-from model.nets.masks import pad
-from model.nets.transformer import Transformer
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 

@@ -13,19 +13,19 @@ from safetensors.torch import load_file, save_file
 from transformers import ByT5Tokenizer, T5Tokenizer
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from model import checkpoint, convert
-from model.config import Activation, Norm
-from model.nets.positions import RelativePositions
-from model.nets.transformer import Transformer
-from model.trace.tokens import TokenKind, is_prefix
-from model.translator import Translator
+from attention_atlas.model import checkpoint, convert
+from attention_atlas.model.config import Activation, Norm
+from attention_atlas.model.nets.positions import RelativePositions
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.tokens import TokenKind, is_prefix
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps import labels
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.model.families.changed import PICKLE, WEIGHTS, edit, refused
 from tests.model.families.test_hostile import Malicious
 from tests.model.families.test_parity import close, inputs, run_theirs
 from tests.model.families.test_tokenizers import strange_texts
-from viz.maps import labels
 
 GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 

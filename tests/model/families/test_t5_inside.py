@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis import loop, stations, why
-from model.analysis.circuits.graph import graph
-from model.analysis.circuits.passing import Passing, logits_of
-from model.analysis.dissection import dissect
-from model.analysis.formulas.projections import join_heads, projections, score_matrix
-from model.analysis.why.registry import METHODS
-from model.decode.steps import StepDecoder
-from model.trace.edits import Ablate, Scale
-from model.trace.interventions import Interventions, positions_off, positions_shifted
-from model.trace.kinds import AttentionKind, Side
-from model.translator import Translator
+from attention_atlas.model.analysis import loop, stations, why
+from attention_atlas.model.analysis.circuits.graph import graph
+from attention_atlas.model.analysis.circuits.passing import Passing, logits_of
+from attention_atlas.model.analysis.dissection import dissect
+from attention_atlas.model.analysis.formulas.projections import join_heads, projections, score_matrix
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.trace.edits import Ablate, Scale
+from attention_atlas.model.trace.interventions import Interventions, positions_off, positions_shifted
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.model.families.test_parity import close, inputs

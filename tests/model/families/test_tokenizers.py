@@ -21,10 +21,10 @@ from transformers import (
     T5Tokenizer,
 )
 
-from model import checkpoint
-from model.checkpoint import Checkpoint
-from model.text.tidy import tidy
-from model.trace.tokens import TokenKind
+from attention_atlas.model import checkpoint
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.trace.tokens import TokenKind
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 

@@ -7,11 +7,17 @@ import math
 import pytest
 import torch
 
-from model.nets.attention import MultiHeadAttention, attention_weights, by_kernel, edges_mask, scaled_dot_product
-from model.nets.cache import KeyValueCache
-from model.nets.masks import causal_mask, padding_mask
-from model.nets.sweep import AttentionEdit
-from model.trace.interventions import LayerEdit
+from attention_atlas.model.nets.attention import (
+    MultiHeadAttention,
+    attention_weights,
+    by_kernel,
+    edges_mask,
+    scaled_dot_product,
+)
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.masks import causal_mask, padding_mask
+from attention_atlas.model.nets.sweep import AttentionEdit
+from attention_atlas.model.trace.interventions import LayerEdit
 
 BATCH, HEADS, QUERIES, KEYS, D_MODEL = 2, 4, 5, 7, 32
 

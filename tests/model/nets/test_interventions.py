@@ -6,11 +6,11 @@ import numpy
 import pytest
 import torch
 
-from model.nets.cache import KeyValueCache
-from model.nets.masks import pad
-from model.trace.edits import Ablate, Add, Scale
-from model.trace.interventions import NO_INTERVENTIONS, Edge, Interventions, Positions
-from model.trace.kinds import AttentionKind, SubLayerName
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.trace.edits import Ablate, Add, Scale
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Edge, Interventions, Positions
+from attention_atlas.model.trace.kinds import AttentionKind, SubLayerName
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

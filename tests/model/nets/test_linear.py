@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from model.checkpoint import _for_decoding
-from model.nets import linear as products
-from model.nets.lean import halves
-from model.nets.linear import ALL, MANY, Linear, linear
+from attention_atlas.model.checkpoint import _for_decoding
+from attention_atlas.model.nets import linear as products
+from attention_atlas.model.nets.lean import halves
+from attention_atlas.model.nets.linear import ALL, MANY, Linear, linear
 
 OUT, IN = 48, 36
 needs_packing = pytest.mark.skipif(not halves._packs(), reason="this processor's PyTorch packs no float16")

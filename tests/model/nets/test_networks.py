@@ -11,16 +11,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model import checkpoint
-from model.nets import networks
-from model.nets.attention import attention_weights
-from model.nets.layer import SourceMemory
-from model.nets.masks import padding_mask
-from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
-from model.trace import storage
-from model.trace.interventions import NO_INTERVENTIONS, positions_off
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.nets import networks
+from attention_atlas.model.nets.attention import attention_weights
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import padding_mask
+from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, positions_off
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 
 

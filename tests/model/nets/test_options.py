@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from model.checks.oracle import torch_layer
-from model.config import Activation, ModelConfig, PositionCode
-from model.decode.steps import StepDecoder
-from model.nets.masks import causal_mask, pad
-from model.nets.positions import ComputedPositions, LearnedPositions, fairseq_encoding, sinusoidal_encoding
-from model.nets.transformer import Transformer
-from model.trace.interventions import Interventions, Positions
+from attention_atlas.model.checks.oracle import torch_layer
+from attention_atlas.model.config import Activation, ModelConfig, PositionCode
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.masks import causal_mask, pad
+from attention_atlas.model.nets.positions import (
+    ComputedPositions,
+    LearnedPositions,
+    fairseq_encoding,
+    sinusoidal_encoding,
+)
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import Interventions, Positions
 
 SOURCE = pad([[4, 20, 31, 45, 20, 61, 2], [5, 21, 60, 2]], 0)
 TARGET = torch.tensor([[1, 30, 41, 52, 30], [1, 33, 44, 12, 31]])

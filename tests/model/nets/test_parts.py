@@ -7,16 +7,16 @@ import math
 import pytest
 import torch
 
-from model.analysis import loop
-from model.analysis.why.attribution import attribute
-from model.checkpoint import Checkpoint
-from model.checks import verify
-from model.checks.oracle import torch_layer
-from model.config import PARTS, ModelConfig
-from model.decode.steps import StepDecoder
-from model.nets.attention import attention_weights
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.analysis import loop
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.checks import verify
+from attention_atlas.model.checks.oracle import torch_layer
+from attention_atlas.model.config import PARTS, ModelConfig
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.attention import attention_weights
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.model.nets.test_options import SIZES, SOURCE, TARGET
 

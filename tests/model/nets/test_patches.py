@@ -7,12 +7,12 @@ import copy
 import pytest
 import torch
 
-from model.nets.cache import KeyValueCache
-from model.nets.masks import pad
-from model.nets.sweep import PatchValue, Sweep
-from model.nets.transformer import Transformer
-from model.trace.interventions import HeadOutput, Interventions, Patch, Stream, SubLayerOutput
-from model.trace.kinds import TRANSFORMER_KINDS, Side, SubLayerName
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.sweep import PatchValue, Sweep
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import HeadOutput, Interventions, Patch, Stream, SubLayerOutput
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, Side, SubLayerName
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = TRANSFORMER_KINDS

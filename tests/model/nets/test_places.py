@@ -12,15 +12,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.analysis import why
-from model.decode.runs import Run
-from model.nets.places.registry import matching, places
-from model.nets.sweep import PatchValue, Sweep
-from model.trace import interventions_file, storage
-from model.trace.edits import Ablate, Add, Replace, Scale
-from model.trace.interventions import Interventions, Patch, Stream
-from model.trace.kinds import TRANSFORMER_KINDS
-from model.translator import Translator
+from attention_atlas.model.analysis import why
+from attention_atlas.model.decode.runs import Run
+from attention_atlas.model.nets.places.registry import matching, places
+from attention_atlas.model.nets.sweep import PatchValue, Sweep
+from attention_atlas.model.trace import interventions_file, storage
+from attention_atlas.model.trace.edits import Ablate, Add, Replace, Scale
+from attention_atlas.model.trace.interventions import Interventions, Patch, Stream
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 
 TEXT = SENTENCES[0]

@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from model.nets.positions import sinusoidal_encoding
-from model.trace.interventions import Interventions, Positions
+from attention_atlas.model.nets.positions import sinusoidal_encoding
+from attention_atlas.model.trace.interventions import Interventions, Positions
 
 
 @pytest.mark.parametrize("d_model", [2, 6, 32, 256])

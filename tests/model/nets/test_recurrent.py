@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from model import align, derived, faithfulness, means, survey
-from model.checks import verify
-from model.checks.recurrent import torch_unit
-from model.decode.steps import StepDecoder
-from model.nets.masks import pad
-from model.nets.recurrent import AdditiveAttention, GatedUnit, Recurrent, RecurrentConfig
-from model.trace import storage
-from model.trace.interventions import positions_off
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model import align, derived, faithfulness, means, survey
+from attention_atlas.model.checks import verify
+from attention_atlas.model.checks.recurrent import torch_unit
+from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.recurrent import AdditiveAttention, GatedUnit, Recurrent, RecurrentConfig
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.interventions import positions_off
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 
 SOURCE, TARGET = pad([[4, 20, 31, 45, 20, 61, 2], [5, 21, 60, 2]], 0), torch.tensor([[1, 30, 41, 52], [1, 33, 44, 12]])

@@ -8,14 +8,14 @@ import itertools
 import pytest
 import torch
 
-from model.decode.greedy import greedy
-from model.decode.recorded import greedy_with_records
-from model.nets.cache import KeyValueCache
-from model.nets.masks import pad
-from model.nets.sweep import Sweep
-from model.nets.transformer import Transformer
-from model.trace.interventions import Edge, Interventions, Patch, Positions, Stream
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.recorded import greedy_with_records
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import Edge, Interventions, Patch, Positions, Stream
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = TRANSFORMER_KINDS

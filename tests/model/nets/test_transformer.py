@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 import torch
 
-from model.config import ModelConfig
-from model.nets.attention import MultiHeadAttention
-from model.nets.cache import KeyValueCache
-from model.nets.layer import Layer, SourceMemory
-from model.nets.masks import causal_mask, pad
-from model.nets.transformer import Transformer
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.attention import MultiHeadAttention
+from attention_atlas.model.nets.cache import KeyValueCache
+from attention_atlas.model.nets.layer import Layer, SourceMemory
+from attention_atlas.model.nets.masks import causal_mask, pad
+from attention_atlas.model.nets.transformer import Transformer
 from tests.conftest import build_tiny_model
 
 LOGITS, WEIGHTS = {"atol": 1e-4, "rtol": 0}, {"atol": 1e-5, "rtol": 0}

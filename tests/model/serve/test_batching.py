@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.nets.transformer import Transformer
-from model.serve import batching
-from model.serve.batching import Batcher, _Job
-from model.serve.limits import BatchLimits, Busy
-from model.serve.turns import Turns
-from model.trace.interventions import Interventions, Positions
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.serve import batching
+from attention_atlas.model.serve.batching import Batcher, _Job
+from attention_atlas.model.serve.limits import BatchLimits, Busy
+from attention_atlas.model.serve.turns import Turns
+from attention_atlas.model.trace.interventions import Interventions, Positions
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 from tests import ROOT
 from tests.conftest import SENTENCES, TINY_LIMITS
 
@@ -174,7 +174,7 @@ def test_an_error_around_a_batch_leaves_nobody_waiting(monkeypatch):
 
 
 def test_its_thread_ends_when_idle_and_a_new_one_comes_when_needed(monkeypatch):
-    monkeypatch.setattr("model.serve.batching.IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("attention_atlas.model.serve.batching.IDLE_SECONDS", 0.05)
     threads = []
     batcher = Batcher(lambda items: threads.append(threading.current_thread()) or items)
     with ThreadPoolExecutor(1) as pool:
@@ -224,7 +224,7 @@ def test_opening_a_checkpoint_leaves_no_pool_of_torchs_threads():
     program = """
 import os, threading, time, torch
 torch.set_num_threads(2)
-from model.translator import Translator
+from attention_atlas.model.translator import Translator
 before = set(os.listdir("/proc/self/task"))
 translator = Translator.load("de-en", "cpu")
 deadline = time.monotonic() + 10

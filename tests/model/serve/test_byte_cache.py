@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from model.serve.byte_cache import ByteCache
+from attention_atlas.model.serve.byte_cache import ByteCache
 
 
 def test_what_was_used_last_is_kept():

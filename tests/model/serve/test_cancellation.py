@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from model.serve.cancellation import Cancelled, cancelled_by, raise_if_cancelled
-from model.serve.cores import Cores, side_by_side
+from attention_atlas.model.serve.cancellation import Cancelled, cancelled_by, raise_if_cancelled
+from attention_atlas.model.serve.cores import Cores, side_by_side
 
 
 @pytest.mark.parametrize("cores", [1, 2])

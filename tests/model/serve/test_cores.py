@@ -8,10 +8,10 @@ import time
 import pytest
 import torch
 
-from model.serve.batching import Batcher
-from model.serve.cores import Cores, in_passing, map_over_cores, side_by_side
-from model.serve.limits import BatchLimits
-from model.serve.turns import Turns
+from attention_atlas.model.serve.batching import Batcher
+from attention_atlas.model.serve.cores import Cores, in_passing, map_over_cores, side_by_side
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.serve.turns import Turns
 from tests.conftest import SENTENCES
 
 

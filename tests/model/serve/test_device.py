@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from model.serve.device import uncollected
+from attention_atlas.model.serve.device import uncollected
 
 # Eight threads make and drop 64 MB each, with small blocks that stay in between: what they leave resident, in MB, of
 # a child that is told to give memory back, then of its parent, which is not.
 PROGRAM = """
 import os, threading
 import torch
-from model.serve.device import return_freed_memory
+from attention_atlas.model.serve.device import return_freed_memory
 from bench.load import memory
 
 child = os.fork()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from model.serve.owned_cache import cached_on_owner
+from attention_atlas.model.serve.owned_cache import cached_on_owner
 
 
 class Owner:

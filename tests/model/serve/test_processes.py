@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from model.serve import processes
+from attention_atlas.model.serve import processes
 from tests import ROOT
 
 WAITS = """
-from model.serve import processes
+from attention_atlas.model.serve import processes
 print("here", flush=True)
 with processes.side_by_side():
     pass

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.text.composed import english, german
-from model.text.composed.clauses import Clause
-from model.text.composed.english_order import in_english
-from model.text.composed.german_order import in_german
-from model.text.composed.lexicon import Lexicon, rows
-from model.text.composed.phrases import Phrases
-from model.text.composed.sentences import Composer
-from model.text.slots.fillers import Fillers
+from attention_atlas.model.text.composed import english, german
+from attention_atlas.model.text.composed.clauses import Clause
+from attention_atlas.model.text.composed.english_order import in_english
+from attention_atlas.model.text.composed.german_order import in_german
+from attention_atlas.model.text.composed.lexicon import Lexicon, rows
+from attention_atlas.model.text.composed.phrases import Phrases
+from attention_atlas.model.text.composed.sentences import Composer
+from attention_atlas.model.text.slots.fillers import Fillers
 
 
 @pytest.fixture(scope="module")

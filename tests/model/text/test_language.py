@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.text.language import COMMON, other_language
+from attention_atlas.model.text.language import COMMON, other_language
 
 TEXTS = {
     "de": (

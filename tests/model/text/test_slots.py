@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.text.slots import written
-from model.text.slots.fillers import LANGUAGES, Filler, Fillers, held_out, part_of, read_towns
-from model.text.slots.frames import SLOT, draw, elided, fill, put, read_frames, slots_of, usual_form
-from model.text.slots.written import Date, Number, Time, Year
+from attention_atlas.model.text.slots import written
+from attention_atlas.model.text.slots.fillers import LANGUAGES, Filler, Fillers, held_out, part_of, read_towns
+from attention_atlas.model.text.slots.frames import SLOT, draw, elided, fill, put, read_frames, slots_of, usual_form
+from attention_atlas.model.text.slots.written import Date, Number, Time, Year
 
 DIRECTIONS = (("de", "en"), ("en", "de"), ("en", "fr"))
 

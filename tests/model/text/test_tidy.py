@@ -8,7 +8,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.text.tidy import MAX_CHARACTERS, tidy
+from attention_atlas.model.text.tidy import MAX_CHARACTERS, tidy
 
 BLANKS = st.text("ab \t\n\r\v\f\x1c\x85\xa0\u2028\u2029")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.text.tokenizer import SPACE, Tokenizer
+from attention_atlas.model.text.tokenizer import SPACE, Tokenizer
 from tests.conftest import SENTENCES
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # all of Unicode but surrogates

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.trace.address import Address
-from model.trace.edits import Scale
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
-from model.translators import Translators
-from viz.questions.traces import CacheBytes, Traces, size_of
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.edits import Scale
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions.traces import CacheBytes, Traces, size_of
 
 TEXT = "Ein kleiner Hund schläft."
 CHANGES = (

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.decode.beam import Fate
-from model.trace import storage
-from model.trace.decoding import GREEDY, Decoding
-from viz.wire.payload import key_of, payload
+from attention_atlas.model.decode.beam import Fate
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.viz.wire.payload import key_of, payload
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 

@@ -6,7 +6,15 @@ import ast
 
 import pytest
 
-from model.trace.directions import Languages, Route, find_route, language_of, parse_direction, routes, unlisted
+from attention_atlas.model.trace.directions import (
+    Languages,
+    Route,
+    find_route,
+    language_of,
+    parse_direction,
+    routes,
+    unlisted,
+)
 from tests import ROOT
 
 SERVED = (("big", ("eng_Latn-deu_Latn", "de-en")), ("small", ("de-en", "de-ROMANCE")), ("third", ("de-en",)))

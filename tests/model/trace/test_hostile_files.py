@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.trace import storage
+from attention_atlas.model.trace import storage
 
 
 class Malicious:

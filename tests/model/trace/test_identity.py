@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.trace import interventions_file, storage
-from model.trace.decoding import Decoding
-from model.trace.edits import Ablate, Add, Recipe, Replace, Scale
-from model.trace.identity import TraceIdentity
-from model.trace.interventions import Edge, Interventions, Patch, Positions, Stream, SubLayerOutput
-from model.trace.kinds import AttentionKind
-from viz.wire.payload import key_of
+from attention_atlas.model.trace import interventions_file, storage
+from attention_atlas.model.trace.decoding import Decoding
+from attention_atlas.model.trace.edits import Ablate, Add, Recipe, Replace, Scale
+from attention_atlas.model.trace.identity import TraceIdentity
+from attention_atlas.model.trace.interventions import Edge, Interventions, Patch, Positions, Stream, SubLayerOutput
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.wire.payload import key_of
 
 MADE = {"checkpoint": "de-en", "digest": "0f", "direction": "de-en", "source_ids": (5, 2), "target_ids": (7, 2)}
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."

@@ -9,11 +9,11 @@ from enum import Enum
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from model.trace.language import say
-from model.trace.why.evidence import Evidence, Sum, Unit
-from model.trace.why.plain import plain
-from model.trace.why.rows import by_layer
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.rows import by_layer
 
 
 class Colour(Enum):

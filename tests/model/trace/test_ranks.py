@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from model.trace.why.ranks import average_ranks, spearman
+from attention_atlas.model.trace.why.ranks import average_ranks, spearman
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace import interventions_file, storage
-from model.trace.interventions import (
+from attention_atlas.model.trace import interventions_file, storage
+from attention_atlas.model.trace.interventions import (
     Edge,
     HeadOutput,
     Interventions,
@@ -24,8 +24,8 @@ from model.trace.interventions import (
     SubLayerOutput,
     positions_off,
 )
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
-from model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
+from attention_atlas.model.trace.translation import TranslationTrace
 from tests import ROOT
 from tests.model.nets.test_interventions import EVERY_KIND
 

@@ -8,14 +8,14 @@ import json
 import numpy as np
 import pytest
 
-from model.trace import storage
-from model.trace.kinds import TRANSFORMER_KINDS
-from model.trace.maps import AttentionMaps
-from model.trace.tokens import Token, TokenKind, facts, is_byte, is_symbol, with_facts
-from model.trace.words import word_groups
-from viz.maps import labels, reduce
-from viz.maps.reduce import View
-from viz.wire import payload
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.model.trace.maps import AttentionMaps
+from attention_atlas.model.trace.tokens import Token, TokenKind, facts, is_byte, is_symbol, with_facts
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.maps import labels, reduce
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.wire import payload
 
 
 def test_the_tokenizer_tells_what_its_ids_are(tiny_translator):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace.kinds import AttentionKind
-from model.trace.maps import AttentionMaps
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import AttentionMaps
 
 
 def uniform(queries: int, keys: int, dtype=np.float32) -> np.ndarray:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.trace.tokens import Token, TokenKind, is_symbol, told_by_spelling
-from model.trace.words import in_words, word_groups
+from attention_atlas.model.trace.tokens import Token, TokenKind, is_symbol, told_by_spelling
+from attention_atlas.model.trace.words import in_words, word_groups
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from model.nets.masks import pad
-from model.trace.directions import parse_direction
-from model.training import corpora
-from model.training.batches import Examples, make_batch, plan_batches
-from model.training.config import TrainConfig
-from model.training.sources.readers import (
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training import corpora
+from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.sources.readers import (
     TAG,
     Corpus,
     read_aligned,

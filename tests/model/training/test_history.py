@@ -8,14 +8,24 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.trace.alignment.between import words_of
-from model.trace.kinds import Side
-from model.training.history import LEVELS, NAME, PROBES, History, Probe, due, export, keep_probes, read_probes
-from model.training.recipe import in_order
-from model.translator import Translator
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.training.history import (
+    LEVELS,
+    NAME,
+    PROBES,
+    History,
+    Probe,
+    due,
+    export,
+    keep_probes,
+    read_probes,
+)
+from attention_atlas.model.training.recipe import in_order
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.ui.lab.train.learned import MOST
 from tests.conftest import build_tiny_model
-from viz.ui.lab.train.learned import MOST
 
 PROBE = Probe("de-en", "Ein Hund", "a dog")
 

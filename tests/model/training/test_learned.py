@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.training import learned
-from model.training.history import NAME, History, Probe
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.training import learned
+from attention_atlas.model.training.history import NAME, History, Probe
 from tests.conftest import build_tiny_model
 
 

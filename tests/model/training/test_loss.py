@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.nets.layer import Dropout
-from model.training.loss import summed_cross_entropy
+from attention_atlas.model.nets.layer import Dropout
+from attention_atlas.model.training.loss import summed_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])

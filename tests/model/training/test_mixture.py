@@ -7,13 +7,13 @@ import gzip
 import numpy as np
 import pytest
 
-from model.text.slots.fillers import Fillers
-from model.training.config import TrainConfig
-from model.training.mixture import Mixture
-from model.training.sources.news import read_news
-from model.training.sources.readers import Corpus, normalised
-from model.training.sources.substitution import Substituter
-from model.training.sources.tables import read_table
+from attention_atlas.model.text.slots.fillers import Fillers
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.mixture import Mixture
+from attention_atlas.model.training.sources.news import read_news
+from attention_atlas.model.training.sources.readers import Corpus, normalised
+from attention_atlas.model.training.sources.substitution import Substituter
+from attention_atlas.model.training.sources.tables import read_table
 
 
 @pytest.fixture(scope="module")

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model import checkpoint
-from model.training import corpora
-from model.training.sources import judge
-from model.training.sources.folder import read_folder
-from model.training.sources.judge import judged, worst
-from model.training.sources.marks import mark, read_marks, without
-from model.training.sources.more import read_rows
-from model.training.sources.noise import hurried
-from model.training.sources.plausible import plausible
-from model.training.sources.readers import Corpus
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.training import corpora
+from attention_atlas.model.training.sources import judge
+from attention_atlas.model.training.sources.folder import read_folder
+from attention_atlas.model.training.sources.judge import judged, worst
+from attention_atlas.model.training.sources.marks import mark, read_marks, without
+from attention_atlas.model.training.sources.more import read_rows
+from attention_atlas.model.training.sources.noise import hurried
+from attention_atlas.model.training.sources.plausible import plausible
+from attention_atlas.model.training.sources.readers import Corpus
+from attention_atlas.model.translator import Translator
 from tests.model.training.test_corpora import options, write_tatoeba
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.training.parts import join, split
+from attention_atlas.model.training.parts import join, split
 
 
 def test_what_is_split_joins(tmp_path):

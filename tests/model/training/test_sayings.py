@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from model.evaluation.everyday import DIRECTIONS, read_everyday
-from model.training import options
-from model.training.corpora import find
-from model.training.sources.readers import Corpus, normalised
-from model.training.sources.tables import read_sayings
+from attention_atlas.model.evaluation.everyday import DIRECTIONS, read_everyday
+from attention_atlas.model.training import options
+from attention_atlas.model.training.corpora import find
+from attention_atlas.model.training.sources.readers import Corpus, normalised
+from attention_atlas.model.training.sources.tables import read_sayings
 
 
 @pytest.fixture(scope="module")

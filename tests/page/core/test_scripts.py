@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.theme import SCALES
 from tests.page.browser import load_modules
 from tests.page.test_fuzz import HOSTILE, SPECIAL, has_lone_surrogate, some
-from viz.maps import labels
-from viz.theme import SCALES
 
 pytestmark = pytest.mark.browser
 

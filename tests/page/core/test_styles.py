@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page
 
+from attention_atlas.viz import theme
+from attention_atlas.viz.assets import WEB
 from tests.page.browser import load_modules
-from viz import theme
-from viz.assets import WEB
 
 pytestmark = pytest.mark.browser
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, TimeoutError
 
-from model.trace.address import Address
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz import shell
+from attention_atlas.viz.questions import registry
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.ui import explorer
+from attention_atlas.viz.ui.explorer import sent
+from attention_atlas.viz.ui.scene import Selection
+from attention_atlas.viz.words import for_page
 from tests.page.browser import use_modules
-from viz import shell
-from viz.questions import registry
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.ui import explorer
-from viz.ui.explorer import sent
-from viz.ui.scene import Selection
-from viz.words import for_page
 
 NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}

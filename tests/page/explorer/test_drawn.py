@@ -7,14 +7,14 @@ import re
 import numpy as np
 import pytest
 
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.ui.lab.verify.checks import drawn_error
+from attention_atlas.viz.wire import payload
+from attention_atlas.viz.wire.codecs import ROOT
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.wire.readback import PAYLOAD_TOLERANCE
 from bench.made.synthetic import random_trace
-from model.trace.language import Refusal
 from tests.page.browser import load_modules, use_modules
-from viz.ui.lab.verify.checks import drawn_error
-from viz.wire import payload
-from viz.wire.codecs import ROOT
-from viz.wire.payload import key_of
-from viz.wire.readback import PAYLOAD_TOLERANCE
 
 pytestmark = pytest.mark.browser
 CHECK = "#panel-verify tr:has-text('Drawn on the page = trace')"

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.reduce import View, score_map
 from tests.page.browser import screenshot
 from tests.page.explorer.page import KEYS, choose, drawn, status, wait_for_selection
-from viz.maps import labels
-from viz.maps.reduce import View, score_map
 
 pytestmark = pytest.mark.browser
 

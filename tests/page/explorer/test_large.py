@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attention_atlas.model.trace.maps import AttentionMaps
 from bench.made.synthetic import random_trace
-from model.trace.maps import AttentionMaps
 from tests.page.explorer.page import choose, status
 
 pytestmark = pytest.mark.browser

@@ -8,11 +8,11 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.reduce import View, score_map
 from tests import ROOT
 from tests.page.browser import load_modules
 from tests.page.explorer.page import drawn
-from viz.maps import labels
-from viz.maps.reduce import View, score_map
 
 pytestmark = pytest.mark.browser
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-import viz
+from attention_atlas import viz
+from attention_atlas.viz.export import notebook
 from tests.page.browser import no_violations
 from tests.viz.export.test_notebook import carried
-from viz.export import notebook
 
 pytestmark = pytest.mark.browser
 

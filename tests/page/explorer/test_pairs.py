@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from model.analysis.beside.sentences import alike, minimal_pairs
+from attention_atlas.model.analysis.beside.sentences import alike, minimal_pairs
 from tests.page.browser import no_violations, screenshot
 from tests.page.test_links import CLIPBOARD, copied
 

@@ -12,16 +12,16 @@ from itertools import product
 import numpy as np
 import pytest
 
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.viz.export import table
+from attention_atlas.viz.figures.attention import ColourScale, Transform, edges
+from attention_atlas.viz.maps import reduce
+from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
+from attention_atlas.viz.wire import payload
+from attention_atlas.viz.wire.codecs import CODECS, HALF, ROOT, SMALL
 from bench.made.synthetic import random_trace
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import score_map_of
 from tests.page.browser import load_modules
-from viz.export import table
-from viz.figures.attention import ColourScale, Transform, edges
-from viz.maps import reduce
-from viz.maps.reduce import Combine, Special, View, score_map
-from viz.wire import payload
-from viz.wire.codecs import CODECS, HALF, ROOT, SMALL
 
 TOLERANCE = 1e-4  # float32 arithmetic on weights that travelled exactly
 SOME_HEADS = ((0, 1), (1, 0), (1, 3))

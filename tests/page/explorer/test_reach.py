@@ -8,16 +8,16 @@ from urllib.parse import parse_qs, urlparse
 import numpy as np
 import pytest
 
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.export import table
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.reduce import View, score_map
+from attention_atlas.viz.wire.payload import payload
 from bench.made.synthetic import random_trace
-from model.trace import storage
-from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
 from tests.page.explorer.page import KEYS, PLOTTED, choose, download, drawn, show, status, view_options
 from tests.viz.export.test_export import assert_equal
-from viz.export import table
-from viz.maps import labels
-from viz.maps.reduce import View, score_map
-from viz.wire.payload import payload
 
 pytestmark = pytest.mark.browser
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.analysis.survey import own
-from model.trace.alignment.formats import read_line
+from attention_atlas.model.analysis.survey import own
+from attention_atlas.model.trace.alignment.formats import read_line
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel, start
 

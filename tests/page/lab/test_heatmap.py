@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from attention_atlas.viz.assets import WEB
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import for_page
 from tests.page.browser import load_modules
-from viz.assets import WEB
-from viz.wire import blocks
-from viz.words import for_page
 
 pytestmark = pytest.mark.browser
 

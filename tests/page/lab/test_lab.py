@@ -9,10 +9,10 @@ import pytest
 import sacrebleu
 from playwright.sync_api import Page, expect
 
-from model.trace.interventions import positions_off
+from attention_atlas.model.trace.interventions import positions_off
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.lab.positions.breaking import BREAKS
 from tests.page.browser import no_violations, open_tab, screenshot
-from viz.ui.lab import registry
-from viz.ui.lab.positions.breaking import BREAKS
 
 pytestmark = pytest.mark.browser
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from model.translators import Translators
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.lab.controls import Choice, Slider
+from attention_atlas.viz.ui.lab.formulas import last_pair
+from attention_atlas.viz.ui.lab.menus import SIDES
+from attention_atlas.viz.ui.lab.panel import WAVES, Need, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 from tests.page.browser import no_violations, pick_example, screenshot
-from viz import shell
-from viz.ui.lab import registry
-from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.formulas import last_pair
-from viz.ui.lab.menus import SIDES
-from viz.ui.lab.panel import WAVES, Need, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
 
 pytestmark = pytest.mark.browser
 

@@ -8,15 +8,15 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.questions import header as questions
 from tests.conftest import SENTENCES
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel, start
 from tests.trusted import trusted
-from viz import shell
-from viz.questions import header as questions
 
 pytestmark = pytest.mark.browser
 

@@ -7,10 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.analysis.why.pinned import contrasts
+from attention_atlas.model.analysis.why.pinned import contrasts
+from attention_atlas.viz.ui.scene import Asked
+from attention_atlas.viz.wire.question import spoken
 from tests.page.browser import no_violations, screenshot
-from viz.ui.scene import Asked
-from viz.wire.question import spoken
 
 pytestmark = pytest.mark.browser
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from attention_atlas.viz.ui.tours import guide
+from attention_atlas.viz.ui.tours.tour import tours
+from attention_atlas.viz.words import Words
 from tests.page.browser import no_violations, open_tab, screenshot
-from viz.ui.tours import guide
-from viz.ui.tours.tour import tours
-from viz.words import Words
 
 pytestmark = pytest.mark.browser
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from model.analysis.why import faithful
-from model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why import faithful
+from attention_atlas.model.analysis.why.registry import METHODS
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel
 

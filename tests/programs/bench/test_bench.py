@@ -11,15 +11,15 @@ import pytest
 import torch
 from PIL import Image
 
+from attention_atlas.model import checkpoint
+from attention_atlas.model.checks.oracle import torch_layer
+from attention_atlas.model.train import Trainer
+from attention_atlas.model.training.batches import Examples, make_batch
+from attention_atlas.model.training.config import TrainConfig
 from bench import compare
 from bench.made import growth, peers
 from bench.made.captions import LARGEST, captions, texts
 from bench.made.growth import Point, TensorMemory, exponent
-from model import checkpoint
-from model.checks.oracle import torch_layer
-from model.train import Trainer
-from model.training.batches import Examples, make_batch
-from model.training.config import TrainConfig
 from tests.conftest import SENTENCES, build_tiny_model
 
 SMALL = [

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from attention_atlas.model.translator import Translator
 from bench import cuda
 from bench.made.updates import update_operations
-from model.translator import Translator
 from tests import ROOT
 from tests.conftest import SENTENCES
 
@@ -55,7 +55,7 @@ def test_no_part_begins_after_the_end(tiny_checkpoint):
 def test_operations_count_each_weight_six_times_a_token(tiny_model):
     import torch
 
-    from model.training.batches import Batch
+    from attention_atlas.model.training.batches import Batch
 
     one = torch.ones((2, 3), dtype=torch.long)
     weights = [

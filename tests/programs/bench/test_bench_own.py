@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 
+from attention_atlas.model.translator import Translator
 from bench import own
 from bench.made import shapes
-from model.translator import Translator
 
 
 @pytest.mark.long

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from attention_atlas.model.nets.lean import halves
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.wire import blocks
 from bench import parts
-from model.nets.lean import halves
-from viz.ui.lab.panel import Panel
-from viz.wire import blocks
 
 
 def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):

@@ -7,8 +7,8 @@ import json
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
+from attention_atlas.model import checkpoint
 from bench import why
-from model import checkpoint
 
 
 def test_it_reports_each_work_with_its_bound(tiny_checkpoint, capsys, tmp_path):

@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 
+from attention_atlas.model.decode.trace_builder import Request
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from bench import speed
-from model.decode.trace_builder import Request
-from model.trace.interventions import NO_INTERVENTIONS
 
 SOURCE = (4, 20, 31, 45, 2)
 

@@ -36,7 +36,7 @@ SMALL = [
 
 
 def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "model.train", *map(str, arguments)]
+    return [sys.executable, "-m", "attention_atlas.model.train", *map(str, arguments)]
 
 
 def losses(run: Path) -> list[tuple[int, float]]:

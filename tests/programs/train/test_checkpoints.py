@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from model import checkpoints
-from model.training import options
-from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order, read_recipe
-from model.training.sources import collect, judge
+from attention_atlas.model import checkpoints
+from attention_atlas.model.training import options
+from attention_atlas.model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order, read_recipe
+from attention_atlas.model.training.sources import collect, judge
 from tests import ROOT
 from tests.conftest import SENTENCES
 
@@ -22,13 +22,13 @@ def test_every_shipped_checkpoint_has_a_recipe_and_the_commands_of_all_can_be_re
     for name in all_recipes():
         for stage in in_order(name):
             for command in commands(stage, tmp_path, tmp_path):
-                if command[0] == "model.train":
+                if command[0] == "attention_atlas.model.train":
                     args = options.parse(command[1:], "")
                     assert args.directions == stage.settings["directions"] and args.data == tmp_path
                     assert args.probes is None or (ROOT / args.probes).is_file()
-                elif command[0] == "model.training.sources.collect":
+                elif command[0] == "attention_atlas.model.training.sources.collect":
                     assert collect.parse(command[1 : command.index(">")]).captions == stage.settings["captions"]
-                elif command[0] == "model.training.sources.judge":
+                elif command[0] == "attention_atlas.model.training.sources.judge":
                     assert judge.parse(command[1 : command.index(">")]).corpora == stage.settings["corpora"]
 
 

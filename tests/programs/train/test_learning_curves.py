@@ -1,4 +1,4 @@
-"""python -m viz.learning_curves: what is drawn is what the log says."""
+"""attention-atlas curves: what is drawn is what the log says."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from model.training.config import TrainConfig
-from model.training.sources.readers import Corpus
-from model.training.validate import _scores
-from viz import learning_curves
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.sources.readers import Corpus
+from attention_atlas.model.training.validate import _scores
+from attention_atlas.viz import learning_curves
 
 
 def scores(loss: float, bleu: float) -> dict:

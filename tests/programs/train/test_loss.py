@@ -7,14 +7,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model import checkpoint
-from model.config import ModelConfig
-from model.nets.masks import pad
-from model.nets.transformer import Transformer
-from model.train import SummedLoss, Trainer
-from model.training.batches import Examples, make_batch
-from model.training.config import TrainConfig
-from model.translator import Translator
+from attention_atlas.model import checkpoint
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.train import SummedLoss, Trainer
+from attention_atlas.model.training.batches import Examples, make_batch
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.programs.train.runs import CPU
 
@@ -85,7 +85,7 @@ def test_one_batch_overfits(tokenizer):
 
 def test_the_toy_task_reaches_zero_errors():
     """Two sentences a side over a vocabulary of words; every next word is right, and greedy decoding says them."""
-    from model.decode.greedy import greedy
+    from attention_atlas.model.decode.greedy import greedy
 
     german = ["der vogel singt im garten", "morgen fahren wir an das meer"]
     english = ["the bird sings in the garden", "tomorrow we drive to the sea"]

@@ -13,10 +13,10 @@ import subprocess
 
 import pytest
 
-from model import checkpoint, evaluate, translate
-from model.training import options
+from attention_atlas.model import checkpoint, evaluate, translate
+from attention_atlas.model.training import options
+from attention_atlas.viz import learning_curves
 from tests import ROOT
-from viz import learning_curves
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WORDS = {
@@ -44,7 +44,7 @@ SMALLER = (
 
 
 def recipe() -> str:
-    found = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "python -m model.train" in block]
+    found = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "attention-atlas train" in block]
     assert len(found) == 1, f"README.md has {len(found)} recipes"
     return found[0]
 
@@ -63,10 +63,10 @@ def scaled(script: str) -> str:
 def test_its_programs_know_every_word_of_the_recipe():
     lines = [line for line in recipe().replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
     parse = {
-        "model.train": lambda argv: options.parse(argv, ""),
-        "viz.learning_curves": learning_curves.parse,
-        "model.evaluate": evaluate.parse,
-        "model.translate": translate.parse,
+        "attention_atlas.model.train": lambda argv: options.parse(argv, ""),
+        "attention_atlas.viz.learning_curves": learning_curves.parse,
+        "attention_atlas.model.evaluate": evaluate.parse,
+        "attention_atlas.model.translate": translate.parse,
     }
     train, curves, score, _ = [parse[name](given) for _, _, name, *given in map(shlex.split, lines)]
     assert train.directions == ["sv-en"] and train.out == score.checkpoint and [train.run] == curves.runs

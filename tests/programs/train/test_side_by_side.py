@@ -17,15 +17,20 @@ import pytest
 import torch
 from torch.distributed.run import get_args_parser
 
-from model import checkpoints, train
-from model.checkpoint import load_file
-from model.training.recipe import Stage
+from attention_atlas.model import checkpoints, train
+from attention_atlas.model.checkpoint import load_file
+from attention_atlas.model.training.recipe import Stage
 from tests import ROOT
 from tests.programs.train.runs import SMALL, losses
 
 TORCHRUN = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=2"]
 TIMEOUT = 1200
-SHARED = ["model.train", "model.survey", "model.faithfulness", "model.align"]
+SHARED = [
+    "attention_atlas.model.train",
+    "attention_atlas.model.survey",
+    "attention_atlas.model.faithfulness",
+    "attention_atlas.model.align",
+]
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
@@ -86,7 +91,7 @@ def whole(options, tmp_path_factory) -> Path:
 
 @pytest.mark.long
 def test_two_processes_train_as_one_with_the_whole_batch(options, whole, tmp_path):
-    with started(*TORCHRUN, "-m", "model.train", "--run-dir", tmp_path / "two", *options) as process:
+    with started(*TORCHRUN, "-m", "attention_atlas.model.train", "--run-dir", tmp_path / "two", *options) as process:
         said, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, said
     assert_same(whole, tmp_path / "two")
@@ -96,7 +101,7 @@ def test_two_processes_train_as_one_with_the_whole_batch(options, whole, tmp_pat
 @pytest.mark.parametrize(("first", "then"), [(TORCHRUN, []), ([], TORCHRUN)], ids=["two then one", "one then two"])
 def test_a_killed_run_goes_on_with_another_number_of_processes(options, whole, tmp_path, first, then):
     run, state = tmp_path / "run", tmp_path / "run" / "state.safetensors"
-    command = ["-m", "model.train", "--run-dir", run, *options]
+    command = ["-m", "attention_atlas.model.train", "--run-dir", run, *options]
     with started(*(first or [sys.executable]), *command) as process:
         while not state.exists() and process.poll() is None:
             time.sleep(0.01)

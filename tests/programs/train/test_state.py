@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 
+from attention_atlas.model import checkpoint, train
+from attention_atlas.model.train import Trainer
+from attention_atlas.model.training.batches import Examples
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.state import TrainingState
 from bench.ports import free_port
-from model import checkpoint, train
-from model.train import Trainer
-from model.training.batches import Examples
-from model.training.config import TrainConfig
-from model.training.state import TrainingState
 from tests import ROOT
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.programs.train.runs import CPU, SMALL, command, losses
@@ -117,7 +117,7 @@ def _written(run: Path) -> float | None:
 # A process that becomes two, with the variables that torchrun gives them; test_faithful.py starts torchrun itself.
 TWO = """
 import os, sys
-from model import train
+from attention_atlas.model import train
 train.LOG_EVERY = 1
 first = os.fork()
 os.environ.update(WORLD_SIZE="2", RANK=str(int(not first)), LOCAL_RANK=str(int(not first)))

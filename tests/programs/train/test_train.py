@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from model import checkpoint, train
-from model.training.config import TrainConfig
-from model.training.state import TrainingState
-from model.translator import Translator
+from attention_atlas.model import checkpoint, train
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.state import TrainingState
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.model.families import theirs
 from tests.programs.train.runs import SMALL, losses
@@ -67,8 +67,8 @@ def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus
 
 
 def test_a_dev_sentence_beyond_the_limit_does_not_end_the_run(tokenizer):
-    from model.training.sources.readers import Corpus
-    from model.training.validate import validate
+    from attention_atlas.model.training.sources.readers import Corpus
+    from attention_atlas.model.training.validate import validate
 
     model = build_tiny_model(tokenizer)
     state = TrainingState(model, torch.optim.Adam(model.parameters()), 0.0)

@@ -10,12 +10,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace import storage
-from model.trace.kinds import TRANSFORMER_KINDS
-from model.trace.translation import TranslationTrace
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.export import explained, standalone, table
+from attention_atlas.viz.maps.reduce import View, score_map
 from tests.conftest import score_map_of
-from viz.export import explained, standalone, table
-from viz.maps.reduce import View, score_map
 
 
 def assert_equal(a: TranslationTrace, b: TranslationTrace) -> None:

@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import TRANSFORMER_KINDS
-from viz.export.formats import FORMATS
-from viz.maps.reduce import View, score_map
-from viz.ui.scene import Selection
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.maps.reduce import View, score_map
+from attention_atlas.viz.ui.scene import Selection
 
 
 @pytest.mark.parametrize("name", FORMATS)

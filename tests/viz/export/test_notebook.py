@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-import viz
-from viz.export import notebook
-from viz.export.standalone import from_html
+from attention_atlas import viz
+from attention_atlas.viz.export import notebook
+from attention_atlas.viz.export.standalone import from_html
 
 
 def carried(output: str) -> bool:

@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-import viz
-from model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas import viz
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.viz.figures.attention import edges
+from attention_atlas.viz.maps.reduce import View, score_map
 from tests import ROOT
-from viz.figures.attention import edges
-from viz.maps.reduce import View, score_map
 
 
 def test_a_heatmap_shows_every_head_as_it_is(hand_made_trace):

@@ -15,8 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from PIL import Image
 
-import viz
-from viz.figures.still import still
+from attention_atlas import viz
+from attention_atlas.viz.figures.still import still
 
 TEXT, IMAGE, PATH = (f"{{http://www.w3.org/2000/svg}}{name}" for name in ("text", "image", "path"))
 

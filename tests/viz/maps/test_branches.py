@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from viz.maps.branches import MAX_BRANCHES, Origin, Tree, aligned, compare
+from attention_atlas.viz.maps.branches import MAX_BRANCHES, Origin, Tree, aligned, compare
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.trace.kinds import AttentionKind
-from model.trace.tokens import told_by_spelling
-from viz.maps import labels
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.viz.maps import labels
 
 
 @pytest.mark.parametrize(

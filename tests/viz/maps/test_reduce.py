@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.tokens import is_symbol
-from model.trace.words import word_groups
-from viz.maps import labels, patterns, reduce
-from viz.maps.reduce import Combine, Special, View, score_map
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.maps import labels, patterns, reduce
+from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
 
 KINDS = TRANSFORMER_KINDS
 
@@ -159,7 +159,7 @@ def _trace_with(trace, **weights):
     """The hand-made trace with one kind's heads replaced by one matrix."""
     import dataclasses
 
-    from model.trace.maps import AttentionMaps
+    from attention_atlas.model.trace.maps import AttentionMaps
 
     changed = {}
     for kind, matrix in weights.items():

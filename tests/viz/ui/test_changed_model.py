@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis import padding, stations
-from model.analysis.ablation import compare
-from model.analysis.dissection import dissect
-from model.analysis.formulas.projections import join_heads, score_matrix
-from model.trace.interventions import Edge, Interventions, Positions, heads_off
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.language import Refusal
+from attention_atlas.model.analysis import padding, stations
+from attention_atlas.model.analysis.ablation import compare
+from attention_atlas.model.analysis.dissection import dissect
+from attention_atlas.model.analysis.formulas.projections import join_heads, score_matrix
+from attention_atlas.model.trace.interventions import Edge, Interventions, Positions, heads_off
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.questions import steps as stepper
+from attention_atlas.viz.ui.lab.panel import TRANSFORMER
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.ui.tours import measures
+from attention_atlas.viz.ui.tours.scene import StopScene
 from tests.viz.ui.lab.panels import EVERY, contents, settings
-from viz.questions import steps as stepper
-from viz.ui.lab.panel import TRANSFORMER
-from viz.ui.scene import Scene, Selection
-from viz.ui.tours import measures
-from viz.ui.tours.scene import StopScene
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 CHANGES = Interventions(

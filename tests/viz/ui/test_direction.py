@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from model import checkpoint
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model import checkpoint
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import shell
+from attention_atlas.viz.questions.header import route_of
+from attention_atlas.viz.ui import direction
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.wire.summary import inviting, summarise
 from tests.model.families import theirs
-from viz import shell
-from viz.questions.header import route_of
-from viz.ui import direction
-from viz.ui.lab import registry
-from viz.wire.summary import inviting, summarise
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis.why import neighbours
-from model.analysis.why.experiments.cutting import Cut, effects_if_cut
-from model.trace.interventions import Edge, Interventions
-from model.trace.kinds import AttentionKind
-from viz.maps.reduce import View
-from viz.ui import overlays
-from viz.ui.experiments import cutting
-from viz.ui.lab.why import heads, patch
-from viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.model.analysis.why import neighbours
+from attention_atlas.model.analysis.why.experiments.cutting import Cut, effects_if_cut
+from attention_atlas.model.trace.interventions import Edge, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.ui import overlays
+from attention_atlas.viz.ui.experiments import cutting
+from attention_atlas.viz.ui.lab.why import heads, patch
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 
 CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
 

@@ -9,21 +9,21 @@ import json
 import numpy as np
 import pytest
 
-from model.trace import storage
-from model.trace.address import Address
-from model.trace.kinds import AttentionKind
-from model.trace.language import words_of
-from model.translator import Translator
-from model.translators import Translators
-from viz.questions import registry
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.server import api
-from viz.ui import overlays
-from viz.ui.lab.why import heads
-from viz.ui.scene import Scene, Selection
-from viz.wire.payload import key_of
-from viz.words import for_page
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import words_of
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions import registry
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.server import api
+from attention_atlas.viz.ui import overlays
+from attention_atlas.viz.ui.lab.why import heads
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.words import for_page
 
 LONG = " ".join(["Der kleine Hund schläft unter dem Tisch"] * 2)
 VIEW = {"kind": "cross", "layer": 1, "head": 2, "heads": [], "combine": "single", "words": False}

@@ -9,16 +9,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.language import Refusal
-from viz.maps import reduce
-from viz.maps.reduce import Special, View, labelled, score_map
-from viz.ui import overlays
-from viz.ui.overlays import OVERLAYS, Overlay
-from viz.ui.scene import Scene
-from viz.wire.codecs import CODECS
-from viz.wire.payload import descriptor
-from viz.words import for_page
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.maps import reduce
+from attention_atlas.viz.maps.reduce import Special, View, labelled, score_map
+from attention_atlas.viz.ui import overlays
+from attention_atlas.viz.ui.overlays import OVERLAYS, Overlay
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire.codecs import CODECS
+from attention_atlas.viz.wire.payload import descriptor
+from attention_atlas.viz.words import for_page
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)

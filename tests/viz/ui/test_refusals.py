@@ -8,12 +8,12 @@ import random
 
 import pytest
 
-from model.serve.limits import BatchLimits
-from model.translators import Translators
-from viz.questions import steps
-from viz.server.ask import answer_or_refusal
-from viz.ui import fields
-from viz.words import files, read
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions import steps
+from attention_atlas.viz.server.ask import answer_or_refusal
+from attention_atlas.viz.ui import fields
+from attention_atlas.viz.words import files, read
 
 JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])
 FIELDS = ("branch", "step", "token", "text", "joined", "width", "penalty", "ids", "first", "second", "holds")

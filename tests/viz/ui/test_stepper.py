@@ -8,16 +8,16 @@ import json
 import numpy as np
 import pytest
 
-from model.trace.address import Address
-from model.translator import Translator
-from model.translators import Translators
-from viz.maps.branches import Origin, Tree
-from viz.questions import steps as stepper
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.ui.scene import Scene
-from viz.wire import steps
-from viz.wire.codecs import ROOT
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.maps.branches import Origin, Tree
+from attention_atlas.viz.questions import steps as stepper
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import steps
+from attention_atlas.viz.wire.codecs import ROOT
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 

@@ -14,25 +14,25 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from model.serve.limits import BatchLimits, Busy
-from model.trace.address import Address
-from model.trace.kinds import AttentionKind
-from model.trace.recipe import Recipe
-from model.training.toy import measure, settings
-from model.training.toy.run import normalise
-from model.training.toy.toys import ToyNeeded, Toys
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.serve.limits import BatchLimits, Busy
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.training.toy import measure, settings
+from attention_atlas.model.training.toy.run import normalise
+from attention_atlas.model.training.toy.toys import ToyNeeded, Toys
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions import registry as questions
+from attention_atlas.viz.questions import train
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.scene import Scene, Selection, most_telling
+from attention_atlas.viz.wire.payload import payload
+from attention_atlas.viz.wire.summary import summarise
+from attention_atlas.viz.words import for_page
 from tests import ROOT
-from viz.questions import registry as questions
-from viz.questions import train
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.ui.lab import registry
-from viz.ui.scene import Scene, Selection, most_telling
-from viz.wire.payload import payload
-from viz.wire.summary import summarise
-from viz.words import for_page
 
 SETTINGS = {"layers": 1, "heads": 2, "d_model": 16}
 CORPUS = "a b | x y\nb a | y x"
@@ -124,8 +124,8 @@ def test_what_cannot_be_trained_is_refused(context, wrong):
 def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
     program = """if True:
         import sys
-        from model.trace.recipe import Recipe
-        from model.training.toy.toys import Toys
+        from attention_atlas.model.trace.recipe import Recipe
+        from attention_atlas.model.training.toy.toys import Toys
         toys, before = Toys(), set(sys.modules)
         toys.prepare()
         prepared = set(sys.modules)

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from model.analysis import ablation
-from model.analysis.order import shuffled
-from model.evaluation import bleu
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal, words_of
-from model.translators import Translators
+from attention_atlas.model.analysis import ablation
+from attention_atlas.model.analysis.order import shuffled
+from attention_atlas.model.evaluation import bleu
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal, words_of
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import assets, shell
+from attention_atlas.viz.ui.component import translations
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.ui.tours.tour import WORDS as TOURS
+from attention_atlas.viz.words import files, for_page, join, read, say
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
-from viz import assets, shell
-from viz.ui.component import translations
-from viz.ui.scene import Scene, Selection
-from viz.ui.tours.tour import WORDS as TOURS
-from viz.words import files, for_page, join, read, say
 
 FIELD = re.compile(r"\{(\w+)\}")
 # Of these Chinese or Korean has no words of its own.
@@ -169,7 +169,7 @@ def test_a_sentence_is_found_wherever_it_is_said(tmp_path, monkeypatch) -> None:
 
 def test_a_file_is_kept_up_with_what_is_said(tmp_path, monkeypatch) -> None:
     path = tmp_path / "nl.json"
-    monkeypatch.setattr("viz.words.FOLDER", tmp_path)
+    monkeypatch.setattr("attention_atlas.viz.words.FOLDER", tmp_path)
     assert update(path, ["Layer", "Head"]) == ["Layer", "Head"]
     path.write_text(path.read_text().replace('"Layer": ""', '"Layer": "Laag"'))
     assert update(path, ["Token", "Layer"]) == ["Token"]

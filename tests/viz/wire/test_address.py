@@ -8,11 +8,11 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 
-import viz
-from model.trace import interventions_file
-from model.trace.edits import Ablate, Add, Recipe, Scale
-from model.trace.interventions import Edge, Interventions
-from viz.wire import address
+from attention_atlas import viz
+from attention_atlas.model.trace import interventions_file
+from attention_atlas.model.trace.edits import Ablate, Add, Recipe, Scale
+from attention_atlas.model.trace.interventions import Edge, Interventions
+from attention_atlas.viz.wire import address
 
 TEXT = "Zwei Hunde schlafen & träumen."
 

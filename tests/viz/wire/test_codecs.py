@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
+from attention_atlas.viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
 
 NUMBERS = st.floats(-1e6, 1e6, width=32) | st.just(float("nan"))
 

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.viz.figures.attention import ColourScale, Transform
+from attention_atlas.viz.maps import reduce
+from attention_atlas.viz.maps.branches import Tree
+from attention_atlas.viz.wire import payload, steps, tiles
+from attention_atlas.viz.wire.codecs import ROOT, SMALL
+from attention_atlas.viz.words import for_page
 from bench.made.synthetic import random_trace
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import SENTENCES
-from viz.figures.attention import ColourScale, Transform
-from viz.maps import reduce
-from viz.maps.branches import Tree
-from viz.wire import payload, steps, tiles
-from viz.wire.codecs import ROOT, SMALL
-from viz.words import for_page
 
 
 @pytest.fixture(scope="module")

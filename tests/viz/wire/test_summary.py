@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.trace.tokens import Token, TokenKind
-from viz.wire.summary import BYTE_SHARE_LIMIT, warnings
+from attention_atlas.model.trace.tokens import Token, TokenKind
+from attention_atlas.viz.wire.summary import BYTE_SHARE_LIMIT, warnings
 
 
 def test_bytes_and_an_end_that_never_came_are_warned_of_and_no_doubt_is(hand_made_trace):

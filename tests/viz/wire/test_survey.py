@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.trace.survey.survey import Estimate, KindSurvey
-from viz.wire.survey import graded
+from attention_atlas.model.trace.survey.survey import Estimate, KindSurvey
+from attention_atlas.viz.wire.survey import graded
 
 
 def surveyed(**values: tuple[float, float, float]) -> KindSurvey:

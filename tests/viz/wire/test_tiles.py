@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.maps.patterns import head_patterns
+from attention_atlas.viz.questions import maps
+from attention_atlas.viz.ui.scene import Selection
+from attention_atlas.viz.wire import payload, tiles
+from attention_atlas.viz.wire.codecs import HALF
 from bench.made.synthetic import random_trace
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from viz.maps.patterns import head_patterns
-from viz.questions import maps
-from viz.ui.scene import Selection
-from viz.wire import payload, tiles
-from viz.wire.codecs import HALF
 
 SELF = AttentionKind.ENCODER_SELF
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.alignment.glosses import glosses
-from model.analysis.beside.sentences import alike, languages, minimal_pairs
-from model.trace.directions import language_of, parse_direction
-from model.trace.language import Refusal
-from model.trace.survey.survey import DirectionSurvey
-from model.trace.translation import TranslationTrace
-from viz.ui import fields
-from viz.ui.scene import Scene
-from viz.wire.tiles import is_large
-from viz.words import Words, say
+from attention_atlas.model.analysis.alignment.glosses import glosses
+from attention_atlas.model.analysis.beside.sentences import alike, languages, minimal_pairs
+from attention_atlas.model.trace.directions import language_of, parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.survey.survey import DirectionSurvey
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.ui import fields
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire.tiles import is_large
+from attention_atlas.viz.words import Words, say
 
 MOST = 40  # words that a table has
 

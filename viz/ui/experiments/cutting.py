@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model.analysis import again
-from model.analysis.why.experiments.cutting import Cut, cut, metric_without
-from model.trace.interventions import Edge
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal, Words
-from model.trace.translation import TranslationTrace
-from viz.ui import fields
-from viz.ui.scene import Scene
-from viz.wire.question import names, nats, with_minus
-from viz.words import say
+from attention_atlas.model.analysis import again
+from attention_atlas.model.analysis.why.experiments.cutting import Cut, cut, metric_without
+from attention_atlas.model.trace.interventions import Edge
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal, Words
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.ui import fields
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire.question import names, nats, with_minus
+from attention_atlas.viz.words import say
 
 MOST = 4096  # edges at once: those of a few words in all heads of a layer
 

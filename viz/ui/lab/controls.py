@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.config import ModelConfig
-from model.trace import is_number
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from viz.words import Words
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.trace import is_number
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.words import Words
 
 Bound = Callable[[ModelConfig], int]  # an end that depends on the model
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
-from model.analysis.why import split
-from model.analysis.why.attribution import answer
-from model.trace.why.evidence import Unit
-from viz.export.explained import Explained
-from viz.export.formats import FORMATS
-from viz.ui.fields import entry
-from viz.ui.scene import Scene
-from viz.words import Words
+from attention_atlas.model.analysis.why import split
+from attention_atlas.model.analysis.why.attribution import answer
+from attention_atlas.model.trace.why.evidence import Unit
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.ui.fields import entry
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.words import Words
 
 EXPORT = "export"
 

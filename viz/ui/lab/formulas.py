@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.config import Activation, ModelConfig, PositionCode
-from viz.ui.scene import Scene
-from viz.words import Words, say
+from attention_atlas.model.config import Activation, ModelConfig, PositionCode
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.words import Words, say
 
 ACTIVATIONS = {Activation.RELU: "ReLU", Activation.SILU: "SiLU", Activation.GELU: "GELU", Activation.GELU_TANH: "GELU"}
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model.analysis.why import pinned
-from model.analysis.why.methods import occlusion
-from model.trace.language import Refusal
-from viz.ui.scene import Scene, wanted_by
-from viz.wire.address import named
-from viz.wire.payload import key_of
-from viz.wire.question import exact, headline, picture, question_payload
+from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.ui.scene import Scene, wanted_by
+from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.wire.question import exact, headline, picture, question_payload
 
 
 def asked_about(scene: Scene, data: Mapping[str, object]) -> dict:

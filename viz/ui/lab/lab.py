@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from inspect import isgeneratorfunction
 
-from model.config import ModelConfig
-from model.trace.translation import TranslationTrace
-from viz.questions.registry import Context
-from viz.ui.component import add_component
-from viz.ui.lab import registry
-from viz.ui.lab.panel import Panel
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.ui.component import add_component
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.lab.panel import Panel
 
 
 def build(

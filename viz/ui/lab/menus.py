@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from model.analysis.dissection import Dissection, dissect
-from model.config import ModelConfig
-from model.nets.records import LayerRecord
-from model.trace.kinds import AttentionKind, Side
-from viz.maps import labels
-from viz.ui.lab.controls import Choice, Slider, tokens
-from viz.ui.scene import Scene
-from viz.words import Words, say
+from attention_atlas.model.analysis.dissection import Dissection, dissect
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.records import LayerRecord
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Choice, Slider, tokens
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.words import Words, say
 
 ENCODER, DECODER = Side.ENCODER.value, Side.DECODER.value
 SIDES = {ENCODER: say("encoder (reads the source)"), DECODER: say("decoder (writes the target)")}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from model.config import PositionCode
-from model.nets.transformer import Transformer
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from viz.ui.fields import entry
-from viz.ui.lab.controls import Button, Control
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.ui.fields import entry
+from attention_atlas.viz.ui.lab.controls import Button, Control
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 Blocks = list[dict]  # of viz/wire/blocks.py
 PAPER = "https://arxiv.org/abs/1706.03762"  # Vaswani et al. 2017

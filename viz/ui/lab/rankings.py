@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
-from model.analysis.why import faithful
-from model.analysis.why.methods import attention, occlusion
-from model.analysis.why.registry import METHODS, OCCLUSIONS
-from model.trace.why.evidence import Evidence
-from model.trace.why.faithfulness import BAR, Faithfulness, Interval, first
-from model.translator import Translator
-from viz import theme
-from viz.wire import blocks
-from viz.wire.matrix import EVIDENCE, two
-from viz.words import Words, say
+from attention_atlas.model.analysis.why import faithful
+from attention_atlas.model.analysis.why.methods import attention, occlusion
+from attention_atlas.model.analysis.why.registry import METHODS, OCCLUSIONS
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.faithfulness import BAR, Faithfulness, Interval, first
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz import theme
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.matrix import EVIDENCE, two
+from attention_atlas.viz.words import Words, say
 
 DASHES = ("dash", "longdash", "dashdot", "longdashdot")
 PASSED = 0.3  # of a row's order may stay when all weights are redrawn

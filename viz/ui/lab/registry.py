@@ -8,11 +8,11 @@ import pkgutil
 from dataclasses import dataclass
 from itertools import chain, groupby
 
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene, Selection
-from viz.words import Words, say
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.words import Words, say
 
 
 @dataclass(frozen=True)

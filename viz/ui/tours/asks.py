@@ -8,23 +8,23 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from model.analysis.again import check_again, translated
-from model.analysis.why.methods import occlusion
-from model.nets.networks import check_transformer
-from model.trace import language
-from model.trace.directions import parse_direction
-from model.trace.interventions import Interventions, positions_off
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal, Words, join
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, is_punctuation, word_groups
-from viz.maps.labels import KIND_TITLES, display, word_label
-from viz.ui.tours.measures import share
-from viz.ui.tours.scene import StopScene, points, text_of
-from viz.ui.tours.tour import Pair
-from viz.wire.question import chance
-from viz.words import say
+from attention_atlas.model.analysis.again import check_again, translated
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.trace import language
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.interventions import Interventions, positions_off
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal, Words, join
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
+from attention_atlas.viz.maps.labels import KIND_TITLES, display, word_label
+from attention_atlas.viz.ui.tours.measures import share
+from attention_atlas.viz.ui.tours.scene import StopScene, points, text_of
+from attention_atlas.viz.ui.tours.tour import Pair
+from attention_atlas.viz.wire.question import chance
+from attention_atlas.viz.words import say
 
 LEAST = 0.001  # of a share that is written out
 MOST = 30  # words to choose from

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from model.nets.transformer import Transformer
-from model.trace import is_whole
-from model.trace.directions import Route
-from model.trace.kinds import Side
-from model.trace.language import Refusal
-from model.translator import Translator
-from model.translators import Translators
-from viz import assets
-from viz.ui import direction as directions
-from viz.ui import fields
-from viz.ui.component import add_component
-from viz.ui.tours.asks import ASKS, asked
-from viz.ui.tours.measures import MEASURES, NOTHING, WRITTEN, Measured
-from viz.ui.tours.scene import HEADS, StopScene
-from viz.ui.tours.tour import FIELD, WORDS, Claim, Pair, Sentence, Stop, Tour, tours
-from viz.words import Words, say
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.directions import Route
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import assets
+from attention_atlas.viz.ui import direction as directions
+from attention_atlas.viz.ui import fields
+from attention_atlas.viz.ui.component import add_component
+from attention_atlas.viz.ui.tours.asks import ASKS, asked
+from attention_atlas.viz.ui.tours.measures import MEASURES, NOTHING, WRITTEN, Measured
+from attention_atlas.viz.ui.tours.scene import HEADS, StopScene
+from attention_atlas.viz.ui.tours.tour import FIELD, WORDS, Claim, Pair, Sentence, Stop, Tour, tours
+from attention_atlas.viz.words import Words, say
 
 CANDIDATE = "word"  # the pair of a candidate sentence whose translation the model may get wrong
 

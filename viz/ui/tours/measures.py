@@ -12,26 +12,26 @@ from pathlib import Path
 
 import numpy as np
 
-from model.analysis import ablation
-from model.analysis.positions import geometry
-from model.analysis.survey.own import surveyed
-from model.analysis.why.experiments import cutting, heads, removal
-from model.analysis.why.methods import occlusion
-from model.analysis.why.passes.ablations import all_heads
-from model.analysis.why.passes.change import masked
-from model.checks import verify
-from model.checks.evidence import Evidence
-from model.trace.interventions import Edge, Interventions, positions_off
-from model.trace.kinds import AttentionKind, Side
-from model.trace.survey import cells
-from model.training import learned
-from model.training.history import NAME
-from viz.ui.lab.formulas import model_table
-from viz.ui.tours.scene import Head, StopScene, shown
-from viz.wire.blocks import compact
-from viz.wire.heads import signed
-from viz.wire.question import chance
-from viz.words import Words, join, say
+from attention_atlas.model.analysis import ablation
+from attention_atlas.model.analysis.positions import geometry
+from attention_atlas.model.analysis.survey.own import surveyed
+from attention_atlas.model.analysis.why.experiments import cutting, heads, removal
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.passes.ablations import all_heads
+from attention_atlas.model.analysis.why.passes.change import masked
+from attention_atlas.model.checks import verify
+from attention_atlas.model.checks.evidence import Evidence
+from attention_atlas.model.trace.interventions import Edge, Interventions, positions_off
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.training import learned
+from attention_atlas.model.training.history import NAME
+from attention_atlas.viz.ui.lab.formulas import model_table
+from attention_atlas.viz.ui.tours.scene import Head, StopScene, shown
+from attention_atlas.viz.wire.blocks import compact
+from attention_atlas.viz.wire.heads import signed
+from attention_atlas.viz.wire.question import chance
+from attention_atlas.viz.words import Words, join, say
 
 MOST = 0.5  # of a row
 ROWS = 64  # positions

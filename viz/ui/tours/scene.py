@@ -8,15 +8,15 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from model.analysis.survey.own import surveyed
-from model.analysis.why import pinned
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import Refusal
-from model.trace.why.question import Against, Question
-from model.trace.words import SPACE, word_groups
-from viz.ui.scene import Scene, most_telling
-from viz.ui.tours.tour import Pair
-from viz.wire.address import fields
+from attention_atlas.model.analysis.survey.own import surveyed
+from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.question import Against, Question
+from attention_atlas.model.trace.words import SPACE, word_groups
+from attention_atlas.viz.ui.scene import Scene, most_telling
+from attention_atlas.viz.ui.tours.tour import Pair
+from attention_atlas.viz.wire.address import fields
 
 Head = tuple[AttentionKind, int, int]  # kind, layer, head, from 0
 

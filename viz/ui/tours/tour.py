@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from viz import assets
-from viz.words import FOLDER as LANGUAGES
+from attention_atlas.viz import assets
+from attention_atlas.viz.words import FOLDER as LANGUAGES
 
 FOLDER = assets.WEB.parent / "tours"
 WORDS = LANGUAGES / "tours"  # their words: a file a language, which is fetched when a tour is started

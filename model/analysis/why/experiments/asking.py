@@ -1,24 +1,24 @@
 """The experiments on a translation, a call each; attribution.attribute() asks about its words.
 
-from model.analysis import why
+from attention_atlas.model.analysis import why
 effects = why.heads(translator, trace, step=3, contrast="coffee")
 effects.ranked()[0], effects.flips
 """
 
 from __future__ import annotations
 
-from model.analysis.sentences import languages, sentences
-from model.analysis.why import split
-from model.analysis.why.case import Case, ask_case
-from model.analysis.why.experiments import smallest
-from model.analysis.why.experiments.heads import Voices, mean_voices, measured, other_voices, silence
-from model.trace.directions import parse_direction
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.trace.why.heads import HeadEffects, Replacement, SmallestSet
-from model.trace.why.parts import Parts
-from model.trace.why.question import Against
-from model.translator import Translator
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.why import split
+from attention_atlas.model.analysis.why.case import Case, ask_case
+from attention_atlas.model.analysis.why.experiments import smallest
+from attention_atlas.model.analysis.why.experiments.heads import Voices, mean_voices, measured, other_voices, silence
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.heads import HeadEffects, Replacement, SmallestSet
+from attention_atlas.model.trace.why.parts import Parts
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.translator import Translator
 
 DRAWS = 8  # other sentences of a resample ablation
 APART = 37  # between two of them in the list of this project's own

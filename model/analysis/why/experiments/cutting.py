@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case
-from model.nets.blocks import exact
-from model.nets.sweep import PatchValue, Sweep
-from model.serve.cores import side_by_side
-from model.trace.interventions import Edge, HeadOutput, Interventions, Patch
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.sweep import PatchValue, Sweep
+from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.trace.interventions import Edge, HeadOutput, Interventions, Patch
+from attention_atlas.model.trace.kinds import AttentionKind
 
 
 class Cut(str, Enum):

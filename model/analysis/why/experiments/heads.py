@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case
-from model.analysis.why.passes.ablations import Ablations, Instead, all_heads
-from model.nets.blocks import most_probable
-from model.nets.sweep import Sweep
-from model.serve.cores import side_by_side
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.why.evidence import Evidence
-from model.trace.why.heads import Head, HeadEffects, Replacement
-from model.translator import Translator
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.passes.ablations import Ablations, Instead, all_heads
+from attention_atlas.model.nets.blocks import most_probable
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.heads import Head, HeadEffects, Replacement
+from attention_atlas.model.translator import Translator
 
 AT_ONCE = 48  # heads between two reports
 

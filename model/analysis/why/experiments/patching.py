@@ -15,19 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case, ask_case
-from model.nets.records import ForwardOutput
-from model.nets.sweep import PatchValue, Sweep
-from model.serve.cores import side_by_side
-from model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
-from model.trace.kinds import AttentionKind, Named, Side, SubLayerName, told
-from model.trace.language import Refusal
-from model.trace.results.result import Result
-from model.trace.translation import TranslationTrace
-from model.trace.why.evidence import Evidence, Unit
-from model.trace.why.question import Against
-from model.trace.why.rows import by_layer
-from model.translator import Translator
+from attention_atlas.model.analysis.why.case import Case, ask_case
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import PatchValue, Sweep
+from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
+from attention_atlas.model.trace.kinds import AttentionKind, Named, Side, SubLayerName, told
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.trace.why.rows import by_layer
+from attention_atlas.model.translator import Translator
 
 LEAST_GAP = 1.0  # nats between the two runs: below it a recovered share is a quotient of nothings
 

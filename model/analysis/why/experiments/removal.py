@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case
-from model.analysis.why.metric import candidates
-from model.analysis.why.passes.change import Change
-from model.nets.blocks import exact
-from model.trace.why.removal import Removal
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.metric import candidates
+from attention_atlas.model.analysis.why.passes.change import Change
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.trace.why.removal import Removal
 
 SHOWN = 5  # of the most probable tokens, before and after
 

@@ -15,17 +15,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case
-from model.analysis.why.passes.ablations import Ablations, Instead, all_heads, closed
-from model.decode.greedy import greedy
-from model.nets.blocks import blocks, log_probabilities
-from model.nets.masks import causal_mask
-from model.nets.sweep import Sweep
-from model.serve.cores import side_by_side
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.trace.why.heads import Head, SmallestSet
-from model.translator import Translator
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.passes.ablations import Ablations, Instead, all_heads, closed
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.nets.blocks import blocks, log_probabilities
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.heads import Head, SmallestSet
+from attention_atlas.model.translator import Translator
 
 SIZES = (1, 2, 3, 5, 8, 12, 18, 26, 36, 48, 64, 90, 130, 190, 280, 400)  # of sets of heads, tried in one batch
 RIVALS = 16  # tokens a row that are looked at before the whole vocabulary

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.contributions import mixed
-from model.analysis.why.method import Answer, Method
-from model.nets.blocks import exact
-from model.trace.kinds import AttentionKind
-from model.trace.language import say
-from model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.contributions import mixed
+from attention_atlas.model.analysis.why.method import Answer, Method
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
 
 
 def raw(case: Case) -> Answer:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from model.analysis.why.method import Answer, Method
-from model.trace.flow import decoder_flow, decoder_rollout, encoder_flow, rollout
-from model.trace.kinds import AttentionKind
-from model.trace.language import say
-from model.trace.why.evidence import Evidence, Sum, Unit
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.analysis.why.method import Answer, Method
+from attention_atlas.model.trace.flow import decoder_flow, decoder_rollout, encoder_flow, rollout
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
 
 TOLERANCE = 1e-6
 

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case
-from model.analysis.why.method import Answer, Method
-from model.nets.blocks import exact
-from model.nets.sweep import Changes
-from model.serve.cores import side_by_side
-from model.trace.language import say
-from model.trace.why.evidence import Evidence, Sum, Unit
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.method import Answer, Method
+from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
 
 SEGMENTS = 16  # of the integral, at first
 MOST = 200  # gradients that it may take

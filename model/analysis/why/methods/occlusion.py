@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.method import Answer, Method
-from model.analysis.why.metric import candidates, measure
-from model.analysis.why.passes.change import masked, replaced
-from model.trace.language import say
-from model.trace.why.evidence import Evidence, Unit
-from model.trace.why.losses import Losses
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.method import Answer, Method
+from attention_atlas.model.analysis.why.metric import candidates, measure
+from attention_atlas.model.analysis.why.passes.change import masked, replaced
+from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.trace.why.losses import Losses
 
 INSTEAD = 3  # tokens of each run: the one in question may be among them
 

@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from model.analysis.why.case import Case
-from model.analysis.why.method import Answer, Method
-from model.analysis.why.methods.gradients import gradients, times_input
-from model.nets.places.visit import At
-from model.nets.sweep import Sweep, joined
-from model.trace.language import say
-from model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.method import Answer, Method
+from attention_atlas.model.analysis.why.methods.gradients import gradients, times_input
+from attention_atlas.model.nets.places.visit import At
+from attention_atlas.model.nets.sweep import Sweep, joined
+from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
 
 HALF, QUARTER = 0.5, 0.25
 # A pattern's half is shared by queries and keys; values take the other.

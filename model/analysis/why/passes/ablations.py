@@ -14,12 +14,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case
-from model.nets.layer import SourceMemory
-from model.nets.masks import causal_mask
-from model.nets.sweep import Sweep
-from model.trace.kinds import AttentionKind
-from model.trace.why.heads import Head
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.heads import Head
 
 Instead = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]: what is heard of a closed gate
 Place = tuple[int, int]  # a layer of both stacks (of cross-attention's keys and values: ~layer), and the heads up to it

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis.alignment.choose import best_of_rows, choose, score_maps, summed, voters
-from model.analysis.alignment.words import between_words, pieces
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.analysis.alignment.choose import best_of_rows, choose, score_maps, summed, voters
+from attention_atlas.model.analysis.alignment.words import between_words, pieces
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
 from tests.conftest import SENTENCES
 
 GERMAN, ENGLISH = SENTENCES[0].split(), SENTENCES[1].split()

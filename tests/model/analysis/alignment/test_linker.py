@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.alignment.glosses import glosses
-from model.analysis.alignment.linker import linker, linking_heads, links
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.tokens import Token, TokenKind
+from attention_atlas.model.analysis.alignment.glosses import glosses
+from attention_atlas.model.analysis.alignment.linker import linker, linking_heads, links
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.tokens import Token, TokenKind
 from tests.conftest import SENTENCES
 
 BEGIN, END = Token("<2en>", TokenKind.SYMBOL), Token("</s>", TokenKind.SYMBOL)

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from model.analysis.alignment.monotone import probable, warped
+from attention_atlas.model.analysis.alignment.monotone import probable, warped
 
 
 def test_a_path_is_the_best_of_all(rng=np.random.default_rng(3)):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.alignment.sources import word_maps
-from model.analysis.why.contributions import decoder_contributions
-from model.trace.alignment.between import between_words, words_of
-from model.trace.alignment.voters import RowToken
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.analysis.alignment.sources import word_maps
+from attention_atlas.model.analysis.why.contributions import decoder_contributions
+from attention_atlas.model.trace.alignment.between import between_words, words_of
+from attention_atlas.model.trace.alignment.voters import RowToken
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
 from tests.conftest import SENTENCES
 
 CROSS = AttentionKind.CROSS

@@ -9,10 +9,10 @@ import pytest
 import torch
 from scipy.optimize import linear_sum_assignment
 
-from model.analysis.beside.models import aligned, assigned, cka, twins
-from model.trace.kinds import AttentionKind, Side
-from model.trace.language import Refusal
-from model.translator import Translator
+from attention_atlas.model.analysis.beside.models import aligned, assigned, cka, twins
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 
 

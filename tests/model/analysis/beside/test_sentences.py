@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.beside.sentences import alike, languages, minimal_pairs, shared
-from model.nets.transformer import Transformer
-from model.trace.alignment.between import words_of
-from model.trace.directions import language_of, parse_direction
-from model.translator import Translator
+from attention_atlas.model.analysis.beside.sentences import alike, languages, minimal_pairs, shared
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.directions import language_of, parse_direction
+from attention_atlas.model.translator import Translator
 
 
 def test_every_language_read_has_one_pair_of_each_kind(shipped_translators):
     """The page's own table of kinds names no other, and both sentences of a pair have the followed word."""
-    from viz.ui.experiments.beside import KINDS
+    from attention_atlas.viz.ui.experiments.beside import KINDS
 
     read = {language_of(parse_direction(route.direction)[0]) for route in shipped_translators.routes}
     assert read <= set(languages())

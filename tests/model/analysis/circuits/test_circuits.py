@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis import circuits
-from model.analysis.circuits.contrast import Contrast, Method
-from model.analysis.circuits.graph import Edge, graph
-from model.analysis.circuits.pairs import Pair, batch, comparable, filled
-from model.analysis.circuits.passing import Passing
-from model.config import ModelConfig
-from model.trace.edits import Scale
-from model.trace.kinds import Side, SubLayerName
-from model.trace.language import Refusal
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.analysis.circuits.contrast import Contrast, Method
+from attention_atlas.model.analysis.circuits.graph import Edge, graph
+from attention_atlas.model.analysis.circuits.pairs import Pair, batch, comparable, filled
+from attention_atlas.model.analysis.circuits.passing import Passing
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.trace.edits import Scale
+from attention_atlas.model.trace.kinds import Side, SubLayerName
+from attention_atlas.model.trace.language import Refusal
 from tests.conftest import build_tiny_model
 
 PAIRS = [

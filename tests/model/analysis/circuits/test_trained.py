@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from model.analysis import circuits
-from model.analysis.circuits.graph import Edge, graph
-from model.analysis.circuits.pairs import Pair
-from model.analysis.circuits.passing import Passing, Written
-from model.config import ModelConfig
-from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.analysis.circuits.graph import Edge, graph
+from attention_atlas.model.analysis.circuits.pairs import Pair
+from attention_atlas.model.analysis.circuits.passing import Passing, Written
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from tests.model.analysis.circuits.test_circuits import above
 
 MARK, FIRST, WORDS, LENGTH = 5, 6, 12, 5

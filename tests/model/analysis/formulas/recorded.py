@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from model.checkpoint import Checkpoint
-from model.nets.records import ForwardOutput
-from model.nets.transformer import Transformer
-from model.text.tokenizer import Tokenizer
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.text.tokenizer import Tokenizer
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 
 TEXT = "Meine Schwester malt ein rotes Boot."
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.formulas import kernels, plain
-from model.analysis.positions.schemes import SCHEMES
+from attention_atlas.model.analysis.formulas import kernels, plain
+from attention_atlas.model.analysis.positions.schemes import SCHEMES
 
 BY_HAND = {
     "gaussian": lambda u: math.exp(-u * u / 2),

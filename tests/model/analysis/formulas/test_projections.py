@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.formulas import projections
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.analysis.formulas import projections
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import build_tiny_model
 from tests.model.analysis.formulas.recorded import recorded
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from model.analysis.formulas import scale
+from attention_atlas.model.analysis.formulas import scale
 
 
 def test_the_size_of_the_gradient_is_that_of_torchs_jacobian() -> None:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from model.analysis.formulas import space
-from model.checkpoint import Checkpoint
-from model.trace.tokens import is_byte, is_symbol
-from model.translator import Translator
+from attention_atlas.model.analysis.formulas import space
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.trace.tokens import is_byte, is_symbol
+from attention_atlas.model.translator import Translator
 from tests.conftest import build_tiny_model
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.lenses import fitted, tuned
-from model.analysis.lenses.decoder import decoder_lens, streams_of
-from model.analysis.lenses.encoder import best, encoder_lens, layer_translations
-from model.analysis.lenses.fit import Fitting, fit
-from model.analysis.lenses.fitted import Lens
-from model.analysis.lenses.jacobian import Jacobians
-from model.lenses import main
-from model.trace.edits import Add
-from model.trace.kinds import Side
-from model.trace.language import Refusal
-from model.translator import Translator
+from attention_atlas.model.analysis.lenses import fitted, tuned
+from attention_atlas.model.analysis.lenses.decoder import decoder_lens, streams_of
+from attention_atlas.model.analysis.lenses.encoder import best, encoder_lens, layer_translations
+from attention_atlas.model.analysis.lenses.fit import Fitting, fit
+from attention_atlas.model.analysis.lenses.fitted import Lens
+from attention_atlas.model.analysis.lenses.jacobian import Jacobians
+from attention_atlas.model.lenses import main
+from attention_atlas.model.trace.edits import Add
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
 
 TEXTS = ("Der kleine Hund schläft unter dem Tisch.", "Zwei Kinder bauen eine Burg.", "Ich trinke Tee.", "Hund")
 
@@ -174,6 +174,6 @@ def test_the_best_pieces_are_found_some_rows_at_a_time(tiny_translator, monkeypa
     streams = torch.randn(3, 5, tiny_translator.config.d_model)
     with torch.inference_mode():
         whole = best(tiny_translator.model, streams)
-        monkeypatch.setattr("model.nets.blocks.ROOM", 1)
+        monkeypatch.setattr("attention_atlas.model.nets.blocks.ROOM", 1)
         for one, other in zip(whole, best(tiny_translator.model, streams)):
             torch.testing.assert_close(one, other)

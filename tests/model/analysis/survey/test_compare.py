@@ -9,11 +9,11 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from model.analysis.survey.batch import similarity
-from model.analysis.survey.compare import comparable, same_rows
-from model.analysis.survey.corpus import Corpus
-from model.analysis.survey.run import SurveyRun
-from model.trace.survey.match import compared, distances, match
+from attention_atlas.model.analysis.survey.batch import similarity
+from attention_atlas.model.analysis.survey.compare import comparable, same_rows
+from attention_atlas.model.analysis.survey.corpus import Corpus
+from attention_atlas.model.analysis.survey.run import SurveyRun
+from attention_atlas.model.trace.survey.match import compared, distances, match
 from tests.conftest import SENTENCES
 
 ORDER = (2, 0, 3, 1)  # head i of the other model is head ORDER[i] of the first

@@ -11,17 +11,17 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from model.analysis.survey import ablation, batch
-from model.analysis.survey import corpus as corpora
-from model.analysis.survey.corpus import Corpus
-from model.analysis.survey.run import SurveyRun
-from model.analysis.why import averages
-from model.analysis.why.vectors import written_values
-from model.checkpoint import read_survey
-from model.nets.sweep import Sweep
-from model.trace.kinds import AttentionKind
-from model.trace.survey.survey import Survey, to_json
-from model.trace.tokens import is_symbol
+from attention_atlas.model.analysis.survey import ablation, batch
+from attention_atlas.model.analysis.survey import corpus as corpora
+from attention_atlas.model.analysis.survey.corpus import Corpus
+from attention_atlas.model.analysis.survey.run import SurveyRun
+from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.analysis.why.vectors import written_values
+from attention_atlas.model.checkpoint import read_survey
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey.survey import Survey, to_json
+from attention_atlas.model.trace.tokens import is_symbol
 from tests.conftest import SENTENCES
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

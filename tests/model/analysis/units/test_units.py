@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.units import fitted
-from model.analysis.units.excited import Units
-from model.analysis.units.measure import qualities, rows_of
-from model.analysis.units.sparse import Dictionary, projected, train
-from model.dictionary import main
-from model.trace.tokens import is_symbol
-from model.translator import Translator
+from attention_atlas.model.analysis.units import fitted
+from attention_atlas.model.analysis.units.excited import Units
+from attention_atlas.model.analysis.units.measure import qualities, rows_of
+from attention_atlas.model.analysis.units.sparse import Dictionary, projected, train
+from attention_atlas.model.dictionary import main
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.translator import Translator
 
 PLACE, TEXTS = "encoder.0.resid_post", ("Der kleine Hund schläft unter dem Tisch.", "Ich trinke Tee.", "Zwei Kinder.")
 
@@ -61,7 +61,7 @@ def test_what_is_lost_is_measured_between_the_mean_and_the_stream_itself(tiny_tr
 
 @pytest.mark.parametrize("of", ["neurons", "dictionary"])
 def test_the_sentences_of_a_unit_are_those_that_excite_it_most(tiny_translator, dictionary, of, monkeypatch):
-    monkeypatch.setattr("model.analysis.units.excited.TOGETHER", 2)
+    monkeypatch.setattr("attention_atlas.model.analysis.units.excited.TOGETHER", 2)
     units = Units(tiny_translator, "de-en", 0, TEXTS, dictionary if of == "dictionary" else None)
     assert [units.step() for _ in range(2)] == [(1, 2), (2, 2)]
     values, places = units.peaks()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.sentences import languages, sentences
-from model.analysis.why import averages
-from model.means import main
-from model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.means import main
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 
 TEXTS = ("Der kleine Hund schläft unter dem Tisch.", "Hund", "Zwei Kinder bauen eine Burg.", "Ich trinke Tee.")
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.contributions import decoder_contributions, encoder_contributions, mixed
-from model.analysis.why.methods import attention, flow
-from model.nets.masks import pad
-from model.trace.flow import decoder_flow, encoder_flow
-from model.trace.kinds import AttentionKind
-from model.trace.why.columns import Columns
-from model.trace.why.question import Question
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions, mixed
+from attention_atlas.model.analysis.why.methods import attention, flow
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
@@ -120,7 +120,7 @@ def test_padding_changes_no_share(model):
 def test_long_rows_are_cut_into_blocks_that_change_nothing(model, monkeypatch):
     output = recorded(model)
     whole = encoder_contributions(model, output), *decoder_contributions(model, output)
-    monkeypatch.setattr("model.analysis.why.contributions.CHUNK", 1)
+    monkeypatch.setattr("attention_atlas.model.analysis.why.contributions.CHUNK", 1)
     for one, other in zip(whole, (encoder_contributions(model, output), *decoder_contributions(model, output))):
         np.testing.assert_allclose(one, other, atol=1e-12)
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from model.analysis.why.methods.gradients import integrated_gradients
-from model.analysis.why.passes.ablations import all_heads, closed
-from model.analysis.why.split import parts
-from model.nets.sweep import Sweep
-from model.trace.flow import decoder_flow, encoder_flow
-from model.trace.why.columns import Columns
-from model.trace.why.question import Question
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.analysis.why.methods.gradients import integrated_gradients
+from attention_atlas.model.analysis.why.passes.ablations import all_heads, closed
+from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 from tests.model.analysis.why.test_split import random_cases
 

@@ -15,17 +15,23 @@ import pytest
 import torch
 from scipy import stats
 
-from model.analysis.why import faithful
-from model.analysis.why.case import open_case
-from model.analysis.why.faithful import FILE
-from model.analysis.why.methods import occlusion
-from model.analysis.why.passes.change import masked, replaced
-from model.analysis.why.pinned import ask
-from model.analysis.why.registry import METHODS
-from model.faithfulness import HEADING, main, section
-from model.files import BEFORE, with_section
-from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, bootstrap, from_dict
-from model.trace.why.rows import FORMERLY
+from attention_atlas.model.analysis.why import faithful
+from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.faithful import FILE
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.passes.change import masked, replaced
+from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.faithfulness import HEADING, main, section
+from attention_atlas.model.files import BEFORE, with_section
+from attention_atlas.model.trace.why.faithfulness import (
+    Faithfulness,
+    Interval,
+    MethodFaithfulness,
+    bootstrap,
+    from_dict,
+)
+from attention_atlas.model.trace.why.rows import FORMERLY
 from tests import ROOT
 
 SAMPLES = ROOT / "tests" / "samples"  # written by earlier versions
@@ -178,7 +184,7 @@ def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_check
             "--standalone",
             "--nproc_per_node=2",
             "-m",
-            "model.faithfulness",
+            "attention_atlas.model.faithfulness",
             *arguments,
             "--replace",
             "--device",

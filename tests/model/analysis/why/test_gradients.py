@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.methods import gradients
-from model.trace.why.columns import Columns
-from model.trace.why.question import Question
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.methods import gradients
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41]

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case, open_case
-from model.analysis.why.experiments import heads, smallest
-from model.analysis.why.passes import ablations
-from model.analysis.why.passes.ablations import Ablations, all_heads, closed
-from model.analysis.why.pinned import ask
-from model.nets.layer import Layer
-from model.nets.sweep import Sweep
-from model.trace.edits import Scale
-from model.trace.interventions import Interventions, Positions
-from model.trace.kinds import AttentionKind
-from model.trace.why.columns import Columns
-from model.trace.why.evidence import Evidence
-from model.trace.why.heads import Replacement
-from model.trace.why.means import Means
-from model.trace.why.question import Question
+from attention_atlas.model.analysis.why.case import Case, open_case
+from attention_atlas.model.analysis.why.experiments import heads, smallest
+from attention_atlas.model.analysis.why.passes import ablations
+from attention_atlas.model.analysis.why.passes.ablations import Ablations, all_heads, closed
+from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.nets.layer import Layer
+from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.trace.edits import Scale
+from attention_atlas.model.trace.interventions import Interventions, Positions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.heads import Replacement
+from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis.why import averages
-from model.analysis.why.attribution import answer, attribute
-from model.analysis.why.means_cache import BATCH, SENTENCES, MeansCache
-from model.analysis.why.neighbours import neighbours
-from model.text.composed.forms import forms
-from model.trace.why.plain import plain
-from model.trace.words import word_groups
-from model.translator import Translator
-from model.translators import Translators
-from viz.server import api
-from viz.server.endpoints import Served
-from viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.analysis.why.attribution import answer, attribute
+from attention_atlas.model.analysis.why.means_cache import BATCH, SENTENCES, MeansCache
+from attention_atlas.model.analysis.why.neighbours import neighbours
+from attention_atlas.model.text.composed.forms import forms
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.server import api
+from attention_atlas.viz.server.endpoints import Served
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 
 
 def test_means_are_of_the_same_sentences_in_every_process(tiny_translator):

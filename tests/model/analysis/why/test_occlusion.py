@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.methods import occlusion
-from model.analysis.why.passes.change import masked, replaced
-from model.trace.interventions import Edge, Interventions
-from model.trace.kinds import AttentionKind
-from model.trace.why.columns import Columns
-from model.trace.why.question import Against, Question
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.passes.change import masked, replaced
+from attention_atlas.model.trace.interventions import Edge, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Against, Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
@@ -132,7 +132,7 @@ def test_what_no_change_reaches_is_shared_and_nothing_is_lost(case, how):
 
 def test_chunks_change_nothing(case, monkeypatch):
     whole = occlusion.by_mask(case).values
-    monkeypatch.setattr("model.analysis.why.case.CHUNK_TOKENS", 20)
+    monkeypatch.setattr("attention_atlas.model.analysis.why.case.CHUNK_TOKENS", 20)
     assert len(case.chunks(8)) == 4
     np.testing.assert_allclose(occlusion.by_mask(case).values, whole, atol=1e-5)
 

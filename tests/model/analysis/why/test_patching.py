@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.experiments import cutting, patching
-from model.analysis.why.experiments.patching import Direction, HeadGrid, PatchEffects, StreamGrid, SubLayerGrid
-from model.trace.interventions import Edge, Interventions
-from model.trace.kinds import AttentionKind, Side, SubLayerName
-from model.trace.why.columns import Columns
-from model.trace.why.question import Question
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.experiments import cutting, patching
+from attention_atlas.model.analysis.why.experiments.patching import (
+    Direction,
+    HeadGrid,
+    PatchEffects,
+    StreamGrid,
+    SubLayerGrid,
+)
+from attention_atlas.model.trace.interventions import Edge, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

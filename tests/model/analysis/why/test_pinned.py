@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from model.analysis.why import pinned
-from model.analysis.why.attribution import attribute
-from model.analysis.why.case import open_case
-from model.analysis.why.registry import METHODS
-from model.analysis.why.split import parts
-from model.trace.interventions import Edge, Interventions, Positions
-from model.trace.kinds import AttentionKind
-from model.trace.tokens import told_by_spelling
-from model.trace.why.evidence import Evidence
-from model.trace.why.question import Against
-from model.trace.words import word_groups
+from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.trace.interventions import Edge, Interventions, Positions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.trace.words import word_groups
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -71,7 +71,7 @@ def test_one_method_alone_runs_no_other(tiny_translator, trace, monkeypatch):
         raise AssertionError("nobody asked for an occlusion")
 
     others = {name: replace(method, compute=never) for name, method in METHODS.items() if name != "cross_attention"}
-    monkeypatch.setattr("model.analysis.why.attribution.METHODS", METHODS | others)
+    monkeypatch.setattr("attention_atlas.model.analysis.why.attribution.METHODS", METHODS | others)
     why = attribute(tiny_translator, trace, step=3, methods=["cross_attention"])
     assert [row.method for row in why.rows] == ["cross_attention"] and why.agreement == {"cross_attention": None}
 

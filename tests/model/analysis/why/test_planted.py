@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.experiments import heads, patching
-from model.analysis.why.experiments.patching import Direction, HeadGrid
-from model.analysis.why.methods import occlusion
-from model.analysis.why.split import parts
-from model.trace.kinds import AttentionKind
-from model.trace.why.columns import Columns
-from model.trace.why.question import Question
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.experiments import heads, patching
+from attention_atlas.model.analysis.why.experiments.patching import Direction, HeadGrid
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 CROSS = AttentionKind.CROSS

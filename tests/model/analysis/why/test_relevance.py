@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from model.analysis.why.methods import relevance
-from model.analysis.why.methods.gradients import gradient_x_input, gradients
-from model.config import Activation
-from model.nets import attention
-from model.nets.layer import ACTIVATIONS, SubLayer
-from model.nets.transformer import Stack
+from attention_atlas.model.analysis.why.methods import relevance
+from attention_atlas.model.analysis.why.methods.gradients import gradient_x_input, gradients
+from attention_atlas.model.config import Activation
+from attention_atlas.model.nets import attention
+from attention_atlas.model.nets.layer import ACTIVATIONS, SubLayer
+from attention_atlas.model.nets.transformer import Stack
 from tests.model.analysis.why.test_gradients import case_of
 
 

@@ -11,13 +11,13 @@ import pytest
 import safetensors.torch
 import torch
 
-from model.analysis import why
-from model.analysis.why.case import ask_case
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from model.trace.why.heads import HeadEffects
-from model.trace.why.plain import plain
-from model.trace.why.rows import Why
+from attention_atlas.model.analysis import why
+from attention_atlas.model.analysis.why.case import ask_case
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.heads import HeadEffects
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.rows import Why
 from tests.conftest import SENTENCES
 
 TEXT, STEP = SENTENCES[0], 3

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why.case import Case
-from model.analysis.why.split import parts
-from model.config import Activation, PositionCode
-from model.nets.masks import pad
-from model.nets.transformer import Transformer
-from model.trace.interventions import Edge, Interventions
-from model.trace.kinds import AttentionKind
-from model.trace.why.columns import Columns
-from model.trace.why.question import Question
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.config import Activation, PositionCode
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import Edge, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 DECODER, CROSS = AttentionKind.DECODER_SELF, AttentionKind.CROSS

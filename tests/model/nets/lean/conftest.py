@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from model.checkpoint import _for_decoding
+from attention_atlas.model.checkpoint import _for_decoding
 from tests.conftest import build_tiny_model
 
 

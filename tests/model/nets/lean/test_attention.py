@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.nets.lean import attention
-from model.nets.lean.attention import attend
+from attention_atlas.model.nets.lean import attention
+from attention_atlas.model.nets.lean.attention import attend
 
 
 @pytest.mark.parametrize("bags", [True, False])

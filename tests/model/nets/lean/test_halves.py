@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.checkpoint import _for_decoding
-from model.nets.lean import halves
-from model.nets.lean.halves import half
-from model.nets.lean.products import Products
-from model.nets.lean.step import DecoderStep
+from attention_atlas.model.checkpoint import _for_decoding
+from attention_atlas.model.nets.lean import halves
+from attention_atlas.model.nets.lean.halves import half
+from attention_atlas.model.nets.lean.products import Products
+from attention_atlas.model.nets.lean.step import DecoderStep
 
 ALL = slice(None)
 needs_packing = pytest.mark.skipif(not halves._packs(), reason="this processor's PyTorch packs no float16")
@@ -143,9 +143,9 @@ def test_a_step_under_way_leaves_what_it_packed_when_the_model_changes(halved_mo
 
 
 def test_a_large_model_is_not_copied(halved_model, monkeypatch):
-    monkeypatch.setattr("model.nets.lean.products.PACKED", halved_model.step_numbers - 1)
+    monkeypatch.setattr("attention_atlas.model.nets.lean.products.PACKED", halved_model.step_numbers - 1)
     weight = halved_model.output_matrix
     assert Products(halved_model)(weight, None).halved == range(0)
-    monkeypatch.setattr("model.nets.lean.products.PACKED", halved_model.step_numbers)
+    monkeypatch.setattr("attention_atlas.model.nets.lean.products.PACKED", halved_model.step_numbers)
     products = Products(halved_model)
     assert 2 in products(weight, None).halved and products(weight, None) is products(weight, None)

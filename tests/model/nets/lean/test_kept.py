@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-from model.nets.lean import halves
-from model.nets.lean.kept import kept
-from model.nets.transformer import Transformer
-from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
+from attention_atlas.model.nets.lean import halves
+from attention_atlas.model.nets.lean.kept import kept
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
 from tests.conftest import build_tiny_model
 from tests.model.nets.lean.test_halves import CHANGES, needs_packing
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.checkpoint import _for_decoding
-from model.nets.lean import products
-from model.nets.lean.products import Affine, _bags
-from model.nets.lean.step import DecoderStep, _norm
+from attention_atlas.model.checkpoint import _for_decoding
+from attention_atlas.model.nets.lean import products
+from attention_atlas.model.nets.lean.products import Affine, _bags
+from attention_atlas.model.nets.lean.step import DecoderStep, _norm
 from tests.conftest import build_tiny_model
 
 WAYS = {"_whole", "_by_input", "_by_output"}

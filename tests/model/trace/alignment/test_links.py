@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.trace.alignment.formats import pharaoh, read_line
-from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
-from model.trace.alignment.score import Gold, pooled, score
+from attention_atlas.model.trace.alignment.formats import pharaoh, read_line
+from attention_atlas.model.trace.alignment.links import SYMMETRISATIONS, Links, turned
+from attention_atlas.model.trace.alignment.score import Gold, pooled, score
 
 
 def of_matrix(linked: np.ndarray) -> Links:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from model.analysis.survey.finish import kinds
-from model.analysis.survey.window import Sums
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.survey import cells
-from model.trace.survey.cells import Facts
-from model.trace.survey.statistics import of_kind
-from model.trace.survey.survey import adjusted
-from model.trace.tokens import Token, TokenKind
+from attention_atlas.model.analysis.survey.finish import kinds
+from attention_atlas.model.analysis.survey.window import Sums
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.trace.survey.cells import Facts
+from attention_atlas.model.trace.survey.statistics import of_kind
+from attention_atlas.model.trace.survey.survey import adjusted
+from attention_atlas.model.trace.tokens import Token, TokenKind
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SENTENCES, FIRM = 60, 0.85

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.positions import criteria
-from model.analysis.positions.schemes import SCHEMES, of_table
-from model.text.words import WordTokenizer
-from model.trace.recipe import Recipe
-from model.training.toy import corpora, frames, measure
-from model.training.toy.frames import DECODED, Frame
-from model.training.toy.run import ToyRun
-from model.training.toy.settings import ToySettings
+from attention_atlas.model.analysis.positions import criteria
+from attention_atlas.model.analysis.positions.schemes import SCHEMES, of_table
+from attention_atlas.model.text.words import WordTokenizer
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.training.toy import corpora, frames, measure
+from attention_atlas.model.training.toy.frames import DECODED, Frame
+from attention_atlas.model.training.toy.run import ToyRun
+from attention_atlas.model.training.toy.settings import ToySettings
 from tests import ROOT
 
 SMALL = {"layers": 1, "d_model": 32, "heads": 2}
@@ -214,8 +214,8 @@ def test_a_recipe_gives_the_same_weights_in_any_process(threads):
         run.turn(updates=7 if run.update else 4)
     program = f"""if True:
         import torch
-        from model.trace.recipe import Recipe
-        from model.training.toy.toys import Toys
+        from attention_atlas.model.trace.recipe import Recipe
+        from attention_atlas.model.training.toy.toys import Toys
         torch.set_num_threads({threads})
         recipe, toys = Recipe.from_plain({recipe.to_plain()!r}), Toys()
         list(toys.train(recipe))

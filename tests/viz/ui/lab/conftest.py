@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.analysis.why import means_cache
+from attention_atlas.model.analysis.why import means_cache
 
 
 @pytest.fixture()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from inspect import isgeneratorfunction
 
-from viz.ui.lab import registry
-from viz.ui.lab.controls import Choice, Control, Slider
-from viz.ui.lab.panel import Blocks, Panel
-from viz.ui.scene import Scene
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.lab.controls import Choice, Control, Slider
+from attention_atlas.viz.ui.lab.panel import Blocks, Panel
+from attention_atlas.viz.ui.scene import Scene
 
 EVERY = [panel for panels in registry.PANELS.values() for panel in panels]
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from model.analysis.formulas.kernels import truth
-from model.analysis.training_batch import seen
-from model.nets.positions import normalised_count_encoding, sinusoidal_encoding, tutorial_encoding
-from model.training.toy.run import ToyRun
-from model.training.toy.settings import ToySettings
+from attention_atlas.model.analysis.formulas.kernels import truth
+from attention_atlas.model.analysis.training_batch import seen
+from attention_atlas.model.nets.positions import normalised_count_encoding, sinusoidal_encoding, tutorial_encoding
+from attention_atlas.model.training.toy.run import ToyRun
+from attention_atlas.model.training.toy.settings import ToySettings
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.words import for_page
 from tests.viz.ui.lab import panels
-from viz.ui.scene import Scene
-from viz.words import for_page
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,17 @@ import json
 
 import pytest
 
-from model.analysis import circuits
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
+from attention_atlas.viz.ui import circuit_study
+from attention_atlas.viz.ui.lab.why import circuit
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.viz.wire.heads import signed
+from attention_atlas.viz.wire.question import names
+from attention_atlas.viz.words import for_page
 from tests.viz.ui.lab.panels import named
-from viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
-from viz.ui import circuit_study
-from viz.ui.lab.why import circuit
-from viz.ui.scene import Asked, Scene, Selection
-from viz.wire.heads import signed
-from viz.wire.question import names
-from viz.words import for_page
 
 SENTENCE, SECOND = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisch schläft unter dem Hund."
 

@@ -8,13 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from model.analysis import why
-from model.analysis.why.attribution import attribute
-from model.analysis.why.experiments.patching import Direction
-from viz.export.formats import FORMATS
-from viz.ui.lab import downloads
-from viz.ui.lab.why import heads, patch, smallest
-from viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.model.analysis import why
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.analysis.why.experiments.patching import Direction
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.ui.lab import downloads
+from attention_atlas.viz.ui.lab.why import heads, patch, smallest
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 
 
 @pytest.fixture()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis.positions.relative import curves
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.analysis.positions.relative import curves
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.ui.lab.positions.breaking import FLAT, interventions_for
+from attention_atlas.viz.ui.scene import Scene, Selection
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.viz.ui.lab import panels
-from viz.ui.lab.positions.breaking import FLAT, interventions_for
-from viz.ui.scene import Scene, Selection
 
 GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 

@@ -11,24 +11,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.alignment.linker import linking_heads
-from model.analysis.alignment.sources import word_maps
-from model.analysis.survey import own
-from model.analysis.survey.corpus import Corpus
-from model.analysis.survey.run import SurveyRun
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
-from model.trace.survey.statistics import STATISTICS
-from model.trace.survey.survey import Survey
-from model.trace.tokens import is_symbol
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.analysis.alignment.linker import linking_heads
+from attention_atlas.model.analysis.alignment.sources import word_maps
+from attention_atlas.model.analysis.survey import own
+from attention_atlas.model.analysis.survey.corpus import Corpus
+from attention_atlas.model.analysis.survey.run import SurveyRun
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import Survey
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.ui import explorer
+from attention_atlas.viz.ui.lab.heads import alignment, match, search, survey
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.wire.survey import MARKS
+from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
-from viz.ui import explorer
-from viz.ui.lab.heads import alignment, match, search, survey
-from viz.ui.scene import Scene, Selection
-from viz.wire.survey import MARKS
-from viz.words import for_page
 
 ENCODER = AttentionKind.ENCODER_SELF
 

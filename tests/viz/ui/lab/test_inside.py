@@ -14,18 +14,18 @@ import sacrebleu
 import torch
 from scipy.signal import periodogram
 
-from model.analysis import padding
-from model.checkpoint import Checkpoint
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
+from attention_atlas.model.analysis import padding
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps.labels import display, row_names
+from attention_atlas.viz.ui.lab.inside import add_norm, attention, heads, masks, projections
+from attention_atlas.viz.ui.lab.inside.experiments import kernels, plain, race, scale, space
+from attention_atlas.viz.ui.lab.positions import curves, schemes
+from attention_atlas.viz.ui.lab.verify import bleu
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.wire import blocks
 from tests.conftest import build_tiny_model
-from viz.maps.labels import display, row_names
-from viz.ui.lab.inside import add_norm, attention, heads, masks, projections
-from viz.ui.lab.inside.experiments import kernels, plain, race, scale, space
-from viz.ui.lab.positions import curves, schemes
-from viz.ui.lab.verify import bleu
-from viz.ui.scene import Scene, Selection
-from viz.wire import blocks
 
 TEXT = "Der kleine Hund schläft."
 

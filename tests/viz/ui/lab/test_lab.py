@@ -12,36 +12,36 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.dissection import dropped
-from model.checkpoint import Checkpoint
-from model.checks.verify import CHECKS
-from model.config import Activation, PositionCode
-from model.trace.address import Address
-from model.trace.interventions import Interventions, heads_off
-from model.trace.kinds import AttentionKind
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.analysis.dissection import dropped
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.checks.verify import CHECKS
+from attention_atlas.model.config import Activation, PositionCode
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.interventions import Interventions, heads_off
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.questions.panels import page_panel, page_panel_translate, scene_of
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.ui.lab import inside, menus, registry
+from attention_atlas.viz.ui.lab.controls import Choice, Slider, Text
+from attention_atlas.viz.ui.lab.formulas import last_pair, model_table
+from attention_atlas.viz.ui.lab.inside import attention
+from attention_atlas.viz.ui.lab.lab import described
+from attention_atlas.viz.ui.lab.menus import SIDES
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.lab.positions import breaking, table
+from attention_atlas.viz.ui.lab.verify import checks
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.codecs import ROOT
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.words import for_page, say
 from tests.conftest import build_tiny_model
 from tests.model.families import theirs
 from tests.viz.ui.lab import panels
-from viz.export.formats import FORMATS
-from viz.questions.panels import page_panel, page_panel_translate, scene_of
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.ui.lab import inside, menus, registry
-from viz.ui.lab.controls import Choice, Slider, Text
-from viz.ui.lab.formulas import last_pair, model_table
-from viz.ui.lab.inside import attention
-from viz.ui.lab.lab import described
-from viz.ui.lab.menus import SIDES
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.positions import breaking, table
-from viz.ui.lab.verify import checks
-from viz.ui.scene import Scene, Selection
-from viz.wire import blocks
-from viz.wire.codecs import ROOT
-from viz.wire.payload import key_of
-from viz.words import for_page, say
 
 TEXTS = (
     "Der kleine Hund schläft.",
@@ -227,8 +227,8 @@ def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
 
 def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
     (tmp_path / "dummy.py").write_text("""
-from viz.ui.lab.panel import Panel
-from viz.words import for_page, say
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.words import for_page, say
 PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: [])
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])

@@ -7,18 +7,18 @@ import shutil
 
 import pytest
 
-from model.analysis import temperatures
-from model.analysis.lenses import fitted, own
-from model.analysis.lenses.encoder import encoder_lens
-from model.analysis.lenses.fit import Fitting
-from model.analysis.lenses.fitted import Found
-from model.trace.edits import Scale
-from model.trace.interventions import Interventions
-from model.translator import Translator
+from attention_atlas.model.analysis import temperatures
+from attention_atlas.model.analysis.lenses import fitted, own
+from attention_atlas.model.analysis.lenses.encoder import encoder_lens
+from attention_atlas.model.analysis.lenses.fit import Fitting
+from attention_atlas.model.analysis.lenses.fitted import Found
+from attention_atlas.model.trace.edits import Scale
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
 from tests.viz.ui.lab.panels import named
-from viz.ui.scene import Scene, Selection
-from viz.words import for_page
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,16 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from model.analysis.why import faithful
-from model.analysis.why.attribution import attribute
-from model.analysis.why.methods import attention, occlusion
-from model.analysis.why.registry import METHODS
-from model.files import write_json
-from model.trace.why.evidence import Evidence
-from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
-from viz.ui.lab import rankings
-from viz.ui.lab.why import holds
-from viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.model.analysis.why import faithful
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.analysis.why.methods import attention, occlusion
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.files import write_json
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
+from attention_atlas.viz.ui.lab import rankings
+from attention_atlas.viz.ui.lab.why import holds
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 
 
 @pytest.fixture()

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.again import recorded
-from model.analysis.formulas.additive import stages
-from model.nets.recurrent import Recurrent
-from model.nets.transformer import Transformer
-from model.trace.tokens import is_symbol
-from model.training.pace import measure
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.formulas.additive import stages
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.training.pace import measure
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.server import api
+from attention_atlas.viz.ui.lab.heads import units
+from attention_atlas.viz.ui.lab.train import recurrent
+from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
 from tests.viz.ui.lab import panels
-from viz.server import api
-from viz.ui.lab.heads import units
-from viz.ui.lab.train import recurrent
-from viz.ui.scene import Scene, Selection
-from viz.words import for_page
 
 
 @pytest.fixture(scope="module")

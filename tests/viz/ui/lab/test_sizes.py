@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.trace.address import Address
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.training.learned import read
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.training.learned import read
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions.panels import by_name, page_panel
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.lab.lab import described
+from attention_atlas.viz.ui.lab.train.learned import RECORD, records
+from attention_atlas.viz.ui.scene import Scene, Selection, most_telling
 from tests.conftest import build_tiny_model
 from tests.viz.ui.lab.panels import named
-from viz.questions.panels import by_name, page_panel
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.ui.lab import registry
-from viz.ui.lab.lab import described
-from viz.ui.lab.train.learned import RECORD, records
-from viz.ui.scene import Scene, Selection, most_telling
 
 
 @pytest.fixture(scope="module")

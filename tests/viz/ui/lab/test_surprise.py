@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.analysis.training_batch import SMOOTHING, least
+from attention_atlas.model.analysis.training_batch import SMOOTHING, least
+from attention_atlas.viz.ui.scene import Scene
 from tests.viz.ui.lab import panels
-from viz.ui.scene import Scene
 
 
 @pytest.mark.parametrize("checkpoint", ["de-en", "gru-de-en"])

@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 import torch
 
+from attention_atlas.model.analysis.beside.models import twins
+from attention_atlas.model.analysis.beside.targets import pairs
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.training.history import NAME, History, Probe
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions.header import SAYS, WHERE, doubts
+from attention_atlas.viz.shell import TABS
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.scene import Scene, Selection
 from bench import trust as bench
-from model.analysis.beside.models import twins
-from model.analysis.beside.targets import pairs
-from model.checkpoint import Checkpoint
-from model.trace.trust.signals import SIGNALS
-from model.training.history import NAME, History, Probe
-from model.translator import Translator
-from model.translators import Translators
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.model.families import theirs
 from tests.trusted import trusted
 from tests.viz.ui.lab.panels import named
-from viz.questions.header import SAYS, WHERE, doubts
-from viz.shell import TABS
-from viz.ui.lab import registry
-from viz.ui.scene import Scene, Selection
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ import json
 import pytest
 import torch
 
-from model.analysis.units.fitted import Fitted
-from model.analysis.units.measure import Quality
-from model.analysis.units.sparse import Dictionary
-from model.trace.language import Refusal
+from attention_atlas.model.analysis.units.fitted import Fitted
+from attention_atlas.model.analysis.units.measure import Quality
+from attention_atlas.model.analysis.units.sparse import Dictionary
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.ui.lab.heads import units
+from attention_atlas.viz.ui.scene import Asked, Scene, Selection
+from attention_atlas.viz.words import for_page
 from tests.viz.ui.lab.panels import named
-from viz.ui.lab.heads import units
-from viz.ui.scene import Asked, Scene, Selection
-from viz.words import for_page
 
 PANEL = named("heads-units")
 

@@ -9,24 +9,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.why.attribution import attribute
-from model.analysis.why.case import open_case
-from model.analysis.why.experiments.removal import without
-from model.analysis.why.methods import attention, occlusion
-from model.analysis.why.passes.change import masked
-from model.analysis.why.pinned import ask, default_step
-from model.analysis.why.registry import METHODS
-from model.trace.language import Refusal
-from model.trace.why.losses import Losses
-from model.trace.why.question import Against
-from model.translators import Translators
-from viz.maps import labels
-from viz.questions.registry import Context
-from viz.questions.traces import Traces
-from viz.ui.lab import frame, lab, registry
-from viz.ui.lab.why import holds, parts, tokens
-from viz.ui.scene import MAX_TOKENS, Asked, Scene, Selection
-from viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.experiments.removal import without
+from attention_atlas.model.analysis.why.methods import attention, occlusion
+from attention_atlas.model.analysis.why.passes.change import masked
+from attention_atlas.model.analysis.why.pinned import ask, default_step
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.losses import Losses
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.ui.lab import frame, lab, registry
+from attention_atlas.viz.ui.lab.why import holds, parts, tokens
+from attention_atlas.viz.ui.scene import MAX_TOKENS, Asked, Scene, Selection
+from attention_atlas.viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -338,7 +338,7 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     assert len(found["headline"]) == 2 and found["limit"] == MAX_TOKENS and found["most"] >= len(trace.target_ids)
     assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
     limit = len(trace.source_ids) + 2
-    monkeypatch.setattr("viz.ui.scene.MAX_TOKENS", limit)
+    monkeypatch.setattr("attention_atlas.viz.ui.scene.MAX_TOKENS", limit)
     found = answered(tiny_translator, trace, last)
     assert f"the limit here is {limit} tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
     assert found["most"] == 2, "the page says which tokens are too far"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.trace.interventions import Interventions, positions_off
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.words import word_groups
-from viz.ui.tours import guide
-from viz.ui.tours.asks import ASKS, OTHER, SAME, TURNED, asked, exchanged
-from viz.ui.tours.measures import matters_most
-from viz.ui.tours.scene import StopScene
-from viz.ui.tours.tour import Pair, tours
-from viz.words import for_page
+from attention_atlas.model.trace.interventions import Interventions, positions_off
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.ui.tours import guide
+from attention_atlas.viz.ui.tours.asks import ASKS, OTHER, SAME, TURNED, asked, exchanged
+from attention_atlas.viz.ui.tours.measures import matters_most
+from attention_atlas.viz.ui.tours.scene import StopScene
+from attention_atlas.viz.ui.tours.tour import Pair, tours
+from attention_atlas.viz.words import for_page
 
 TEXTS = {
     "de-en": (

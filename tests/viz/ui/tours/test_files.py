@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 
-from viz import shell
-from viz.ui.lab import registry
-from viz.ui.tours.asks import ASKS
-from viz.ui.tours.measures import MEASURES
-from viz.ui.tours.scene import HEADS
-from viz.ui.tours.tour import FOLDER, tours
+from attention_atlas.viz import shell
+from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.ui.tours.asks import ASKS
+from attention_atlas.viz.ui.tours.measures import MEASURES
+from attention_atlas.viz.ui.tours.scene import HEADS
+from attention_atlas.viz.ui.tours.tour import FOLDER, tours
 
 EVERY = tours()
 STOPS = [(tour, stop) for tour in EVERY.values() for stop in tour.stops]

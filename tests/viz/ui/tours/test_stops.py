@@ -9,24 +9,24 @@ from functools import cache
 import pytest
 import torch
 
-from model import checkpoint
-from model.analysis.survey.own import surveyed
-from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.why.question import Against
-from model.training import learned
-from model.translator import Translator
-from model.translators import Translators
+from attention_atlas.model import checkpoint
+from attention_atlas.model.analysis.survey.own import surveyed
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.training import learned
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.ui.lab import frame
+from attention_atlas.viz.ui.lab.panel import Scene
+from attention_atlas.viz.ui.lab.why import heads as why_heads
+from attention_atlas.viz.ui.scene import Asked, Selection
+from attention_atlas.viz.ui.tours import guide
+from attention_atlas.viz.ui.tours.measures import MEASURES, share, sharper, uneven
+from attention_atlas.viz.ui.tours.tour import FIELD, Pair, Sentence, Stop, Tour, tours
+from attention_atlas.viz.words import for_page
 from tests.conftest import TINY_LIMITS
-from viz.ui.lab import frame
-from viz.ui.lab.panel import Scene
-from viz.ui.lab.why import heads as why_heads
-from viz.ui.scene import Asked, Selection
-from viz.ui.tours import guide
-from viz.ui.tours.measures import MEASURES, share, sharper, uneven
-from viz.ui.tours.tour import FIELD, Pair, Sentence, Stop, Tour, tours
-from viz.words import for_page
 
 EVERY = tours()
 # A plain run takes the first direction of each tour.

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.alignment.sources import WordMaps, chosen_map, every_head, word_maps
-from model.analysis.survey import own as surveys
-from model.trace import is_whole
-from model.trace.alignment.between import words_of
-from model.trace.alignment.links import Links
-from model.trace.alignment.score import Gold, score
-from model.trace.alignment.voters import RowToken, Voter
-from model.trace.kinds import AttentionKind
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE
-from viz.ui.fields import each
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.heads.survey import map_of_heads, named_head
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, join, say
+from attention_atlas.model.analysis.alignment.sources import WordMaps, chosen_map, every_head, word_maps
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment.links import Links
+from attention_atlas.model.trace.alignment.score import Gold, score
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE
+from attention_atlas.viz.ui.fields import each
+from attention_atlas.viz.ui.lab.controls import Choice
+from attention_atlas.viz.ui.lab.heads.survey import map_of_heads, named_head
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, join, say
 
 SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"
 ROWS = {RowToken.READ: say("token read"), RowToken.PREDICTED: say("token written")}

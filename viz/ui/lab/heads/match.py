@@ -7,24 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.sentences import sentences
-from model.analysis.survey import own as surveys
-from model.analysis.survey.compare import comparable, same_rows
-from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
-from model.trace.survey.match import compared, distances, match
-from model.trace.survey.statistics import STATISTICS
-from model.trace.survey.survey import DirectionSurvey, KindSurvey
-from model.translator import Translator
-from viz.maps.labels import KIND_TITLES
-from viz.ui.fields import option
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.heads.survey import named_head
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.survey import pick
-from viz.words import Words, join, say
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey.compare import comparable, same_rows
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey.match import compared, distances, match
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import DirectionSurvey, KindSurvey
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps.labels import KIND_TITLES
+from attention_atlas.viz.ui.fields import option
+from attention_atlas.viz.ui.lab.controls import Choice
+from attention_atlas.viz.ui.lab.heads.survey import named_head
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.survey import pick
+from attention_atlas.viz.words import Words, join, say
 
 MATCH = "match"
 SHOWN, SENTENCES = 12, 12

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
-from viz.maps.labels import KIND_TITLES
-from viz.ui.lab.heads.match import OF
-from viz.ui.lab.heads.survey import map_of_heads
-from viz.ui.lab.panel import Need, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import join, say
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps.labels import KIND_TITLES
+from attention_atlas.viz.ui.lab.heads.match import OF
+from attention_atlas.viz.ui.lab.heads.survey import map_of_heads
+from attention_atlas.viz.ui.lab.panel import Need, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import join, say
 
 PHENOMENA = {
     "agreement in noun phrases": say("agreement in noun phrases"),

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.sentences import sentences
-from model.analysis.survey import own as surveys
-from model.analysis.survey.batch import similarity
-from model.trace.directions import parse_direction
-from model.trace.survey import cells
-from model.trace.survey.statistics import STATISTICS
-from model.trace.survey.survey import KindSurvey
-from viz.maps import labels
-from viz.ui.lab.heads.survey import here, named_head
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey.batch import similarity
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import KindSurvey
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.heads.survey import here, named_head
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 SHOWN = 6
 

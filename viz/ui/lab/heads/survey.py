@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.sentences import sentences
-from model.analysis.survey import own as surveys
-from model.trace import is_whole
-from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
-from model.trace.survey import cells
-from model.trace.survey.statistics import STATISTICS
-from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
-from viz.maps import labels
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.question import with_minus
-from viz.wire.survey import graded, open_head, survey, take
-from viz.words import Words, join, say
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.survey import graded, open_head, survey, take
+from attention_atlas.viz.words import Words, join, say
 
 CARD = "card"
 WHICH = {"most": say("most"), "typical": say("typical"), "least": say("least")}

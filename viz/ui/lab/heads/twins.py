@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from model.analysis.beside.models import twins
-from model.trace.kinds import AttentionKind, Side
-from model.translator import Translator
-from viz.maps.labels import KIND_TITLES
-from viz.ui.fields import option
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.question import with_minus
-from viz.wire.survey import pick
-from viz.words import Words, say
+from attention_atlas.model.analysis.beside.models import twins
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps.labels import KIND_TITLES
+from attention_atlas.viz.ui.fields import option
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.survey import pick
+from attention_atlas.viz.words import Words, say
 
 OTHER, SHOWN = "other", 12
 SIDES = {Side.ENCODER: say("Encoder layers"), Side.DECODER: say("Decoder layers")}

@@ -6,27 +6,27 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.sentences import sentences
-from model.analysis.steering import steered
-from model.analysis.survey import own as surveys
-from model.analysis.units.excited import Units
-from model.analysis.units.fitted import Fitted, stored
-from model.trace.directions import parse_direction
-from model.trace.edits import Add
-from model.trace.language import Refusal
-from model.trace.tokens import is_symbol
-from model.trace.translation import TranslationTrace
-from model.trace.words import word_groups
-from model.translator import Translator
-from viz.maps import labels
-from viz.ui import fields
-from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.panel import Need, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.question import with_minus
-from viz.wire.survey import take
-from viz.words import say
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.steering import steered
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.units.excited import Units
+from attention_atlas.model.analysis.units.fitted import Fitted, stored
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.edits import Add
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui import fields
+from attention_atlas.viz.ui.lab.controls import Choice, Slider
+from attention_atlas.viz.ui.lab.panel import Need, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.words import say
 
 NAME, PERCENT = "heads-units", 100
 NEURONS, DICTIONARY = "neurons", "dictionary"

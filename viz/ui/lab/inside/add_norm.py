@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis import stations
-from model.analysis.stations import NormNumbers
-from viz.ui.lab.controls import Slider, tokens
-from viz.ui.lab.menus import ENCODER, LAYER_OF_SIDE, SIDE, record_of, tokens_of
-from viz.ui.lab.panel import RESIDUAL, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis import stations
+from attention_atlas.model.analysis.stations import NormNumbers
+from attention_atlas.viz.ui.lab.controls import Slider, tokens
+from attention_atlas.viz.ui.lab.menus import ENCODER, LAYER_OF_SIDE, SIDE, record_of, tokens_of
+from attention_atlas.viz.ui.lab.panel import RESIDUAL, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 SHOWN = 8  # dimensions whose numbers stand in the formula's table
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis import architecture, stations
-from model.analysis.architecture import Station
-from model.config import Norm, PositionCode
-from model.trace.kinds import Side
-from viz.maps import labels
-from viz.ui.lab import formulas
-from viz.ui.lab.formulas import CONTRASTS
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis import architecture, stations
+from attention_atlas.model.analysis.architecture import Station
+from attention_atlas.model.config import Norm, PositionCode
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab import formulas
+from attention_atlas.viz.ui.lab.formulas import CONTRASTS
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 MATRICES = {  # (one embedding for both sides, the output is the target's)
     (True, True): say("one embedding for source, target and output"),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.dissection import dropped
-from model.analysis.formulas.projections import score_matrix
-from viz.maps import labels
-from viz.maps.patterns import entropy_bits
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected, resolve
-from viz.ui.lab.panel import DIVIDED_OR_BIASED, MASKED, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.dissection import dropped
+from attention_atlas.model.analysis.formulas.projections import score_matrix
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.patterns import entropy_bits
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected, resolve
+from attention_atlas.viz.ui.lab.panel import DIVIDED_OR_BIASED, MASKED, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 0)
 

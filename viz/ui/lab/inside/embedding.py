@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis import stations
-from viz.ui.lab.menus import ENCODER, SIDE, tokens_of
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis import stations
+from attention_atlas.viz.ui.lab.menus import ENCODER, SIDE, tokens_of
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def embedding(scene: Scene, side: str) -> list[dict]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.formulas.projections import Joined, join_heads
-from viz.maps import labels
-from viz.ui.lab.menus import KIND, LAYER, QUERY, resolve
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.question import with_minus
-from viz.words import say
+from attention_atlas.model.analysis.formulas.projections import Joined, join_heads
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.menus import KIND, LAYER, QUERY, resolve
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.words import say
 
 
 def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:

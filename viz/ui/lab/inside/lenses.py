@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model.analysis.again import check_again
-from model.analysis.lenses import own
-from model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
-from model.analysis.lenses.fitted import Lenses
-from viz.maps import labels
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.survey import take
-from viz.words import Words, say
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.lenses import own
+from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
+from attention_atlas.model.analysis.lenses.fitted import Lenses
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.words import Words, say
 
 DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday sentences"), "news": say("news")}
 

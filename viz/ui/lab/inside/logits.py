@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis import stations
-from viz.maps import labels
-from viz.ui.lab import formulas
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis import stations
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab import formulas
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def logits(scene: Scene, step: int) -> list[dict]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import chain
 
-from model.analysis import padding
-from model.analysis.padding import BatchMasks
-from model.nets.records import ForwardOutput
-from model.trace.kinds import AttentionKind
-from viz.maps import labels
-from viz.ui.lab.controls import Choice, Text
-from viz.ui.lab.panel import MASKED, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis import padding
+from attention_atlas.model.analysis.padding import BatchMasks
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Choice, Text
+from attention_atlas.viz.ui.lab.panel import MASKED, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 MASKS, WEIGHTS = "masks", "weights"
 SHOWN = Choice(say("Show"), {MASKS: say("the masks"), WEIGHTS: say("the weights of a padded pass")}, MASKS)

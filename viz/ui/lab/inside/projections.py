@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.formulas.projections import Projection, projections
-from model.trace.kinds import AttentionKind
-from viz.maps import labels
-from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.formulas.projections import Projection, projections
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 TOKENS, COLUMNS = 64, 256  # of a long sentence, and of a wide model: as much as one can look at
 

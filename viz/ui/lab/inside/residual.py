@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from model.analysis import stations
-from viz.figures.matrix import plot_matrix
-from viz.ui.lab.menus import SIDE, records, tokens_of
-from viz.ui.lab.panel import RESIDUAL, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis import stations
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.ui.lab.menus import SIDE, records, tokens_of
+from attention_atlas.viz.ui.lab.panel import RESIDUAL, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def residual(scene: Scene, side: str) -> list[dict]:

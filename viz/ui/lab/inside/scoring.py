@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from model.analysis.formulas.scorings import compare_scorings
-from viz.maps.patterns import entropy_bits
-from viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected
-from viz.ui.lab.panel import MASKED, SCALED, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.formulas.scorings import compare_scorings
+from attention_atlas.viz.maps.patterns import entropy_bits
+from attention_atlas.viz.ui.lab.menus import HEAD, KIND, LAYER, QUERY, dissected
+from attention_atlas.viz.ui.lab.panel import MASKED, SCALED, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:

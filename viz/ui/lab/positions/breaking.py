@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.analysis import ablation
-from model.analysis.order import order_blindness, shuffled
-from model.config import PositionCode
-from model.trace.edits import Ablate
-from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from viz.maps import labels
-from viz.ui.lab.controls import Button, Choice, Slider, Text
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.analysis import ablation
+from attention_atlas.model.analysis.order import order_blindness, shuffled
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.trace.edits import Ablate
+from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Button, Choice, Slider, Text
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 OFF, FLAT, SHIFT, HEAD, LAYER = "off", "flat", "shift", "head", "layer"
 PLAIN_SHUFFLE, BLIND_SHUFFLE = "shuffle", "shuffle-off"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.positions import geometry
-from model.config import ModelConfig, PositionCode
-from viz.figures.curves import plot_curves
-from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.formulas import SECTION, code_formula, exponent, last_pair, longest, model_table
-from viz.ui.lab.panel import TOLD_POSITIONS, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.positions import geometry
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.ui.lab.controls import Choice, Slider
+from attention_atlas.viz.ui.lab.formulas import SECTION, code_formula, exponent, last_pair, longest, model_table
+from attention_atlas.viz.ui.lab.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 SINES, COSINES, BOTH = "sines", "cosines", "both"
 WHICH = Choice(say("Waves"), {SINES: say("Sines"), COSINES: say("Cosines"), BOTH: say("Both")}, SINES)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.positions.relative import curves, spread
-from model.trace.kinds import AttentionKind
-from viz.figures.curves import plot_curves
-from viz.figures.matrix import plot_matrix
-from viz.ui.lab.menus import ENCODER, HEAD, LAYER_OF_SIDE, SIDE
-from viz.ui.lab.panel import RELATIVE, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.positions.relative import curves, spread
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.ui.lab.menus import ENCODER, HEAD, LAYER_OF_SIDE, SIDE
+from attention_atlas.viz.ui.lab.panel import RELATIVE, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:

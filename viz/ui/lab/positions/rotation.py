@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.positions import geometry
-from model.analysis.positions.schemes import SCHEMES, tutorial_encoding
-from viz.figures.curves import plot_rotation
-from viz.figures.matrix import plot_matrix
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.formulas import SECTION, last_pair, model_table
-from viz.ui.lab.panel import TOLD_POSITIONS, WAVES, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.positions import geometry
+from attention_atlas.model.analysis.positions.schemes import SCHEMES, tutorial_encoding
+from attention_atlas.viz.figures.curves import plot_rotation
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.formulas import SECTION, last_pair, model_table
+from attention_atlas.viz.ui.lab.panel import TOLD_POSITIONS, WAVES, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 TUTORIAL = next(scheme for scheme in SCHEMES if scheme.encode is tutorial_encoding)
 

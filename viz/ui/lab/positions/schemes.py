@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from model.analysis.positions import criteria, geometry
-from model.analysis.positions.schemes import SCHEMES, Scheme, of_table
-from model.config import PositionCode
-from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.formulas import SECTION
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.analysis.positions import criteria, geometry
+from attention_atlas.model.analysis.positions.schemes import SCHEMES, Scheme, of_table
+from attention_atlas.model.config import PositionCode
+from attention_atlas.viz.ui.lab.controls import Choice, Slider
+from attention_atlas.viz.ui.lab.formulas import SECTION
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 MOST = 64  # positions of a model's own table
 SHIFT = 3  # of the rotation that is tried on each code that has pairs of dimensions

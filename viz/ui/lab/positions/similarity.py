@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from model.analysis.positions import geometry
-from viz.figures.curves import plot_curves
-from viz.figures.matrix import plot_matrix
-from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.formulas import SECTION, longest, model_table
-from viz.ui.lab.panel import TOLD_POSITIONS, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.positions import geometry
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.ui.lab.controls import Choice, Slider
+from attention_atlas.viz.ui.lab.formulas import SECTION, longest, model_table
+from attention_atlas.viz.ui.lab.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 DOT, DISTANCE = "dot", "distance"
 MEASURES = {DOT: say("dot product"), DISTANCE: say("Euclidean distance")}

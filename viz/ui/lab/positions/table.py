@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.positions import geometry
-from model.analysis.positions.schemes import SCHEMES
-from model.config import ModelConfig, PositionCode
-from viz.figures.matrix import plot_matrix
-from viz.maps import labels
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.formulas import SECTION, code_formula, longest, model_table
-from viz.ui.lab.panel import TOLD_POSITIONS, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.positions import geometry
+from attention_atlas.model.analysis.positions.schemes import SCHEMES
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.formulas import SECTION, code_formula, longest, model_table
+from attention_atlas.viz.ui.lab.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def sentence_rows(scene: Scene, length: int) -> list[str]:

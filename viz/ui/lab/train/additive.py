@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.again import recorded
-from model.analysis.formulas.additive import stages
-from model.nets.recurrent import Recurrent
-from model.trace.kinds import AttentionKind
-from viz.maps import labels
-from viz.ui.lab.menus import QUERY
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.train.recurrent import counterpart, read_alike
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.formulas.additive import stages
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.menus import QUERY
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.lab.train.recurrent import counterpart, read_alike
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def additive(scene: Scene, query: int) -> list[dict]:

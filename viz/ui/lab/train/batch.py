@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.training_batch import SENTENCES, SMOOTHING, SeenBatch, least, seen
-from viz.maps import labels
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.analysis.training_batch import SENTENCES, SMOOTHING, SeenBatch, least, seen
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 
 def batch(scene: Scene, sentence: int) -> list[dict]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from model.trace.kinds import AttentionKind, Side
-from model.trace.translation import TranslationTrace
-from model.training import learned
-from model.training.history import NAME
-from model.training.learned import NEAR, Learned
-from model.translator import Translator
-from viz.figures.curves import plot_curves
-from viz.maps import labels
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import join, say
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.training import learned
+from attention_atlas.model.training.history import NAME
+from attention_atlas.model.training.learned import NEAR, Learned
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import join, say
 
 MOST = 48  # records that the slider can reach: a run's history has some twenty, and one that goes on adds its own
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.beside.models import LEAST, aligned, assigned, between, heads_alike
-from model.trace.alignment.between import words_of
-from model.trace.kinds import AttentionKind, Side
-from model.trace.words import SPACE
-from model.training.learned import Learned
-from viz.ui.lab.heads.twins import layers, partners, probable
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.train.learned import NOBODY, RECORD, recorded, when
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.beside.models import LEAST, aligned, assigned, between, heads_alike
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.training.learned import Learned
+from attention_atlas.viz.ui.lab.heads.twins import layers, partners, probable
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.lab.train.learned import NOBODY, RECORD, recorded, when
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def moments(scene: Scene, record: int) -> list[dict]:

@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.nets.recurrent import Recurrent
-from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.scores import ScoreMap
-from model.trace.translation import TranslationTrace
-from model.training.pace import measure
-from model.translator import Translator
-from viz.figures.curves import plot_curves
-from viz.maps.reduce import Combine, Special, View, score_map
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene, most_telling
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.training.pace import measure
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
+from attention_atlas.viz.ui.lab.controls import Choice
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene, most_telling
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 LIKEST, TELLING, MEAN = "likest", "telling", "mean"
 WHICH = Choice(

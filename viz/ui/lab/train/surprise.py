@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.training_batch import least, seen
-from model.trace.language import Refusal
-from model.training import learned
-from viz.figures.curves import plot_curves
-from viz.maps import labels
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.train.batch import said_of_smoothing
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.training_batch import least, seen
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.training import learned
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.lab.train.batch import said_of_smoothing
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def surprise(scene: Scene) -> list[dict]:

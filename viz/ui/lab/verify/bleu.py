@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.evaluation import bleu
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from viz.figures.curves import plot_curves
-from viz.ui.lab.controls import Slider, Text
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.evaluation import bleu
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.ui.lab.controls import Slider, Text
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def known_reference(trace: TranslationTrace, translator: Translator) -> str:

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from model.checks.evidence import Evidence
-from model.checks.verify import Check, Result, Shown, checks_of, verify
-from model.trace.language import Refusal
-from model.trace.translation import TranslationTrace
-from viz.export.formats import FORMATS
-from viz.figures.attention import SIDE
-from viz.maps.reduce import View, score_map
-from viz.ui.lab.controls import Button
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks, readback
-from viz.wire.codecs import AS_THEY_ARE, ROOT
-from viz.wire.payload import key_of
-from viz.words import Words, join, say
+from attention_atlas.model.checks.evidence import Evidence
+from attention_atlas.model.checks.verify import Check, Result, Shown, checks_of, verify
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.figures.attention import SIDE
+from attention_atlas.viz.maps.reduce import View, score_map
+from attention_atlas.viz.ui.lab.controls import Button
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks, readback
+from attention_atlas.viz.wire.codecs import AS_THEY_ARE, ROOT
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.words import Words, join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.beside.targets import Contrast, contrast, pairs
-from model.analysis.why.pinned import contrasts, default_step
-from model.trace.translation import TranslationTrace
-from viz.ui.fields import option
-from viz.ui.lab.controls import Text
-from viz.ui.lab.heads.phenomena import PHENOMENA
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.question import with_minus
-from viz.wire.survey import pick
-from viz.words import Words, join, say
+from attention_atlas.model.analysis.beside.targets import Contrast, contrast, pairs
+from attention_atlas.model.analysis.why.pinned import contrasts, default_step
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.ui.fields import option
+from attention_atlas.viz.ui.lab.controls import Text
+from attention_atlas.viz.ui.lab.heads.phenomena import PHENOMENA
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.survey import pick
+from attention_atlas.viz.words import Words, join, say
 
 EXAMPLE = "example"
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from model.analysis.trust import dropout_passes
-from model.trace.alignment.between import words_of
-from model.trace.trust.measured import PROVOKED, Trust
-from model.trace.trust.signals import SIGNALS
-from viz.figures.curves import plot_curves
-from viz.maps.labels import word_label
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.question import with_minus
-from viz.words import join, say
+from attention_atlas.model.analysis.trust import dropout_passes
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.trust.measured import PROVOKED, Trust
+from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.words import join, say
 
 PASSES, STEP = 30, 10
 NAMES = {

@@ -6,33 +6,33 @@ import json
 import time
 from collections.abc import Mapping
 
-from model.analysis import circuits
-from model.analysis.circuits.alone import steps
-from model.analysis.circuits.contrast import Method
-from model.analysis.circuits.found import Circuit
-from model.analysis.circuits.graph import Edge
-from model.analysis.circuits.pairs import Pair
-from model.analysis.circuits.tested import Tested
-from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
-from model.trace.why.plain import plain
-from model.trace.words import word_groups
-from viz.export.explained import Explained
-from viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
-from viz.maps import labels
-from viz.ui import circuit_study, fields
-from viz.ui.circuit_study import circuit_of, pair_of, scored
-from viz.ui.lab.controls import Slider, Text
-from viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
-from viz.ui.lab.menus import most_heads
-from viz.ui.lab.panel import Panel
-from viz.ui.lab.why.patch import replaced, with_words
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.heads import signed
-from viz.wire.question import names, with_minus
-from viz.wire.survey import take
-from viz.words import Words, say
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.analysis.circuits.alone import steps
+from attention_atlas.model.analysis.circuits.contrast import Method
+from attention_atlas.model.analysis.circuits.found import Circuit
+from attention_atlas.model.analysis.circuits.graph import Edge
+from attention_atlas.model.analysis.circuits.pairs import Pair
+from attention_atlas.model.analysis.circuits.tested import Tested
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui import circuit_study, fields
+from attention_atlas.viz.ui.circuit_study import circuit_of, pair_of, scored
+from attention_atlas.viz.ui.lab.controls import Slider, Text
+from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
+from attention_atlas.viz.ui.lab.menus import most_heads
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.lab.why.patch import replaced, with_words
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.heads import signed
+from attention_atlas.viz.wire.question import names, with_minus
+from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.words import Words, say
 
 MOST = 80  # edges that one can still tell apart
 LISTED = 12

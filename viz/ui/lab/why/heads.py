@@ -6,28 +6,28 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from model.analysis import again
-from model.analysis.why.case import Case
-from model.analysis.why.experiments import heads
-from model.analysis.why.experiments.asking import voices as voices_of
-from model.analysis.why.experiments.removal import beside
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import Side
-from model.trace.translation import TranslationTrace
-from model.trace.why.heads import Head, HeadEffects, Replacement, effects_table
-from model.trace.why.plain import plain
-from model.trace.why.ranks import spearman
-from viz.export.explained import Explained
-from viz.ui import fields
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
-from viz.ui.lab.panel import Panel, preparing_means
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.heads import effects_block, head_name, signed
-from viz.wire.payload import key_of
-from viz.wire.question import candidates, with_minus
-from viz.words import say
+from attention_atlas.model.analysis import again
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.experiments import heads
+from attention_atlas.model.analysis.why.experiments.asking import voices as voices_of
+from attention_atlas.model.analysis.why.experiments.removal import beside
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.heads import Head, HeadEffects, Replacement, effects_table
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.ranks import spearman
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.ui import fields
+from attention_atlas.viz.ui.lab.controls import Choice
+from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
+from attention_atlas.viz.ui.lab.panel import Panel, preparing_means
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.heads import effects_block, head_name, signed
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.wire.question import candidates, with_minus
+from attention_atlas.viz.words import say
 
 JOINT = "joint"
 FIRST = 16  # heads that are measured of a large model before anybody asks for the rest

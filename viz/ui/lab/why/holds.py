@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import plotly.graph_objects as go
 
-from model.analysis.why.faithful import LEAST_WORDS, Trial, trials
-from model.analysis.why.methods import occlusion
-from model.analysis.why.registry import METHODS
-from viz import theme
-from viz.ui.lab import rankings
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.panel import Blocks, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.matrix import EVIDENCE
-from viz.words import Words, say
+from attention_atlas.model.analysis.why.faithful import LEAST_WORDS, Trial, trials
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.viz import theme
+from attention_atlas.viz.ui.lab import rankings
+from attention_atlas.viz.ui.lab.controls import Choice
+from attention_atlas.viz.ui.lab.panel import Blocks, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.matrix import EVIDENCE
+from attention_atlas.viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
 RANDOM = say("random order")

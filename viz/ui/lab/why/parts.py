@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.why import split
-from model.trace import is_whole
-from model.trace.kinds import AttentionKind
-from model.trace.why.evidence import Evidence, Unit
-from model.trace.why.parts import Parts
-from viz.maps import labels
-from viz.ui.lab.downloads import EXPORT, exports, matrix_file
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
-from viz.wire.question import names, nats, spoken
-from viz.words import Words, join, say
+from attention_atlas.model.analysis.why import split
+from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.trace.why.parts import Parts
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.downloads import EXPORT, exports, matrix_file
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
+from attention_atlas.viz.wire.question import names, nats, spoken
+from attention_atlas.viz.words import Words, join, say
 
 KEYS = "keys"
 SHORT = {AttentionKind.DECODER_SELF: say("self-attention"), AttentionKind.CROSS: say("cross-attention")}

@@ -7,24 +7,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.analysis.why.experiments.patching import GRIDS, Direction, HeadGrid, PatchEffects, between
-from model.analysis.why.neighbours import neighbours
-from model.trace.language import Refusal
-from model.trace.tokens import is_symbol
-from model.trace.why.plain import plain
-from model.trace.words import word_groups
-from viz.export.explained import Explained
-from viz.maps import labels
-from viz.ui.fields import whole
-from viz.ui.lab.controls import Choice, Text
-from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import MAX_TOKENS, Scene
-from viz.wire import blocks
-from viz.wire.heads import signed
-from viz.wire.payload import key_of
-from viz.wire.question import names
-from viz.words import Words, say
+from attention_atlas.model.analysis.why.experiments.patching import GRIDS, Direction, HeadGrid, PatchEffects, between
+from attention_atlas.model.analysis.why.neighbours import neighbours
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.fields import whole
+from attention_atlas.viz.ui.lab.controls import Choice, Text
+from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import MAX_TOKENS, Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.heads import signed
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.wire.question import names
+from attention_atlas.viz.words import Words, say
 
 PLACES = {
     "decoder stream": say("decoder: residual stream"),

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from model.analysis.why.experiments.smallest import shrinking
-from model.analysis.why.experiments.smallest import whole as whole_translation
-from model.analysis.why.passes.ablations import all_heads
-from model.trace.why.heads import Replacement, SmallestSet, sets_table
-from model.trace.why.plain import plain
-from viz.export.explained import Explained
-from viz.ui.fields import each, whole
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.downloads import EXPORT, exports, file, translation_fields
-from viz.ui.lab.panel import Panel, preparing_means
-from viz.ui.lab.why.heads import named, translated, voices_for
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.heads import sets_block
-from viz.words import Words, say
+from attention_atlas.model.analysis.why.experiments.smallest import shrinking
+from attention_atlas.model.analysis.why.experiments.smallest import whole as whole_translation
+from attention_atlas.model.analysis.why.passes.ablations import all_heads
+from attention_atlas.model.trace.why.heads import Replacement, SmallestSet, sets_table
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.ui.fields import each, whole
+from attention_atlas.viz.ui.lab.controls import Choice
+from attention_atlas.viz.ui.lab.downloads import EXPORT, exports, file, translation_fields
+from attention_atlas.viz.ui.lab.panel import Panel, preparing_means
+from attention_atlas.viz.ui.lab.why.heads import named, translated, voices_for
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.heads import sets_block
+from attention_atlas.viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
 INSTEAD = {Replacement.ZERO.value: say("zeros"), Replacement.MEAN.value: say("its average")}

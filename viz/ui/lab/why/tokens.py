@@ -7,23 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.analysis.why.attribution import answer
-from model.analysis.why.experiments.removal import without
-from model.analysis.why.methods import occlusion
-from model.analysis.why.passes.change import masked, replaced
-from model.analysis.why.registry import METHODS, OCCLUSIONS
-from model.trace.why.columns import Columns
-from model.trace.why.removal import Removal
-from model.trace.why.rows import Why
-from viz.ui.fields import entry, whole
-from viz.ui.lab import rankings
-from viz.ui.lab.downloads import EXPORT, exports, matrix_file
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
-from viz.wire.question import candidates, names, nats, weightiest
-from viz.words import Words, say
+from attention_atlas.model.analysis.why.attribution import answer
+from attention_atlas.model.analysis.why.experiments.removal import without
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.passes.change import masked, replaced
+from attention_atlas.model.analysis.why.registry import METHODS, OCCLUSIONS
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.removal import Removal
+from attention_atlas.model.trace.why.rows import Why
+from attention_atlas.viz.ui.fields import entry, whole
+from attention_atlas.viz.ui.lab import rankings
+from attention_atlas.viz.ui.lab.downloads import EXPORT, exports, matrix_file
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
+from attention_atlas.viz.wire.question import candidates, names, nats, weightiest
+from attention_atlas.viz.words import Words, say
 
 TEST = "test"
 MARGINS = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.formulas.decoding_cost import MOST, measure
-from viz.figures.curves import plot_curves
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.formulas.decoding_cost import MOST, measure
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def cost(scene: Scene) -> list[dict]:

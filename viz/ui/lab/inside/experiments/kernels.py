@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.formulas.kernels import KERNELS, WIDTH, regression
-from viz.figures.curves import plot_regression
-from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.formulas.kernels import KERNELS, WIDTH, regression
+from attention_atlas.viz.figures.curves import plot_regression
+from attention_atlas.viz.ui.lab.controls import Choice, Slider
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 CHOICE = Choice(
     say("Kernel"),

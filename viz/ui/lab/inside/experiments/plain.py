@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis import stations
-from model.analysis.formulas.plain import asymmetry, attend, own_weight
-from model.analysis.formulas.projections import score_matrix
-from model.trace.kinds import AttentionKind
-from viz.maps import labels
-from viz.maps.patterns import entropy_bits
-from viz.ui.lab.controls import Choice
-from viz.ui.lab.menus import HEAD, LAYER, resolve
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis import stations
+from attention_atlas.model.analysis.formulas.plain import asymmetry, attend, own_weight
+from attention_atlas.model.analysis.formulas.projections import score_matrix
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.patterns import entropy_bits
+from attention_atlas.viz.ui.lab.controls import Choice
+from attention_atlas.viz.ui.lab.menus import HEAD, LAYER, resolve
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 ALONE, PLACED = "alone", "placed"
 INPUT = Choice("x", {ALONE: say("embeddings alone"), PLACED: say("embeddings and positions")}, ALONE, scale=2)

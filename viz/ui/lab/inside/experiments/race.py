@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from model.analysis import loop
-from model.analysis.loop import HeadsComparison, Sizes
-from viz.maps import labels
-from viz.ui.lab.controls import Button, Slider
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.analysis import loop
+from attention_atlas.model.analysis.loop import HeadsComparison, Sizes
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Button, Slider
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 SECONDS = 0.06  # for each of the two rows: this panel may take a third of a second
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from model.analysis.formulas.projections import score_matrix
-from model.analysis.formulas.scale import Growth, growth, sharpness
-from viz.figures.curves import plot_curves
-from viz.maps import labels
-from viz.ui.lab.controls import Slider
-from viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
-from viz.ui.lab.panel import MASKED, SCALED, Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import Words, say
+from attention_atlas.model.analysis.formulas.projections import score_matrix
+from attention_atlas.model.analysis.formulas.scale import Growth, growth, sharpness
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Slider
+from attention_atlas.viz.ui.lab.menus import HEAD, KIND, LAYER, resolve
+from attention_atlas.viz.ui.lab.panel import MASKED, SCALED, Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
 
 KEYS, WIDEST = 16, 256
 STEEPEST = 0.52  # the norm is largest, 1/2, where two keys share all

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import chain
 
-from model.analysis.formulas import space
-from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE
-from model.translator import Translator
-from viz.maps import labels
-from viz.ui.lab.controls import Text
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.words import say
+from attention_atlas.model.analysis.formulas import space
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.ui.lab.controls import Text
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
 
 
 def longest_piece(trace: TranslationTrace, translator: Translator) -> str:

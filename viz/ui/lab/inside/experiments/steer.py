@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.analysis.again import recorded
-from model.analysis.steering import steered
-from model.trace.directions import parse_direction
-from model.trace.edits import Add, Recipe
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from viz.ui.fields import text, whole
-from viz.ui.lab.controls import Slider, Text
-from viz.ui.lab.panel import Panel
-from viz.ui.scene import Scene
-from viz.wire import blocks
-from viz.wire.address import named
-from viz.words import say
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.steering import steered
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.edits import Add, Recipe
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.ui.fields import text, whole
+from attention_atlas.viz.ui.lab.controls import Slider, Text
+from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.words import say
 
 NAME, PERCENT = "steer", 100
 PAIRS = {  # towards, away from: what stands there until somebody types
