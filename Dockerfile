@@ -15,8 +15,7 @@ ARG WHEELS=https://download.pytorch.org/whl/cpu
 WORKDIR /app
 COPY . .
 RUN python3 -m venv /opt/atlas && \
-    /opt/atlas/bin/pip install --no-cache-dir ${WHEELS:+--extra-index-url ${WHEELS}} -c constraints.txt ".[app,plots]" && \
-    rm -rf build ./*.egg-info
+    /opt/atlas/bin/pip install --no-cache-dir ${WHEELS:+--extra-index-url ${WHEELS}} -c constraints.txt ".[app,plots]"
 
 # By number: Kubernetes' runAsNonRoot knows no names.
 RUN useradd --uid 10001 --create-home atlas

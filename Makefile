@@ -9,13 +9,17 @@ PORT ?= 7860
 ARGS ?=
 WORKERS ?= 2
 BIN := $(VENV)/bin
-# In words; what is damaged or was cut short is made anew.
-INSTALL := @$(PYTHON) install.py $(VENV)
+OLD := Attention Atlas needs Python 3.11 or newer. Name one, for instance: make app PYTHON=python3.12
+PYTHON_CHECK = import sys; sys.exit("$(OLD)" if sys.version_info < (3, 11) else 0)
+NOT_INSTALLED := Not installed. With a network and room on the disk, the same command goes on.
+# The checkout itself in editable mode, and what a file of requirements names at the versions of constraints.txt
+INSTALL = @echo "Installing $< into $(VENV): the first time some hundred megabytes ..."; \
+  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r $< -c constraints.txt -e . \
+  || { echo "$(NOT_INSTALLED)"; exit 1; }
 
 .PHONY: app test test-all endure words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels image-check browser mcp proxy clean
 
 app: $(VENV)/.app
-	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
 
 # As many tests at once as WORKERS says, with one torch thread each: more would wait for one another. A worker serves the
@@ -56,13 +60,13 @@ derived: $(VENV)/.dev
 	$(BIN)/python -m attention_atlas.model.derived $(ARGS)
 
 # The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
-DOCUMENTED := viz model.translator model.translator.passes model.translator.loaded model.translator.texts \
-  model.trace.translation model.trace.maps model.trace.kinds model.trace.interventions model.trace.storage model.trace.edits.values \
-  model.trace.results.result model.trace.results.inseq model.trace.survey.statistics model.analysis.ablation \
-  model.analysis.steering model.analysis.why model.analysis.circuits model.analysis.sentences model.decode.runs \
-  model.nets.places model.nets.records model.families.hub model.foreign
+DOCUMENTED := attention_atlas.viz attention_atlas.model.translator attention_atlas.model.translator.passes attention_atlas.model.translator.loaded attention_atlas.model.translator.texts \
+  attention_atlas.model.trace.translation attention_atlas.model.trace.maps attention_atlas.model.trace.kinds attention_atlas.model.trace.interventions attention_atlas.model.trace.storage attention_atlas.model.trace.edits.values \
+  attention_atlas.model.trace.results.result attention_atlas.model.trace.results.inseq attention_atlas.model.trace.survey.statistics attention_atlas.model.analysis.ablation \
+  attention_atlas.model.analysis.steering attention_atlas.model.analysis.why attention_atlas.model.analysis.circuits attention_atlas.model.analysis.sentences attention_atlas.model.decode.runs \
+  attention_atlas.model.nets.places attention_atlas.model.nets.records attention_atlas.model.families.hub attention_atlas.model.foreign
 docs: $(VENV)/.dev
-	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*' '!model.analysis.why[.].*' '!model.analysis.circuits[.].*' '!model.nets.places[.].*'
+	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!attention_atlas[.]viz[.].*' '!attention_atlas[.]model[.]analysis[.]why[.].*' '!attention_atlas[.]model[.]analysis[.]circuits[.].*' '!attention_atlas[.]model[.]nets[.]places[.].*'
 
 # docs/results.md, from docs/results/ and the checkpoints' scores
 results: $(VENV)/.app
@@ -129,16 +133,20 @@ $(VENV)/mcp/.done $(VENV)/gradio/.done: requirements.txt constraints.txt $(VENV)
 	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check $(ADDED)
 	@touch $@
 
-$(VENV)/.app: requirements.txt constraints.txt
-	$(INSTALL) requirements.txt
+$(BIN)/python:
+	@$(PYTHON) -c '$(PYTHON_CHECK)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.app: requirements.txt constraints.txt pyproject.toml $(BIN)/python
+	$(INSTALL)
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt requirements.txt constraints.txt
-	$(INSTALL) requirements-dev.txt
+$(VENV)/.dev: requirements-dev.txt requirements.txt constraints.txt pyproject.toml $(BIN)/python
+	$(INSTALL)
 	@touch $@ $(VENV)/.app
 
-$(VENV)/.bench: requirements-bench.txt requirements-dev.txt requirements.txt constraints.txt
-	$(INSTALL) requirements-bench.txt
+$(VENV)/.bench: requirements-bench.txt requirements-dev.txt requirements.txt constraints.txt pyproject.toml $(BIN)/python
+	$(INSTALL)
 	@touch $@ $(VENV)/.dev $(VENV)/.app
 
 clean:

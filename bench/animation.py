@@ -76,7 +76,7 @@ def write(frames: list[Image.Image], durations: list[int], path: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("bench.animation", __doc__)
+    parser = command_line("python -m bench.animation", __doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "app.webp", help="default docs/app.webp")
     args = parser.parse_args(argv)
     with serving("app.py") as url, sync_playwright() as playwright:

@@ -45,7 +45,7 @@ MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("bench.browser", __doc__)
+    parser = command_line("python -m bench.browser", __doc__)
     add_json(parser, "write a list of {name, value, unit}")
     parser.add_argument("--only", nargs="*", help=f"of {', '.join(m.__name__ for m in MEASUREMENTS)}")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")

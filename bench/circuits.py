@@ -189,7 +189,7 @@ def _times(translator, name: str, factor: int, runs: int) -> Iterator[dict[str, 
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.circuits", __doc__)
+    parser = command_line("python -m bench.circuits", __doc__)
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     parser.add_argument("--times", action="store_true", help="only how long it takes")
     parser.add_argument("--runs", type=whole(), default=5, help="of which the median is taken, default 5")

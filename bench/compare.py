@@ -215,7 +215,7 @@ SECTIONS = {"maps": maps, "batch": batch, "train": train, "startup": startup, "g
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.compare", __doc__)
+    parser = command_line("python -m bench.compare", __doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
     add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")

@@ -278,7 +278,7 @@ PARTS: dict[str, Callable[[Bench], dict]] = {
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.cuda", __doc__)
+    parser = command_line("python -m bench.cuda", __doc__)
     add = parser.add_argument
     add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     add("--device", default="cuda", help="cuda; cpu tries the program out")

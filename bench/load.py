@@ -206,7 +206,7 @@ def table(loads: list[Load]) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.load", __doc__)
+    parser = command_line("python -m bench.load", __doc__)
     parser.add_argument("--seconds", type=float, default=60, help="length of each load (60)")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 10, 50], help="callers at once (1 10 50)")
     parser.add_argument("--soak", type=float, default=300, help="length of the run that watches memory (300; 0: none)")

@@ -261,7 +261,7 @@ SECTIONS = {"step": step, "opening": opening, "visitors": visitors}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.own", __doc__)
+    parser = command_line("python -m bench.own", __doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=["step", "opening"], help="default: step opening")
     add(

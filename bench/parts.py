@@ -263,7 +263,7 @@ def reading_speed(count: int) -> float:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.parts", __doc__)
+    parser = command_line("python -m bench.parts", __doc__)
     add_checkpoint(parser)
     parser.add_argument("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
     parser.add_argument("--panels", nargs="+", help="names of those to open, default: all")

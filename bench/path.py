@@ -40,7 +40,7 @@ class PythonFiles:
         """Return the files since `names` was set, and stop recording."""
         paths, self.names = {Path(name) for name in self.names}, None
         names = {path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT)}
-        return {name for name in names if name == "app.py" or name.startswith("viz/")}
+        return {name for name in names if name == "attention_atlas/app.py" or name.startswith("viz/")}
 
 
 def script_files(session: CDPSession) -> set[str]:
@@ -106,7 +106,7 @@ def paths(checkpoints: Path) -> dict[str, list[str]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("bench.path", __doc__)
+    parser = command_line("python -m bench.path", __doc__)
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
     args = parser.parse_args(argv)
     for name, files in paths(args.checkpoints).items():

@@ -151,7 +151,7 @@ SECTIONS = (
 
 
 def main(argv: list[str] | None = None) -> None:
-    command_line("bench.results", __doc__).parse_args(argv)
+    command_line("python -m bench.results", __doc__).parse_args(argv)
     PAGE.write_text(page(ROOT / "checkpoints", FOLDER), encoding="utf-8")
     print(PAGE.relative_to(ROOT))
 

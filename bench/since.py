@@ -143,7 +143,7 @@ def worktree(commit: str, folder: Path) -> Iterator[Path]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.since", __doc__)
+    parser = command_line("python -m bench.since", __doc__)
     add = parser.add_argument
     add("--commit", default=BEFORE_EDITS, help=f"that is compared with, default {BEFORE_EDITS}, before edits came")
     add("--what", nargs="+", choices=("translate", "steps"), default=["translate", "steps"], help="default: both")

@@ -255,7 +255,7 @@ def table(measurements: list[Measurement]) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.speed", __doc__)
+    parser = command_line("python -m bench.speed", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--threads", type=whole(), default=2, help="of torch on the CPU, default 2")

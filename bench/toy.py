@@ -81,7 +81,7 @@ def beside(translator: Translator, text: str, visitors: int, runs: int = 20) -> 
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("bench.toy", __doc__)
+    parser = command_line("python -m bench.toy", __doc__)
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT)
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)

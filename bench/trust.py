@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.trust", __doc__)
+    parser = command_line("python -m bench.trust", __doc__)
     add_checkpoint(parser)
     parser.add_argument("--runs", type=whole(), default=9, help="default 9")
     add_json(parser, "also write the report there")

@@ -242,7 +242,7 @@ def timed(run: Callable[[], object], runs: int) -> tuple[float, object]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.why", __doc__)
+    parser = command_line("python -m bench.why", __doc__)
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     parser.add_argument("--size", choices=tuple(SIZES), help="random weights of this size instead")
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")

@@ -252,7 +252,7 @@ def report(found: Score) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.align", __doc__)
+    parser = command_line("attention-atlas align", __doc__)
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="source and target, line by line, words between spaces")
     add_checkpoint(parser)

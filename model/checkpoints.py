@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from attention_atlas.model.program import HOME, check_free, command_line, program
+from attention_atlas.model.program import check_free, command_line, program
 from attention_atlas.model.training import parts
 from attention_atlas.model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
@@ -71,7 +71,7 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
         files[sign] = path
     if ">" in files and Path(files[">"]).exists():
         return True
-    training = command[0] == "attention_atlas.model.train"
+    training = command[:2] == ["attention_atlas", "train"]
     if training:
         command = [
             *command,
@@ -85,7 +85,7 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
     with open(files.get("<", os.devnull)) as given, open(partial or os.devnull, "w") as taken:
         try:
             done = subprocess.run(
-                [*program, HOME + command[0], *command[1:]],
+                [*program, *command],
                 stdin=given,
                 stdout=taken if partial else None,
                 timeout=seconds,
@@ -93,7 +93,7 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
         except subprocess.TimeoutExpired:  # whatever it had saved is whole
             return False
     if done.returncode:
-        raise ValueError(f"{command[0]} ended with code {done.returncode} in {folder}")
+        raise ValueError(f"{shlex.join(command[:2])} ended with code {done.returncode} in {folder}")
     if partial:
         partial.rename(files[">"])
     return True
@@ -103,8 +103,9 @@ def written(stage: Stage, data: Path, work: Path) -> list[str]:
     """A stage's commands for a shell, wrapped, as the cards show them."""
     found = []
     for command in commands(stage, data, work):
-        lines = ["python -m"]
-        for word in (word if word in ("<", ">") else shlex.quote(word) for word in command):
+        module, *words = command
+        lines = ["attention-atlas" if module == "attention_atlas" else f"python -m {module}"]
+        for word in (word if word in ("<", ">") else shlex.quote(word) for word in words):
             if len(lines[-1]) + len(word) > WIDTH:
                 lines[-1] += " \\"
                 lines.append("   ")
@@ -114,7 +115,7 @@ def written(stage: Stage, data: Path, work: Path) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.checkpoints", __doc__)
+    parser = command_line("python -m attention_atlas.model.checkpoints", __doc__)
     add = parser.add_argument
     add("names", nargs="*", help=f"which: {', '.join(all_recipes())}; default: the shipped ones")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

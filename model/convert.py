@@ -120,7 +120,7 @@ def _plain(text: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.convert", __doc__)
+    parser = command_line("attention-atlas convert", __doc__)
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
     parser.add_argument("--replace", action="store_true", help="write over a checkpoint that is there")

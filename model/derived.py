@@ -1,4 +1,6 @@
-"""Rebuild what depends on a checkpoint's weights and was made with other ones: python -m attention_atlas.model.derived --help
+"""Rebuild what depends on a checkpoint's weights and was made with other ones.
+
+    python -m attention_atlas.model.derived --help
 
 Every such file lies in the checkpoint's folder and carries the digest of the weights that it was made with. Where the
 digests differ, the file says nothing about these weights.
@@ -132,7 +134,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.derived", __doc__)
+    parser = command_line("python -m attention_atlas.model.derived", __doc__)
     add = parser.add_argument
     add("--checkpoints", type=Path, default=Path("checkpoints"), help="folder of checkpoint folders")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

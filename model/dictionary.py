@@ -72,7 +72,7 @@ def sentences(args: argparse.Namespace, translator: Translator) -> dict[str, lis
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.dictionary", __doc__)
+    parser = command_line("attention-atlas dictionary", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add_output(parser, FILE)

@@ -192,10 +192,10 @@ def _changed(first: list[list[int]], second: list[list[int]]) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.evaluate", __doc__)
+    parser = command_line("attention-atlas evaluate", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
-    add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/, as for model.train")
+    add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/, as for training")
     add(
         "--pair",
         nargs=3,

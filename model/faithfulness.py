@@ -154,11 +154,11 @@ def _wrapped(paragraph: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.faithfulness", __doc__)
+    parser = command_line("attention-atlas faithfulness", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
-    add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
+    add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
     add_limit(parser)
     add_output(parser, f"{FILE}, and the tables in its card")
     add("--randomised", type=whole(0), default=20, help="on how many to compare with redrawn weights; default 20")

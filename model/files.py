@@ -19,7 +19,8 @@ CONFIG = "config.json"  # what makes a folder a checkpoint
 MAX_CONFIG_BYTES = 1_000_000
 MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17
 
-SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"  # beside this package, in a checkout and installed
+SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"
+INSTALLED = (SHIPPED.parent / "__init__.py").is_file()  # inside the package; in a checkout they lie beside it
 
 
 def checkpoint_folder(name: str | Path) -> Path:

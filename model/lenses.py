@@ -66,7 +66,7 @@ def found_in(translator: Translator, lenses: Lenses, data: Path | None) -> dict[
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.lenses", __doc__)
+    parser = command_line("attention-atlas lenses", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add_output(parser, FILE)

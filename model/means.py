@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.means", __doc__)
+    parser = command_line("attention-atlas means", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add_output(parser, FILE)

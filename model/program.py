@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from attention_atlas.model.files import SHIPPED, checkpoint_folder
+from attention_atlas.model.files import INSTALLED, SHIPPED, checkpoint_folder
 
 CHECKPOINT = Path("checkpoints/de-en")
 EXTRAS = {
@@ -21,10 +21,6 @@ EXTRAS = {
     "sacremoses": "train",
     "matplotlib": "plots",
 }  # package -> the extra of pyproject.toml that brings it
-OURS = ("attention_atlas", "model", "viz", "bench", "app", "notebooks", "tests")
-HOME = __name__.removesuffix(
-    "attention_atlas.model.program"
-)  # where modules stand: "" in a checkout, else the package and a dot
 INTERRUPTED = 130  # the exit code that shells know for Ctrl+C
 
 
@@ -43,7 +39,7 @@ def program(main: Callable[[], int | None]) -> None:
         print("stopped", file=sys.stderr)
         code = INTERRUPTED
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in OURS:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "attention_atlas":
             raise
         code = f"error: {in_words(error)}"
     if "WORLD_SIZE" in os.environ:
@@ -67,7 +63,7 @@ def in_words(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         name = error.name.split(".")[0]
         extra = f'the extra "{EXTRAS[name]}" brings it, and so does ' if name in EXTRAS else ""
-        versions = "" if HOME else " -c constraints.txt"  # a file of a checkout
+        versions = "" if INSTALLED else " -c constraints.txt"  # a file of a checkout
         return f"{name} is not installed: {extra}pip install {name}{versions}"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
@@ -80,10 +76,10 @@ def needs(*packages: str) -> None:
         importlib.import_module(package)
 
 
-def command_line(name: str, about: str) -> argparse.ArgumentParser:
-    """The options of `python -m NAME`, which --help shows below `about`, the module's docstring."""
+def command_line(program: str, about: str) -> argparse.ArgumentParser:
+    """The options of a program, such as "attention-atlas train". about: its module's docstring, which --help shows."""
     return argparse.ArgumentParser(
-        prog=f"python -m {HOME}{name}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
@@ -152,7 +148,7 @@ def destination(args: argparse.Namespace, file: str) -> Path | None:
 
 def check_own(folder: Path, instead: str = "--out names another file") -> None:
     """ValueError for a checkpoint of the installed package, whose files are pip's to write and remove."""
-    if HOME and folder.parent == SHIPPED:
+    if INSTALLED and folder.parent == SHIPPED:
         raise ValueError(f"{folder.name} was installed with the package, which is not written to: {instead}")
 
 

@@ -142,7 +142,7 @@ def means_of(args: argparse.Namespace, translator: Translator) -> Means:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.survey", __doc__)
+    parser = command_line("attention-atlas survey", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add(
@@ -153,7 +153,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="sources, or sources and their references line by "
         "line; default: this project's own sentences, which the model translates itself",
     )
-    add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
+    add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add_limit(parser)
     add_output(parser, HEADS)

@@ -156,7 +156,7 @@ def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.translate", __doc__)
+    parser = command_line("attention-atlas translate", __doc__)
     add = parser.add_argument
     add("text", nargs="*", help="texts to translate; none: the lines of standard input")
     add_checkpoint(parser)

@@ -38,7 +38,7 @@ def executed(path: Path, kernel: str = "python3") -> nbformat.NotebookNode:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("notebooks", __doc__)
+    parser = command_line("python -m notebooks", __doc__)
     parser.add_argument("notebooks", nargs="*", type=Path, default=paths(), help="files (default: all of this folder)")
     for path in parser.parse_args(argv).notebooks:
         nbformat.write(executed(path), path)

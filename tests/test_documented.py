@@ -30,7 +30,9 @@ def test_each_page_has_an_example_that_runs(name, shipped_checkpoints, monkeypat
 def test_the_reference_has_what_readme_and_notebooks_import():
     texts = [ROOT / "README.md", *(ROOT / "notebooks").glob("*.ipynb")]
     used = {
-        name for path in texts for name in re.findall(r"\bfrom (model[.\w]*) import ", path.read_text(encoding="utf-8"))
+        name
+        for path in texts
+        for name in re.findall(r"\bfrom (attention_atlas\.model[.\w]*) import ", path.read_text(encoding="utf-8"))
     }
     packages = {
         "attention_atlas.model.trace.edits": "attention_atlas.model.trace.edits.values",
@@ -51,7 +53,7 @@ def public(name: str) -> list:
 
 
 def ours(thing: object) -> bool:
-    return inspect.isclass(thing) and thing.__module__.split(".")[0] in ("model", "viz")
+    return inspect.isclass(thing) and thing.__module__.split(".")[0] == "attention_atlas"
 
 
 def test_the_reference_has_what_a_class_inherits_and_what_a_call_returns():
@@ -74,7 +76,7 @@ def test_the_reference_is_a_page_for_each_and_no_other(tmp_path):
     subprocess.run([sys.executable, *(a.strip("'") for a in arguments)], cwd=ROOT, check=True)
     pages = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.html")}
     assert {page.replace("/", ".") for page in pages} == {*DOCUMENTED, "index"}
-    assert "explore" in (tmp_path / "viz.html").read_text(encoding="utf-8")
+    assert "explore" in (tmp_path / "attention_atlas" / "viz.html").read_text(encoding="utf-8")
 
 
 def test_the_animation_lasts_as_long_as_it_should_and_is_small():

@@ -12,7 +12,8 @@ import pytest
 
 from tests import ROOT
 
-PRODUCT = sorted([ROOT / "app.py", *ROOT.glob("model/**/*.py"), *ROOT.glob("viz/**/*.py")])
+PRODUCT = sorted([ROOT / "attention_atlas" / "app.py", *ROOT.glob("model/**/*.py"), *ROOT.glob("viz/**/*.py")])
+PACKAGE = "attention_atlas."  # left out of the names of modules here
 NOT_IN_MODEL = {"viz", "gradio", "plotly", "app", "bench"}
 # Live checks, what they read, and torch's layers that they compare with.
 ORACLE = {f"model/checks/{name}.py" for name in ("parts", "verify", "claims", "evidence", "oracle")}
@@ -89,12 +90,13 @@ def imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found |= {alias.name.removeprefix(PACKAGE) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            # `from attention_atlas.model import trace` names a module, `from attention_atlas.model.trace.kinds import X` does not.
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {n for n in names if _is_module(n)} or {node.module}
+            # `from attention_atlas.model import trace` names a module, `from ...trace.kinds import X` does not.
+            within = node.module.removeprefix(PACKAGE)
+            names = {f"{within}.{alias.name}".removeprefix(PACKAGE) for alias in node.names}
+            found |= {n for n in names if _is_module(n)} or {within}
     return found
 
 
@@ -147,7 +149,7 @@ def test_imports_go_one_way():
     wrong = [
         line
         for path in PRODUCT
-        if module(path) not in ("app", "model")
+        if module(path) not in ("attention_atlas.app", "model")
         for line in against_the_layers(module(path), imports(path))
     ]
     assert not wrong, "\n".join(sorted(wrong))
@@ -213,7 +215,7 @@ def test_importable_without_torch():
         "    if not os.fork(): importlib.import_module(name); sys.exit()\n"
         "    assert os.wait()[1] == 0, name"
     )
-    subprocess.run([sys.executable, "-c", program, *WITHOUT_TORCH], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-c", program, *(PACKAGE + name for name in WITHOUT_TORCH)], cwd=ROOT, check=True)
 
 
 def test_what_traces_are_made_of_is_all_importable_without_torch():
@@ -225,7 +227,7 @@ def test_no_import_of_the_model_has_side_effects_on_torch():
     """Importing a program neither draws random numbers nor sets the number of threads."""
     program = (
         "import torch; torch.manual_seed(5); state, threads = torch.get_rng_state(), torch.get_num_threads();"
-        "import attention_atlas.model.train, model.translator;"
+        "import attention_atlas.model.train, attention_atlas.model.translator;"
         "assert torch.equal(state, torch.get_rng_state()) and threads == torch.get_num_threads()"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

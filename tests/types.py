@@ -15,6 +15,7 @@ from pathlib import Path
 from attention_atlas.model.program import program
 from tests import ROOT
 
+TYPED = ROOT / "typings" / "attention_atlas"  # the package as it is installed
 PUBLIC = (
     "model/translator",
     "model/trace/__init__.py",
@@ -52,10 +53,10 @@ def main() -> int:
         for name, code in examples().items():
             (Path(folder) / f"{name}.py").write_text(code, encoding="utf-8")
         config = {
-            "include": [folder, *(str(ROOT / path) for path in PUBLIC)],
+            "include": [folder, *(str(TYPED / path) for path in PUBLIC)],
             "typeCheckingMode": "basic",
             "reportUnusedExpression": False,  # a notebook's cell ends with what it shows
-            "extraPaths": [str(ROOT)],
+            "extraPaths": [str(TYPED.parent)],
         }
         (Path(folder) / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
         command = [sys.executable, "-m", "basedpyright", "--project", folder, "--pythonpath", sys.executable]

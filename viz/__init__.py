@@ -10,6 +10,10 @@ True
 'cross'
 """
 
+if __name__ == "viz":
+    raise ImportError("import attention_atlas.viz: a module called viz would be another copy of it")
+
+
 from attention_atlas.model.trace.scores import ScoreMap
 from attention_atlas.viz.export.notebook import Explorer, compare, explore
 from attention_atlas.viz.figures.attention import ColourScale, plot_grid, plot_heatmap, plot_lines

@@ -141,7 +141,7 @@ def _finish(axes: Axes, heading: str, unit: str, x: str) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.viz.learning_curves", __doc__)
+    parser = command_line("attention-atlas curves", __doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help=f"folder of a run or checkpoint, or its {LOG}"
     )

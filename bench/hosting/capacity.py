@@ -208,7 +208,7 @@ def shown(value: float) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.hosting.capacity", __doc__)
+    parser = command_line("python -m bench.hosting.capacity", __doc__)
     add = parser.add_argument
     add("--visits", type=int, nargs="+", default=[100, 10_000, 1_000_000], help="a day; default 100 10000 1000000")
     add("--questions", type=float, default=6, help="of a visit: a translation and what else is asked; default 6")

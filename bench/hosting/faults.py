@@ -228,7 +228,7 @@ def _called(port: int, endpoint: str, data: list) -> dict:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = command_line("bench.hosting.faults", __doc__)
+    parser = command_line("python -m bench.hosting.faults", __doc__)
     parser.add_argument("--share", type=float, default=1, help="of the whole run, from 0 to 1; default 1")
     parser.add_argument("--only", nargs="+", choices=FAULTS, default=list(FAULTS), help="these alone")
     parser.add_argument("--app", nargs=argparse.REMAINDER, default=["--device", "cpu"], help="options of the app, last")

@@ -18,7 +18,7 @@ from attention_atlas.model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("bench.made.opened", __doc__)
+    parser = command_line("python -m bench.made.opened", __doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("text")
     parser.add_argument("--tokens", type=int, help="of the translation at most; default: as the model has it")

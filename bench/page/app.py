@@ -71,7 +71,7 @@ def explorer_payload(trace: TranslationTrace, selection: Selection | None) -> di
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("bench.page.app", __doc__)
+    parser = command_line("python -m bench.page.app", __doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=30)
     parser.add_argument("--source", type=int, help="tokens of the source, as of a long text")

@@ -1,4 +1,6 @@
-"""Does a checkpoint keep the names and numbers that people type? python -m attention_atlas.model.evaluation.names_kept --help
+"""Does a checkpoint keep the names and numbers that people type?
+
+    python -m attention_atlas.model.evaluation.names_kept --help
 
 Look at the open frames while working; the sealed ones are for a report at the end.
 """
@@ -89,7 +91,7 @@ def show(sentences: list[TypedSentence], translations: list[str]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.evaluation.names_kept", __doc__)
+    parser = command_line("python -m attention_atlas.model.evaluation.names_kept", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--directions", nargs="+", help="default: all of the checkpoint's")

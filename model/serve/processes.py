@@ -1,5 +1,5 @@
-"""One program as many processes: `torchrun --nproc_per_node=N -m attention_atlas.model.NAME`. Without torchrun all of this is one
-process that waits for nobody."""
+"""One program as many processes: `torchrun --nproc_per_node=N -m attention_atlas NAME`. Without torchrun all of this is
+one process that waits for nobody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of model.train."""
+"""The command line of attention-atlas train."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ON_RESUME = (
 
 def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     """The program's arguments; repeats as (corpus, times)."""
-    parser = command_line("attention_atlas.model.train", description)
+    parser = command_line("attention-atlas train", description)
     add = parser.add_argument
     # Under torchrun --run-dir alone: torchrun would take --run for the beginning of an option of its own.
     add(

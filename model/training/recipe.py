@@ -17,8 +17,8 @@ MARKS = "marks.txt"  # what a stage that judges leaves there
 
 @dataclass(frozen=True)
 class Stage:
-    """One step: of kind train (options of model.train by name), translate (what is translated, and with what) or judge
-    (which corpora, and by what)."""
+    """One step: of kind train (options of attention-atlas train by name), translate (what is translated, and with what)
+    or judge (which corpora, and by what)."""
 
     recipe: str
     name: str
@@ -106,7 +106,8 @@ def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
 def _train(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     folder, settings = work / stage.path, dict(stage.settings)
     found = [
-        "attention_atlas.model.train",
+        "attention_atlas",
+        "train",
         "--run-dir",
         str(folder / "run"),
         "--out",
@@ -147,7 +148,8 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     if "everyday_of" in settings:
         collect += ["--everyday-of", settings["everyday_of"], "--unlike", settings["direction"].split("-")[1]]
     translate = [
-        "attention_atlas.model.translate",
+        "attention_atlas",
+        "translate",
         "--checkpoint",
         str(work / settings["with"] / CHECKPOINT),
         "--direction",

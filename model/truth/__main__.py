@@ -126,7 +126,7 @@ def back(args: argparse.Namespace, translator: Translator, direction: str) -> Tr
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.truth", __doc__)
+    parser = command_line("attention-atlas truth", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add("--data", type=Path, default=Path("data"), help="folder with the labelled data and the corpora; default data")

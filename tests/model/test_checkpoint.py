@@ -283,7 +283,8 @@ def test_replace_file_keeps_the_old_file_when_writing_fails(tmp_path):
 def test_loading_does_not_import_the_compiler(tiny_checkpoint):
     """torch's "meta" device pulls in torch._dynamo (over a second) for some operations: not for ours."""
     program = (
-        f"import sys, model.translator; from attention_atlas.model.checkpoint import load; load({str(tiny_checkpoint)!r});"
+        "import sys, attention_atlas.model.translator; from attention_atlas.model.checkpoint import load;"
+        f"load({str(tiny_checkpoint)!r});"
         "assert 'torch._dynamo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

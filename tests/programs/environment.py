@@ -48,4 +48,9 @@ def python_of(folder: Path, wanted: Iterable[str]) -> Path:
         for top in {file.parts[0] for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}:
             if not (packages / top).exists():
                 (packages / top).symlink_to(here / top)
+    # The checkout in editable mode, with its command.
+    (packages / "checkout.pth").write_text(str(ROOT / "typings"), encoding="utf-8")
+    command = folder / "bin" / "attention-atlas"
+    command.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m attention_atlas "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
     return folder / "bin"

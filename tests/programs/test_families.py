@@ -13,7 +13,6 @@ import pytest
 from gradio_client import Client
 from safetensors.torch import load_file
 
-import app
 from attention_atlas import viz
 from attention_atlas.model import align, convert, means, survey, translate
 from attention_atlas.model.analysis import why
@@ -29,6 +28,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from attention_atlas.viz.export.standalone import from_html
+from tests import ROOT
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.model.families.test_real_weights import KNOWN, WRITTEN, taught
@@ -128,7 +128,7 @@ def test_a_notebook(walk, tmp_path):
     folder, direction = walk
     notebooks = importlib.import_module("notebooks.__main__")
     cells = (
-        f"import sys; sys.path.insert(0, {str(Path(app.__file__).parent)!r})\nfrom model.translator import Translator",
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\nfrom attention_atlas.model.translator import Translator",
         f"translator = Translator.load({str(folder)!r}, 'cpu')\ntrace = translator.translate({TEXT!r}, {direction!r})",
         "from attention_atlas import viz\nviz.plot_heatmap(trace, viz.View('cross', layer=1, head=1))",
         "viz.explore(trace)",

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from gradio_client import Client
+from uv import find_uv_bin
 
 from attention_atlas.__main__ import COMMANDS
 from bench.ports import free_port
@@ -48,7 +48,7 @@ def test_the_package_asks_for_what_the_requirements_name():
 def built(tmp_path_factory) -> dict[str, Path]:
     """A wheel, and the sources that it can be built from again."""
     folder = tmp_path_factory.mktemp("built")
-    copy = folder / "copy"  # a build leaves folders behind
+    copy = folder / "copy"
     names = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
     for name in filter(None, names.stdout.split("\0")):
         if name.startswith(("model/", "viz/", "attention_atlas/", "checkpoints/")) or "/" not in name:
@@ -56,8 +56,8 @@ def built(tmp_path_factory) -> dict[str, Path]:
             if (ROOT / name).is_file():
                 os.link(ROOT / name, copy / name)
     for kind in ("sdist", "wheel"):
-        program = f"import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
-        done = subprocess.run([sys.executable, "-c", program, str(folder)], cwd=copy, capture_output=True, text=True)
+        command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(folder)]
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-2000:]
     return {path.suffix: path for path in folder.iterdir() if path.is_file()}
 
@@ -65,12 +65,17 @@ def built(tmp_path_factory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def installed(built, tmp_path_factory) -> Path:
     """The bin folder of an environment with the wheel, whose other packages are those of this one."""
-    folder = tmp_path_factory.mktemp("environment")
+    where = environment_beside(tmp_path_factory.mktemp("environment"))
+    pip = [sys.executable, "-m", "pip", "--python", str(where / "python"), "install"]
+    subprocess.run([*pip, "-q", "--no-deps", "--disable-pip-version-check", str(built[".whl"])], check=True)
+    return where
+
+
+def environment_beside(folder: Path) -> Path:
+    """The bin folder of a new environment that has this one's packages besides its own."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (purelib,) = folder.glob("lib/python*/site-packages")
     (purelib / "beside.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
-    subprocess.run([*pip, "-q", "--no-deps", "--disable-pip-version-check", str(built[".whl"])], check=True)
     return folder / "bin"
 
 
@@ -129,7 +134,7 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
     """Beside a `model` of somebody else's, which stays theirs."""
     (tmp_path / "model.py").write_text("THEIRS = True\n", encoding="utf-8")
     (tmp_path / "use.py").write_text(
-        "from attention_atlas import model\nfrom attention_atlas import Translator, viz\n"
+        "import model\nfrom attention_atlas import Translator, viz\n"
         "from attention_atlas.model.analysis import why\n"
         "translator = Translator.load('de-en', 'cpu')\n"
         "trace = translator.translate('Der Hund schläft.')\n"
@@ -148,13 +153,10 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
 
 @pytest.mark.long
 def test_the_ten_first_cells_run_far_from_the_checkout(installed, tmp_path):
-    """The notebook's code, its imports as the build writes them: it shows what it showed."""
+    """The notebook's code shows what it showed."""
     notebook = nbformat.read(ROOT / "notebooks" / "ten_cells.ipynb", 4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    renamed = runpy.run_path(str(ROOT / "setup.py"), run_name="not building")["renamed"]
-    program = "\n\n".join(
-        f"show({json.dumps(number)}, {json.dumps(renamed(cell.source))})" for number, cell in enumerate(cells)
-    )
+    program = "\n\n".join(f"show({json.dumps(number)}, {json.dumps(cell.source)})" for number, cell in enumerate(cells))
     show = (
         "import ast, os\nos.makedirs('checkpoints', exist_ok=True)\nspace = {}\n"
         "def show(number, source):\n"
@@ -180,7 +182,7 @@ def test_every_program_has_its_help_and_errors_in_words(installed, tmp_path):
     for name in COMMANDS:
         assert f"\n  {name} " in listed
     done = far(installed / "attention-atlas", "align", "--help", at=tmp_path)
-    assert done.stdout.startswith("usage: python -m attention_atlas.model.align")
+    assert done.stdout.startswith("usage: attention-atlas align")
     done = far(installed / "attention-atlas", "dance", at=tmp_path)
     assert done.returncode == 1 and "there is no program 'dance': there are serve, translate" in done.stderr
     assert far(installed / "attention-atlas", "--version", at=tmp_path).stdout.strip() == "0.2.0"
@@ -214,12 +216,36 @@ def test_the_page_is_served_as_the_dockerfile_says_and_its_health_check_tells_up
             app.terminate()
 
 
-def test_an_editable_install_is_refused_in_words(tmp_path):
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    for package in ("attention_atlas", "model", "viz"):
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "__init__.py").write_text("__version__ = '0'\n", encoding="utf-8")
-    program = "from setuptools import build_meta as b; b.build_editable('.')"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and "An editable install would put modules called model and viz" in done.stderr
+@pytest.fixture(scope="module", params=["pip", "uv"])
+def editable(request, tmp_path_factory) -> Path:
+    """The Python of an environment in which this checkout is installed in editable mode."""
+    folder = tmp_path_factory.mktemp("editable")
+    python = environment_beside(folder) / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--disable-pip-version-check"]
+    uv = [find_uv_bin(), "pip", "install", "--python", str(python)]
+    command = [*(pip if request.param == "pip" else uv), "--no-deps", "--no-build-isolation", "-e", str(ROOT)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return python
+
+
+@pytest.mark.long
+def test_an_editable_install_has_the_modules_of_a_wheel(editable, installed, tmp_path):
+    """Their names, their version, and no module called model or viz; the checkpoints are those of the checkout."""
+    program = """
+import importlib.util
+import attention_atlas.model, attention_atlas.viz
+from attention_atlas import Translator, __version__
+print(Translator.__module__, attention_atlas.viz.View.__module__, __version__)
+print(importlib.util.find_spec("model"), importlib.util.find_spec("viz"), importlib.util.find_spec("app"))
+print(Translator.load("de-en", "cpu").translate("Der Hund schläft.").translation)
+"""
+    found = [far(python, "-c", program, at=tmp_path) for python in (editable, installed / "python")]
+    assert found[0].stdout == found[1].stdout and found[0].stdout.splitlines()[1] == "None None None", found[0].stderr
+
+
+@pytest.mark.parametrize("name", ["model", "viz"])
+def test_a_second_copy_of_the_modules_is_refused(name):
+    for arguments in (["-c", f"import {name}"], ["-m", f"{name}.absent"]):
+        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 1 and f"ImportError: import attention_atlas.{name}" in done.stderr

@@ -10,11 +10,13 @@ import sys
 
 import pytest
 
+from attention_atlas.__main__ import COMMANDS
 from attention_atlas.model.program import command_line, program, whole
 from tests import ROOT
 
 MODULES = sorted(
-    str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
+    ("" if folder in ("bench", "notebooks") else "attention_atlas.")
+    + str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
     for folder in ("model", "viz", "bench", "notebooks")
     for path in (ROOT / folder).rglob("*.py")
     if "__main__" in path.read_text(encoding="utf-8")
@@ -47,7 +49,7 @@ def test_what_its_user_can_mend_ends_a_program_in_words(error, said):
 
 
 def test_our_own_errors_keep_their_traceback():
-    for error in (KeyError("x"), AssertionError(), ModuleNotFoundError("", name="model.absent")):
+    for error in (KeyError("x"), AssertionError(), ModuleNotFoundError("", name="attention_atlas.model.absent")):
         with pytest.raises(type(error)):
             program(raises(error))
 
@@ -60,7 +62,7 @@ def test_the_exit_code_is_what_main_returns(code):
 
 
 def test_a_whole_number_within_bounds(capsys):
-    parser = command_line("model.none", "About.")
+    parser = command_line("attention-atlas none", "About.")
     parser.add_argument("--port", type=whole(1, 65535))
     parser.add_argument("--limit", type=whole())
     assert vars(parser.parse_args(["--port", "80", "--limit", "1"])) == {"port": 80, "limit": 1}
@@ -78,21 +80,28 @@ def test_a_whole_number_within_bounds(capsys):
 def test_every_program_ends_the_same_way():
     assert len(MODULES) > 25
     for name in MODULES:
-        tree = ast.parse((ROOT / (name.replace(".", "/") + ".py")).read_text(encoding="utf-8"))
+        tree = ast.parse(source_of(name))
         (end,) = [node for node in tree.body if isinstance(node, ast.If)][-1:]
         assert ast.unparse(end) == "if __name__ == '__main__':\n    program(main)", name
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] in ("model", "viz")])
+OURS = [name for name in MODULES if name.startswith("attention_atlas.")]
+PROGRAMS = {module: f"attention-atlas {name}" for name, (module, _) in COMMANDS.items()}
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_help_names_the_program(name, capsys):
     with pytest.raises(SystemExit) as ended:
         importlib.import_module(name).main(["--help"])
-    shown = capsys.readouterr().out
-    assert ended.value.code == 0 and shown.startswith(f"usage: python -m {name.removesuffix('.__main__')} [-h]")
+    program = PROGRAMS.get(name, f"python -m {name.removesuffix('.__main__')}")
+    assert ended.value.code == 0 and " ".join(capsys.readouterr().out.split()).startswith(f"usage: {program} [-h]")
 
 
 def test_a_reader_that_has_had_enough_is_no_error():
-    writes = "from attention_atlas.model.program import program\ndef main():\n    for i in range(100000): print(i)\nprogram(main)"
+    writes = (
+        "from attention_atlas.model.program import program\n"
+        "def main():\n    for i in range(100000): print(i)\nprogram(main)"
+    )
     command = f"{sys.executable} -c '{writes}' | head -n 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout == "0\n" and done.stderr == ""
@@ -128,7 +137,7 @@ def test_what_an_environment_lacks_is_named_when_it_is_needed(package, extra, na
         command = [sys.executable, "-c", LACKING, package, name, *given]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
-    assert run("--help").stdout.startswith(f"usage: python -m {name}")
+    assert run("--help").stdout.startswith("usage: attention-atlas ")
     done = run(*(argument.format(tmp_path=tmp_path) for argument in arguments))
     assert done.returncode == 1
     assert done.stderr.startswith(f'error: {package} is not installed: the extra "{extra}" brings it'), done.stderr
@@ -136,11 +145,10 @@ def test_what_an_environment_lacks_is_named_when_it_is_needed(package, extra, na
 
 def test_help_needs_no_extra():
     """As after `pip install attention-atlas` alone; tqdm comes with huggingface_hub."""
-    names = [name for name in MODULES if name.split(".")[0] in ("model", "viz")]
     program = f"""
 import importlib, sys
 sys.modules |= dict.fromkeys(("sacrebleu", "sacremoses", "matplotlib", "gradio"))
-for name in {names}:
+for name in {OURS}:
     try:
         importlib.import_module(name).main(["--help"])
     except SystemExit:
@@ -150,11 +158,12 @@ for name in {names}:
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "LACKING" not in done.stdout, done.stdout.partition("LACKING")[2] + done.stderr
-    assert done.stdout.count("usage: ") >= len(names)
+    assert done.stdout.count("usage: ") >= len(OURS)
 
 
 def source_of(name: str) -> str:
-    return (ROOT / (name.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+    path = ROOT / (name.removeprefix("attention_atlas.").replace(".", "/") + ".py")
+    return path.read_text(encoding="utf-8")
 
 
 def test_a_limit_and_a_file_of_figures_are_the_same_option_everywhere():
@@ -169,7 +178,6 @@ def test_a_limit_and_a_file_of_figures_are_the_same_option_everywhere():
 
 FIGURES = sorted(name for name in MODULES if "add_json(" in source_of(name))
 MEASUREMENTS = sorted(name for name in MODULES if "destination(" in source_of(name))
-CALLED = [name.removesuffix(".__main__") for name in MEASUREMENTS]
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -194,11 +202,11 @@ def test_readme_measures_beside_what_is_shipped(tmp_path, monkeypatch):
     """As printed, no command is refused for what lies in the shipped folders already: each reaches its model."""
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     monkeypatch.chdir(tmp_path)
-    commands = [
-        found.split()
-        for found in re.findall(r"`python\s+-m\s+([^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))
-    ]
-    measuring = [one for one in commands if one[0] in (*CALLED, "attention_atlas.model.training.pace.measure")]
+    readme, pace = (ROOT / "README.md").read_text(encoding="utf-8"), "attention_atlas.model.training.pace.measure"
+    named = re.findall(r"`attention-atlas\s+([^`]+)`", readme)
+    commands = [(COMMANDS[name][0], *rest) for name, *rest in map(str.split, named) if name in COMMANDS]
+    commands += [tuple(found.split()) for found in re.findall(r"`python\s+-m\s+([^`]+)`", readme)]
+    measuring = [one for one in commands if one[0] in (*MEASUREMENTS, pace)]
     assert len(measuring) >= 6
 
     def reached(*given: object, **options: object) -> None:
@@ -207,9 +215,8 @@ def test_readme_measures_beside_what_is_shipped(tmp_path, monkeypatch):
     monkeypatch.setattr("attention_atlas.model.translator.Translator.load", reached)
     monkeypatch.setattr("attention_atlas.model.training.pace.measure.measure", reached)
     for name, *arguments in measuring:
-        module = f"{name}.__main__" if (ROOT / name.replace(".", "/")).is_dir() else name
         with pytest.raises(InterruptedError):
-            importlib.import_module(module).main(arguments)
+            importlib.import_module(name).main(arguments)
 
 
 def test_there_are_such_programs():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from attention_atlas.__main__ import COMMANDS
 from tests import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,22 +38,19 @@ def test_every_print_says_what_it_prints_and_prints_it(printed):
 @pytest.mark.long
 def test_every_program_that_it_names_starts_there(readme_bin):
     """All in one process, for speed: imports are what may be missing."""
-    names = sorted(set(re.findall(r" -m ((?:model|viz|bench)\.[\w.]+\w)", README)))
-    assert {
-        "attention_atlas.model.train",
-        "attention_atlas.model.evaluate",
-        "attention_atlas.model.survey",
-        "attention_atlas.viz.learning_curves",
-    } <= set(names)
+    programs = sorted(set(re.findall(r"attention-atlas (\w+)", README)) & set(COMMANDS))
+    assert {"train", "evaluate", "survey", "curves"} <= set(programs)
+    others = sorted(set(re.findall(r" -m ((?:attention_atlas|bench)\.[\w.]+\w)", README)))
+    names = [*(COMMANDS[name][0] for name in programs), *others]
     code = (
-        "import importlib, importlib.util\n"
+        "import importlib\n"
         f"for name in {names}:\n"
-        "    name += '.__main__' if importlib.util.find_spec(name).submodule_search_locations else ''\n"
         "    try:\n        importlib.import_module(name).main(['--help'])\n"
         "    except SystemExit as ended:\n        assert not ended.code, name\n"
     )
-    shown = [line.split()[3] for line in run(readme_bin, code) if line.startswith("usage: python -m ")]
-    assert shown == names
+    shown = re.findall(r"usage: (.*?)\s+\[", "\n".join(run(readme_bin, code)))
+    expected = [*(f"attention-atlas {name}" for name in programs), *(f"python -m {name}" for name in others)]
+    assert shown == expected
 
 
 @pytest.mark.long

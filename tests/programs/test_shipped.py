@@ -25,7 +25,7 @@ def afar(tiny_checkpoint, tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr(files, "SHIPPED", shipped)
     monkeypatch.setattr(program, "SHIPPED", shipped)
-    monkeypatch.setattr(program, "HOME", "attention_atlas.")
+    monkeypatch.setattr(program, "INSTALLED", True)
     return shipped
 
 
@@ -57,7 +57,7 @@ def test_scores_of_the_packages_own_are_not_written_either(afar):
 def test_its_means_are_found_beside_it(afar, capsys):
     means.main(["--checkpoint", "tiny", "--out", MEANS])
     shutil.move(MEANS, afar / "tiny" / MEANS)
-    found = program.command_line("model.none", "About.")
+    found = program.command_line("attention-atlas none", "About.")
     program.add_checkpoint(found)
     assert found.parse_args(["--checkpoint", "tiny"]).checkpoint == afar / "tiny"
     Path("lines.txt").write_text("Der kleine Hund schläft.\nEine Frau liest ein Buch.\n", encoding="utf-8")

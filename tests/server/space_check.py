@@ -83,6 +83,8 @@ def copy_of_repository(folder: Path, checkpoints: Path) -> Path:
     space = folder / "app"
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
     for name in filter(None, map(os.fsdecode, names)):
+        if (ROOT / name).is_symlink():
+            continue  # an upload to a Space leaves links out
         (space / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, space / name)
     shutil.copytree(checkpoints, space / "checkpoints", dirs_exist_ok=True)

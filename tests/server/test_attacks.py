@@ -56,7 +56,7 @@ def test_no_path_leads_out_of_the_page_s_own_files(served, count, tiny_checkpoin
     pick = random.Random(5)
     targets = {
         "/etc/passwd": b"root:",
-        str(ROOT / "app.py"): b"FINISHING_SECONDS",
+        str(ROOT / "attention_atlas" / "app.py"): b"FINISHING_SECONDS",
         str(tiny_checkpoint / "config.json"): b"num_heads",
         str(served.log): b"is served on",
     }

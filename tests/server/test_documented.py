@@ -1,4 +1,5 @@
-"""Gradio is used through its documented interface alone: what app.py and viz/ import, name, subclass and assign.
+"""Gradio is used through its documented interface alone: what the program
+attention_atlas/app.py and viz/ import, name, subclass and assign.
 
 Two exceptions. viz/server/discreet_log.py replaces traceback.print_exc, with which Gradio prints errors that quote
 what was typed. viz/shell.py hands `demo.server`, uvicorn's server, to viz/server/guard.py, which closes
@@ -17,7 +18,7 @@ import pytest
 
 from tests import ROOT
 
-SOURCES = sorted([ROOT / "app.py", *ROOT.glob("viz/**/*.py")])
+SOURCES = sorted([ROOT / "attention_atlas" / "app.py", *ROOT.glob("viz/**/*.py")])
 NAMES = {
     "Blocks",
     "Button",

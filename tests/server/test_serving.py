@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-import app
+from attention_atlas import app
 from attention_atlas.viz import assets
 from bench.load import Caller, memory, wait_until_served
 from bench.ports import free_port

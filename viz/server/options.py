@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Parse the command line. An option that is left out comes from the environment variable that its help names."""
     parser = argparse.ArgumentParser(
-        prog=f"{Path(sys.argv[0]).name} serve" if Path(sys.argv[0]).name == "attention-atlas" else "python app.py",
+        prog="python app.py" if Path(sys.argv[0]).name == "app.py" else "attention-atlas serve",
         description="Serve Attention Atlas: translate a sentence, look at every attention head.",
         epilog="Each option can be given as the environment variable in brackets. SIGTERM or Ctrl+C ends the server. "
         "The API is described in README.md and on the page under 'Use via API'.",

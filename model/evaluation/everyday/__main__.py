@@ -87,7 +87,7 @@ def record(path: Path, results: list[dict]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.evaluation.everyday", __doc__)
+    parser = command_line("python -m attention_atlas.model.evaluation.everyday", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
     add(

@@ -110,7 +110,7 @@ def read(path: Path = FILE) -> Pace:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("attention_atlas.model.training.pace.measure", __doc__)
+    parser = command_line("python -m attention_atlas.model.training.pace.measure", __doc__)
     parser.add_argument("--lengths", type=whole(), nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
     parser.add_argument("--tokens", type=whole(), default=TOKENS, help=f"a side in every update, default {TOKENS}")
     parser.add_argument("--rounds", type=whole(), default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")

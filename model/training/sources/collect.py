@@ -1,4 +1,6 @@
-"""Sentences of one language for a model to translate, one a line: python -m attention_atlas.model.training.sources.collect --help
+"""Sentences of one language for a model to translate, one a line.
+
+    python -m attention_atlas.model.training.sources.collect --help
 
 Multi30k's captions of task 2, and the English sentences of one Tatoeba file that the other one lacks.
 """
@@ -49,7 +51,7 @@ def everyday(folder: Path, of: str, unlike: str) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.training.sources.collect", __doc__)
+    parser = command_line("python -m attention_atlas.model.training.sources.collect", __doc__)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/")
     add("--language", default="en", help="of the captions")

@@ -1,8 +1,10 @@
-"""The training pairs of more/ that a model thinks least of: python -m attention_atlas.model.training.sources.judge --help
+"""The training pairs of more/ that a model thinks least of.
+
+    python -m attention_atlas.model.training.sources.judge --help
 
 A pair is judged by the mean log-probability a token that the model gives to its target (as one half of Junczys-Dowmunt
 2018 does), beside the pairs of the same corpus with targets of about the same length. Prints one mark a pair to leave
-out, for model.train --without.
+out, for attention-atlas train --without.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def worst(
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention_atlas.model.training.sources.judge", __doc__)
+    parser = command_line("python -m attention_atlas.model.training.sources.judge", __doc__)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with more/")
     add("--corpora", nargs="+", required=True, help="the corpora to judge, such as subtitles dialogues")

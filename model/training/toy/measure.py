@@ -97,7 +97,7 @@ def apart(one: Interval, other: Interval) -> bool:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("attention_atlas.model.training.toy.measure", __doc__)
+    parser = command_line("python -m attention_atlas.model.training.toy.measure", __doc__)
     parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
     parser.add_argument("--switch", choices=SWITCHES, nargs="+", help="measure only these, update the file")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")

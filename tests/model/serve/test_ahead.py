@@ -50,7 +50,8 @@ def test_a_system_without_copies_says_so(monkeypatch):
 
 def test_processes_end_with_one_that_is_killed():
     code = (
-        "import time; from tests.model.serve.test_ahead import drawn; from attention_atlas.model.serve.ahead import Ahead\n"
+        "import time; from tests.model.serve.test_ahead import drawn\n"
+        "from attention_atlas.model.serve.ahead import Ahead\n"
         "found = Ahead(drawn, 2); print(found(0)[0], found(1)[0], flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:

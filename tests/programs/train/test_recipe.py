@@ -54,21 +54,21 @@ def scaled(script: str) -> str:
     for lines in (1000, 1001, 2000):
         assert str(lines) in script
         script = re.sub(rf"(?<!\d){lines}(?!\d)", str(lines // 1000 * HELD_OUT + lines % 1000), script)
-    script, trainings = re.subn(r"(python -m model\.train )", rf"\1{SMALLER} ", script)
-    script, translations = re.subn(r'(python -m model\.translate .*)"[^"]+"', rf'\1"{TEXT}"', script)
+    script, trainings = re.subn(r"(attention-atlas train )", rf"\1{SMALLER} ", script)
+    script, translations = re.subn(r'(attention-atlas translate .*)"[^"]+"', rf'\1"{TEXT}"', script)
     assert (trainings, translations) == (1, 1)
     return script
 
 
 def test_its_programs_know_every_word_of_the_recipe():
-    lines = [line for line in recipe().replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
+    lines = [line for line in recipe().replace("\\\n", " ").splitlines() if line.startswith("attention-atlas ")]
     parse = {
-        "attention_atlas.model.train": lambda argv: options.parse(argv, ""),
-        "attention_atlas.viz.learning_curves": learning_curves.parse,
-        "attention_atlas.model.evaluate": evaluate.parse,
-        "attention_atlas.model.translate": translate.parse,
+        "train": lambda argv: options.parse(argv, ""),
+        "curves": learning_curves.parse,
+        "evaluate": evaluate.parse,
+        "translate": translate.parse,
     }
-    train, curves, score, _ = [parse[name](given) for _, _, name, *given in map(shlex.split, lines)]
+    train, curves, score, _ = [parse[name](given) for _, name, *given in map(shlex.split, lines)]
     assert train.directions == ["sv-en"] and train.out == score.checkpoint and [train.run] == curves.runs
 
 

@@ -1,0 +1,1 @@
+../../attention_atlas/app.py
