@@ -8,19 +8,22 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
 
 from attention_atlas.model.serve.cancellation import raise_if_cancelled
+from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
+from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.questions.registry import QUESTIONS, Question
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.ui.lab.registry import PANELS
+from attention_atlas.viz.wire.file import File
 from bench.load import running_app
 
 TEXT = "Ein kleiner Hund schläft."
@@ -156,6 +159,38 @@ def test_an_answer_in_parts_is_a_line_each(port):
     assert found.headers["Content-Type"].startswith("application/x-ndjson") and len(parts) > 2
     assert all(part["more"] and part["blocks"] for part in parts[:-1]) and parts[-1] == {"more": False}
     assert found.headers["X-Accel-Buffering"] == "no"
+
+
+def test_a_file_is_sent_as_it_is(port, tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    question = {"address": Address.of(trace).to_plain(), "fields": {"format": "npz"}}
+    found, body = send(port, "/ask/page_export", json.dumps(question).encode())
+    assert found.headers["Content-Type"] == FORMATS["npz"].media_type
+    assert found.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''attention-")
+    np.testing.assert_array_equal(storage.from_npz(body).target_ids, trace.target_ids)
+    refused = ask(port, "page_export", **{**question, "fields": {"format": "exe"}})
+    assert refused["error"] == "invalid"
+
+
+def test_a_file_has_any_name_and_no_more_than_64_megabytes(port, registered):
+    names = {"small": 3, "the most": 64_000_000, "too much": 64_000_001}
+
+    def page_file(context, address, fields):
+        return File(f"Größe “1”; {fields['name']}.bin", "application/octet-stream", bytes(names[fields["name"]]))
+
+    def page_parts(context, address, fields):
+        yield {"more": True}
+        yield page_file(context, address, fields)
+
+    registered["page_file"] = Question(page_file, "page")
+    registered["page_parts"] = Question(page_parts, "page")
+    for name in ("small", "the most"):
+        found, body = send(port, "/ask/page_file", json.dumps({"fields": {"name": name}}).encode())
+        saved_as = found.headers["Content-Disposition"].removeprefix("attachment; filename*=UTF-8''")
+        assert (unquote(saved_as), len(body)) == (f"Größe “1”; {name}.bin", names[name])
+    assert ask(port, "page_file", fields={"name": "too much"})["message"]["with"] == {"n": 64, "limit": 64}
+    _, part = parts(port, "page_parts", fields={"name": "small"})
+    assert part["file"] == {"name": "Größe “1”; small.bin", "type": "application/octet-stream", "data": "AAAA"}
 
 
 def test_a_large_answer_is_packed_for_whoever_takes_that(port):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import inspect
 import json
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from gradio_client import Client
 
+from attention_atlas.model.trace import storage
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from attention_atlas.viz.questions.registry import QUESTIONS
@@ -117,6 +119,9 @@ def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(client, spaces
     assert found["blocks"], repr(found)[:300]
     refused = client.predict({"fields": {"panel": "none"}}, api_name="/page_panel")
     assert refused["error"] == "invalid" and spaces.ran == ["page_panel"] * 2
+    exported = {"address": question["address"], "fields": {"format": "json"}}
+    file = client.predict(exported, api_name="/page_export")["file"]
+    assert storage.from_json(base64.b64decode(file["data"]).decode()).source_text == SENTENCES[2]
     assert not [name for name in client.view_api(return_format="dict")["named_endpoints"] if "page_" in name]
 
 

@@ -24,10 +24,11 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.training.toy.toys import ToyNeeded
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.questions.traces import Retrained, Traces
+from attention_atlas.viz.wire.file import File
 
 PREFIX = "page_"  # a question under a public endpoint's name would take its place in Gradio
 MOST_TOYS = 3  # that a question trains: of its address, of a second one, and once more where others took their place
-Answer = dict | Generator[dict]
+Answer = dict | File | Generator[dict | File]
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Context:
 
 @dataclass(frozen=True)
 class Question:
-    """answer: (context, address or None, fields) -> JSON-ready, or a generator of such, each in place of the one
-    before. lane: of the line that the request waits in (viz.server.line). on_cpu: it never uses a GPU."""
+    """answer: (context, address or None, fields) -> JSON-ready or a file, or a generator of such, each in place of the
+    one before. lane: of the line that the request waits in (viz.server.line). on_cpu: it never uses a GPU."""
 
     answer: Callable[[Context, Address | None, Mapping], Answer]
     lane: str
@@ -88,15 +89,17 @@ def ask(context: Context, name: str, body: Mapping) -> Answer:
         content = answer()
     except (ToyNeeded, Retrained):
         content = None
-    return content if isinstance(content, dict) else _with_toys(context, answer, content)
+    return content if isinstance(content, dict | File) else _with_toys(context, answer, content)
 
 
-def _with_toys(context: Context, answer: Callable[[], Answer], content: Generator[dict] | None) -> Generator[dict]:
+def _with_toys(
+    context: Context, answer: Callable[[], Answer], content: Generator[dict | File] | None
+) -> Generator[dict | File]:
     """Yield the parts of an answer; train the toys that it needs, and begin again."""
     for _ in range(MOST_TOYS):
         try:
             content = answer() if content is None else content
-            yield from [content] if isinstance(content, dict) else content
+            yield from [content] if isinstance(content, dict | File) else content
             return
         except Retrained as error:
             yield {"retrained": error.address.to_plain()}

@@ -73,6 +73,20 @@ def test_parts_are_told_one_by_one(page) -> None:
     assert parts == lines and done == lines[-1] and times == 1
 
 
+def test_a_file_is_the_same_as_bytes_and_in_a_stream(page) -> None:
+    read = "async ({ file }) => [file.name, await file.blob.text(), file.blob.type]"
+    page.evaluate("""() => {
+      const type = "text/csv", headers = { "content-type": type };
+      headers["content-disposition"] = "attachment; filename*=UTF-8''Gr%C3%B6%C3%9Fe.csv";
+      window.fetch = async () => new Response("a,b", { headers });
+    }""")
+    plain = page.evaluate(f"() => atlas.ask('page_one', {{}}).then({read})")
+    lines = [{"more": True}, {"file": {"name": "Größe.csv", "type": "text/csv", "data": "YSxi"}}]
+    page.evaluate(SERVER, [{"type": LINES, "lines": lines}])
+    streamed = page.evaluate(f"() => atlas.ask('page_one', {{}}).then({read})")
+    assert plain == streamed == ["Größe.csv", "a,b", "text/csv"]
+
+
 def test_a_refusal_is_words(page) -> None:
     refusal = {"api_version": 1, "status": "error", "error": "invalid", "message": {"say": "No.", "with": {}}}
     done, parts, times = asked(page, {"lines": [refusal]})

@@ -14,7 +14,8 @@ export const numbered = () => ++last;
 const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 // Ask a question {address, fields}, and return a promise of the answer. `part` is called with the answer, or with each part
-// of an answer in parts; each part replaces the one before, and the promise holds the last. A refusal is {error: words}.
+// of an answer in parts; each part replaces the one before, and the promise holds the last. A refusal is {error: words},
+// a file {file: {name, blob}}.
 // signal: of an AbortController; a stopped question has the answer null.
 // If the server does not answer, or stops in the middle, the question is sent again after increasing pauses. Any process can
 // answer it.
@@ -51,11 +52,13 @@ const transport = async (name) =>
 
 async function send(name, question, signal) {
   const response = await post(`ask/${name}`, question, signal);
-  const isStream = response.headers.get("content-type")?.includes("ndjson");
-  return {
-    status: response.status,
-    contents: isStream ? parsed(response.body) : [await response.json()],
-  };
+  const isStream = response.headers.get("content-type")?.includes("ndjson"),
+    savedAs = response.headers.get("content-disposition")?.split("filename*=UTF-8''")[1];
+  if (isStream) return { status: response.status, contents: parsed(response.body) };
+  const answer = savedAs
+    ? { file: { name: decodeURIComponent(savedAs), blob: await response.blob() } }
+    : await response.json();
+  return { status: response.status, contents: [answer] };
 }
 
 // A request with a JSON body, to an address below the page's own.
@@ -78,6 +81,7 @@ async function read(contents, part) {
     for await (const answer of contents) {
       if (answer.training || isTraining) showTraining(answer.training);
       isTraining = Boolean(answer.training);
+      if (answer.file?.data) answer.file = unpacked(answer.file);
       if (!isTraining) last = answer.status === "error" ? { error: answer.message } : answer;
       if (!isTraining && !last.retrained) part(last);
     }
@@ -86,6 +90,12 @@ async function read(contents, part) {
   }
   return last;
 }
+
+// A file that came as JSON, its bytes in base64.
+const unpacked = ({ name, type, data }) => ({
+  name,
+  blob: new Blob([Uint8Array.from(atob(data), (character) => character.charCodeAt(0))], { type }),
+});
 
 // The visitor's own network is being trained again for an answer: {update, of}; null: no longer.
 const showTraining = (training) =>

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import pytest
@@ -96,8 +95,7 @@ def test_the_rest_is_cut_and_what_comes_is_a_file(scene):
     panel = named("why-circuit")
     (cards,) = panel.act(scene, {"act": "alone"}, SECOND, 80, "")
     assert cards["items"][0][1] == scene.trace.translation
-    (file,) = panel.act(scene, {"act": "export", "format": "mib"}, SECOND, 20, "")
-    written = json.loads(base64.b64decode(file["data"]))
+    written = json.loads(panel.act(scene, {"act": "export", "format": "mib"}, SECOND, 20, "").content)
     assert sum(edge["in_graph"] for edge in written["edges"].values()) >= 20
     assert "a0.h1->c2.h3<q>" in written["edges"] and "enc.input->c0.h0<k>" in written["edges"]
 

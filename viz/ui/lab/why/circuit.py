@@ -23,12 +23,13 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.ui import circuit_study, fields
 from attention_atlas.viz.ui.circuit_study import circuit_of, pair_of, scored
 from attention_atlas.viz.ui.lab.controls import Slider, Text
-from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
+from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.ui.lab.menus import most_heads
 from attention_atlas.viz.ui.lab.panel import Panel
 from attention_atlas.viz.ui.lab.why.patch import replaced, with_words
 from attention_atlas.viz.ui.scene import Scene
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import signed
 from attention_atlas.viz.wire.question import names, with_minus
 from attention_atlas.viz.wire.survey import take
@@ -223,13 +224,13 @@ def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed
     ]
 
 
-def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> File:
     """The circuit as a file: its edges, or as MIB writes circuits."""
     pair = pair_of(scene, text)
     circuit, worth, tested = circuit_of(scene, pair, edges, circuit_study.study_of(scene, pair, typed))
     if data.get("format") == MIB:
         written = json.dumps(circuit.to_mib(edges)).encode()
-        return [download(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)]
+        return File(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)
     return file(data, Explained(as_plain(scene, text, circuit, worth, tested)), about_step("circuit", scene))
 
 
