@@ -30,6 +30,7 @@ from attention_atlas.model.trace.language import words_of
 from attention_atlas.viz.questions.registry import QUESTIONS, Context, ask
 from attention_atlas.viz.server import endpoints
 from attention_atlas.viz.server.endpoints import refusal
+from attention_atlas.viz.server.line import let_others_go
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import for_page, say
 
@@ -162,6 +163,7 @@ async def _lines(parts: Generator[dict | File], limits: BatchLimits) -> AsyncIte
             yield await to_thread.run_sync(_text, content) + b"\n"
             if isinstance(content, dict) and is_refusal(content):
                 return
+            await let_others_go()
     finally:
         parts.close()
 
