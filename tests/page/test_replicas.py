@@ -26,6 +26,7 @@ from bench.hosting.fleet import fleet
 from bench.load import Caller
 from tests.conftest import SENTENCES
 from tests.page.browser import open_tab, use_modules
+from tests.page.lab.test_lab import open_panel
 from tests.page.test_stepper import act, idle
 
 pytestmark = [
@@ -163,3 +164,25 @@ def test_no_answer_is_lost_while_replicas_are_killed(
         print(figures, {"largest error of a weight": max(one.error for one in others)})
         assert max(one.error for one in others) <= PAYLOAD_TOLERANCE
         assert all(one.seconds for one in others)
+
+
+@pytest.mark.long
+def test_work_whose_replica_is_killed_begins_anew_at_another_and_the_page_says_so(
+    tiny_checkpoint, tmp_path, pages
+) -> None:
+    options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
+    with (
+        fleet(tmp_path, options) as (port, replicas),
+        pages.one(width=1280, height=900, dark=False, options={}) as page,
+    ):
+        page.goto(f"http://127.0.0.1:{port}")
+        page.wait_for_selector("#translation-text")
+        panel = open_panel(page, "Heads", "All heads")
+        panel.locator(".take .begin").click()
+        status = panel.get_by_role("status")
+        expect(status).to_contain_text("parts, about")
+        for replica in replicas:
+            replica.end(signal.SIGKILL)
+        replicas[1].start()
+        expect(status).to_contain_text("The connection broke, so this began anew.", timeout=PATIENCE)
+        expect(panel.locator(".head-cell").first).to_be_visible(timeout=PATIENCE)

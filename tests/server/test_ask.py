@@ -13,7 +13,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
+from attention_atlas.model.analysis.units.excited import Units
 from attention_atlas.model.serve.cancellation import raise_if_cancelled
+from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.training.toy.run import ToyRun
@@ -125,6 +127,52 @@ def test_another_server_answers_the_same_about_the_same_toy(tiny_checkpoint, por
             assert "retrained" not in two and one.keys() == two.keys() and one.get("key") == two.get("key"), name
             found, expected = (list(_numbers(answer)) for answer in (one, two))
             np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+UNITS = {"panel": "heads-units", "controls": {"layer": 1, "units": "neurons", "unit": 1, "strength": 0}}
+
+
+def test_work_that_was_begun_is_done_by_any_server(port, monkeypatch):
+    kept = {}
+    monkeypatch.setattr(Work, "_results", property(lambda work: kept))
+    question = {"address": PANEL["address"], "fields": UNITS}
+    take = ask(port, "page_panel", **question)["blocks"][0]
+    begun = {**UNITS, "begun": [take["work"]]}
+    *work, found = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    assert [part["work"]["done"] for part in work] == list(range(1, 9)) and len(found["blocks"]) == 2
+    (again,) = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    kept.clear()  # as in another process
+    *work, other = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    assert len(work) == 8 and found == again == other
+    kept.clear()
+    assert ask(port, "page_panel", **question)["blocks"][0] == take
+
+
+def test_a_closed_stream_ends_work_after_the_part_that_runs(port, monkeypatch):
+    read, ended = [], threading.Event()
+
+    def compute(units):
+        try:
+            for done in range(200):
+                read.append(done)
+                time.sleep(0.05)
+                yield done, 200
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Units, "_in_parts", compute)
+    monkeypatch.setattr(Work, "_results", property(lambda work: {}))
+    take = ask(port, "page_panel", address=PANEL["address"], fields=UNITS)["blocks"][0]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    body = json.dumps({"address": PANEL["address"], "fields": {**UNITS, "begun": [take["work"]]}})
+    connection.request("POST", "/ask/page_panel", body, JSON)
+    found = connection.getresponse()
+    assert json.loads(found.readline())["work"] == {"done": 0, "of": 200}
+    panel = ask(port, "page_panel", **PANEL)  # others are answered meanwhile
+    assert panel["blocks"] and not ended.is_set()
+    found.close()
+    connection.close()
+    assert ended.wait(1) and len(read) < 60
 
 
 def test_a_closed_stream_ends_a_training(port, monkeypatch):

@@ -115,7 +115,7 @@ def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answ
 
 
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:
-    """Return the scene of a question. fields: selection and asked, as the page keeps them, and drawn."""
+    """Return the scene of a question. fields: selection, asked and begun, as the page keeps them, and drawn."""
     trace = context.trace(address)
     return Scene(
         trace,
@@ -126,6 +126,7 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
         context.translators,
         fields.get("drawn"),
         context.traces.recorded,
+        frozenset(field.each({"begun": [], **fields}, "begun", str)),
     )
 
 

@@ -39,6 +39,7 @@ PACKED = 2_000  # bytes of an answer that is worth packing
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter: a proxy is to pass on each line
 
 GPU_SECONDS = 15  # that one call is lent a GPU for; short, so that visitors' quotas last
+WORK_SECONDS = 60  # the same of a call with long work
 
 
 def route(context: Context) -> Route:
@@ -107,7 +108,7 @@ def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
     """
 
     def lend(function: Callable) -> Callable:
-        lent = spaces.GPU(duration=GPU_SECONDS)(function)
+        lent = spaces.GPU(duration=_gpu_seconds)(function)
         if lent is function:
             return function
 
@@ -123,6 +124,12 @@ def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
         return stream if inspect.isgeneratorfunction(function) else call
 
     return lend
+
+
+def _gpu_seconds(*values: object) -> int:
+    """How long a call with these values is lent a GPU for at the most."""
+    fields = values[0].get("fields") if values and isinstance(values[0], dict) else None
+    return WORK_SECONDS if isinstance(fields, dict) and fields.get("begun") else GPU_SECONDS
 
 
 def _read(body: bytes) -> dict | None:

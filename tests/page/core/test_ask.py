@@ -28,7 +28,7 @@ SERVER = """(replies) => {
       pull(controller) {
         const next = bytes.shift();
         if (next) controller.enqueue(next);
-        else if (breaks) controller.error(new TypeError("cut off"));
+        else if (breaks) setTimeout(() => controller.error(new TypeError("cut off")), 10);
         else controller.close();
       },
     });
@@ -116,6 +116,30 @@ def test_while_a_toy_is_trained_again_the_page_says_so_and_no_part_is_told(page)
     assert asked(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
     assert "Training your network again: update 9 of 9" in page.evaluate("notices")
     assert page.evaluate("document.getElementById('atlas-notice').hidden")
+
+
+def test_work_before_an_answer_is_told_and_so_is_that_it_began_anew(page) -> None:
+    lines = [{"work": {"done": 1, "of": 2}}, {"work": {"done": 2, "of": 2}}, {"n": 1}]
+    replies = [{"type": LINES, "lines": lines[:1], "breaks": True}, {"type": LINES, "lines": lines}]
+    page.evaluate(SERVER, replies)
+    page.evaluate("""() => {
+      window.told = [];
+      const working = (work, isAnew) => told.push([work?.done ?? null, isAnew]);
+      const part = (content) => parts.push(content);
+      atlas.ask("page_one", {}, { part, working }).then((found) => (window.done = found));
+    }""")
+    page.clock.run_for(2000)
+    assert page.evaluate("[done, parts]") == [{"n": 1}, [{"n": 1}]]
+    assert page.evaluate("told") == [[1, False], [None, False], [1, True], [2, True], [None, True]]
+    page.evaluate(SERVER, replies)
+    page.evaluate("""() => {
+      window.notices = [];
+      const text = () => document.getElementById("atlas-notice")?.textContent ?? "";
+      new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
+      atlas.ask("page_one", {});
+    }""")
+    page.clock.run_for(2000)
+    assert "The connection broke, so this began anew. Computing: 2 of 2 parts" in page.evaluate("notices")
 
 
 def test_a_toy_with_other_weights_is_asked_about_and_opened_anew(page) -> None:
