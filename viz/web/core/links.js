@@ -87,13 +87,26 @@ addEventListener("pagehide", () => {
 export const pageLink = () =>
   new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
 
-// The page's address with these fields behind #. Not "#..." alone: the page's <base> has no query, and browsers tell of a step
-// between two addresses by "hashchange" only where both have the same.
+// The page's address with these fields behind #. Not "#..." alone, which would drop the query: the page's <base> has none.
 const addressOf = (fields) =>
   `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`;
 
 // The page's address with these fields in the place of those that it has.
 export const readdress = (fields) => history.replaceState(history.state, "", addressOf(fields));
+
+// The page's query is the same in every step of its history: browsers send "hashchange" only between addresses with the same.
+let query = location.search;
+
+// Change the page's query, as URLSearchParams.
+export function requery(parameters) {
+  query = parameters.size ? `?${parameters}` : "";
+  history.replaceState(history.state, "", `${location.pathname}${query}${location.hash}`);
+}
+addEventListener("popstate", () => {
+  if (location.search === query) return;
+  requery(new URLSearchParams(query));
+  dispatchEvent(new Event("hashchange"));
+});
 
 // Whether it takes room on the page now.
 export const seen = (node) => Boolean(node?.getClientRects().length);
