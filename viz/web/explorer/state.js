@@ -123,7 +123,8 @@ export const stepped = (state, { layers, heads }, down, right) => ({
 
 // The next head of all layers, or by -1 the one before; of maps of all heads of a layer, the next layer.
 export function paged(state, { layers, heads }, by) {
-  if (state.combine !== "single" && !state.heads.length) return stepped(state, { layers, heads }, by, 0);
+  if (state.combine !== "single" && !state.heads.length)
+    return stepped(state, { layers, heads }, by, 0);
   const at = clamp(state.layer * heads + state.head + by, layers * heads);
   return { layer: Math.floor(at / heads), head: at % heads };
 }
