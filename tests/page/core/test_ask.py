@@ -197,3 +197,13 @@ def test_whoever_follows_a_field_hears_of_its_changes(page) -> None:
       return heard;
     }""")
     assert heard == [{"text": "a"}]
+
+
+def test_the_values_of_controls_are_kept_until_gradio_asks_for_them(open_page) -> None:
+    """A link's text, and the entry of the menu that comes with its answer before Gradio has asked for the text."""
+    page = open_page("about:blank")
+    load_modules(page, "store/controls.js", "store/store.js")
+    page.evaluate("atlas.store.set({ translating: { number: 1, text: 'Ein Hund.', typed: 'Ein Hund.' } })")
+    page.evaluate("atlas.store.set({ translation: { number: 1, fill: { entry: 'de-en' } } })")
+    assert page.evaluate("atlas.filled()") == ["Ein Hund.", "de-en"]
+    assert page.evaluate("atlas.filled()") == [None, None], "what was typed since stays"

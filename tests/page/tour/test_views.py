@@ -94,6 +94,14 @@ def test_a_view_of_a_panel_is_played_with_its_controls(tiny_url, open_page):
     page.keyboard.press("Escape")
     expect(layer).to_have_value("3")
     expect(page.get_by_label("Decoder").locator("visible=true")).to_be_checked()
+    # The page's address is this view's, and does not follow what a script changes.
+    opened(page)
+    layer.evaluate("field => { field.value = '1'; field.dispatchEvent(new Event('change')); }")
+    expect(layer).to_have_value("1")
+    page.get_by_role("button", name="Play").evaluate("button => button.click()")
+    expect(page.locator(LECTERN)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(layer).to_have_value("3")
 
 
 GOOD = {"kind": "attention-atlas-views", "version": 1, "views": [{"title": "x", "link": "tab=inside"}]}

@@ -153,7 +153,11 @@ function createViews(present) {
     list.lastChild.scrollIntoView({ block: "nearest" });
   }
 
-  const show = (at) => (location.hash = views[at].link);
+  function show(at) {
+    const before = location.hash;
+    location.hash = views[at].link;
+    if (location.hash === before) dispatchEvent(new Event("hashchange")); // what is seen may have been changed since
+  }
 
   // As slides: where one stands, whether there is another, and the way there.
   function start(first) {

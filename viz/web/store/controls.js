@@ -13,15 +13,20 @@ export function submit(text) {
   translate({ text, entry, pair, beam: store.state.beam });
 }
 
-let nextValues = {}, // of Gradio's controls
+let nextValues = {}, // of Gradio's controls, until Gradio asks for them
   updateGradio = () => {}; // makes Gradio call filled()
 
-// Set the values of Gradio's controls, {text, entry}. A control that is left out keeps its value.
-function fill(values) {
-  nextValues = values;
+// Set the values of Gradio's controls, {text, entry}. A control that is left out keeps its value, or gets that of a call
+// before which Gradio has not asked for yet.
+function fill({ text = nextValues.text, entry = nextValues.entry }) {
+  nextValues = { text, entry };
   updateGradio();
 }
-export const filled = () => [nextValues.text, nextValues.entry];
+export function filled() {
+  const { text, entry } = nextValues;
+  nextValues = {};
+  return [text, entry];
+}
 
 // Set the function that makes Gradio call filled().
 export function connectControls(update) {
