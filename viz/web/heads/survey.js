@@ -169,7 +169,15 @@ export function survey(block, keep, api) {
     });
   }
 
+  // Choose a statistic that the kind in the grid has: alignment, for instance, is measured of cross-attention alone.
+  function fitStatistic() {
+    const { statistics: own } = block.kinds.find(({ kind }) => kind === state.kind);
+    if (state.view === "grid" && !(state.x in own))
+      menus.x.value = state.x = names.find((name) => name in own);
+  }
+
   function draw() {
+    fitStatistic();
     const chosen = new Set(heads.filter(isShown));
     copied.replaceChildren(); // it was about what was shown before
     count.replaceChildren(t("{n} of {all} heads", { n: chosen.size, all: heads.length }));
