@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 from attention_atlas.model import evaluate, train
+from attention_atlas.model.checkpoint import load_file
 from attention_atlas.model.training import options, start
 from recipes import train as mixed
 from recipes.train import MIXED
@@ -40,6 +42,17 @@ def test_a_run_with_made_sentences_goes_on_here_alone(corpus, run, tmp_path, cap
     assert (settings["composed_pairs"], settings["noise"]) == (50, 0) and losses(run)[-1][0] == 5
     assert train.chosen_model(run)[2].directions == ("de-en",), "evaluate --precision reads such a run"
     assert evaluate.chosen_model is train.chosen_model
+
+
+def test_a_resumed_run_draws_what_it_would_have_drawn(corpus, tmp_path):
+    options = [*corpus, *SMALL, "--cooldown-updates", "0", "--save-every", "9"]
+    options += ["--substitution", "0.5", "--frame-pairs", "20", "--composed-pairs", "10", "--noise", "0.3"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    mixed.main(["--run", str(whole), *options, "--max-updates", "40"])
+    mixed.main(["--run", str(broken), *options, "--max-updates", "20"])
+    mixed.main(["--run", str(broken), "--resume", *corpus, "--max-updates", "40", "--device", "cpu"])
+    final = [load_file(run / "state.safetensors") for run in (broken, whole)]
+    assert all(torch.equal(final[0][name], tensor) for name, tensor in final[1].items())
 
 
 @pytest.mark.parametrize("repeats", [[], [["sayings", 8]]], ids=["none", "sayings"])
