@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import json
 
-from attention_atlas.model import checkpoint
-from recipes import checkpoints, derived
+import pytest
+
+from attention_atlas.model import checkpoint, program
+from recipes import checkpoints, derived, names_kept
+
+
+def test_scores_of_an_installed_checkpoint_are_not_recorded(tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(program, "SHIPPED", tiny_checkpoint.parent)
+    monkeypatch.setattr(program, "INSTALLED", True)
+    with pytest.raises(ValueError, match=r"was installed .* leave out --record"):
+        names_kept.main(["--checkpoint", str(tiny_checkpoint), "--record"])
 
 
 def test_what_depends_on_the_weights_is_of_these(shipped_checkpoints):
