@@ -53,11 +53,11 @@ lint: $(VENV)/.dev
 
 # Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints --replace")
 checkpoints: $(VENV)/.dev
-	$(BIN)/python -m attention_atlas.model.checkpoints $(ARGS)
+	$(BIN)/python -m recipes.checkpoints $(ARGS)
 
 # Rebuild what depends on the weights and is of other ones: scores, and what analyses add  (ARGS="--data data --list")
 derived: $(VENV)/.dev
-	$(BIN)/python -m attention_atlas.model.derived $(ARGS)
+	$(BIN)/python -m recipes.derived $(ARGS)
 
 # The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
 DOCUMENTED := attention_atlas.viz attention_atlas.model.translator attention_atlas.model.translator.passes attention_atlas.model.translator.loaded attention_atlas.model.translator.texts \

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,17 +18,19 @@ from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
 from attention_atlas.model.analysis.lenses.fitted import FILE, Found, Lenses, save
 from attention_atlas.model.analysis.lenses.measure import found_words
 from attention_atlas.model.analysis.why.averages import asked_sentences
-from attention_atlas.model.evaluation import everyday
 from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program, whole
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
+from attention_atlas.model.training.sources.readers import read_aligned
 from attention_atlas.model.translator import Translator
 
 DOMAINS = {"multi30k": "captions", "news": "news"}
 MEASURED = 200  # sentences of each
+Pairs = Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]  # direction -> name -> (source, reference)
 
 
-def main(argv: list[str] | None = None) -> None:
+def main(argv: list[str] | None = None, pairs: Pairs | None = None) -> None:
+    """pairs: of further sentences to measure on."""
     args = parse(argv)
     path = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
@@ -41,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
         lenses = fit(
             translator, asked_sentences(translator, args.sentences), slopes=args.slopes, folder=folder, watch=watch
         )
-    lenses = replace(lenses, found=found_in(translator, lenses, args.data))
+    lenses = replace(lenses, found=found_in(translator, lenses, measured_on(translator, args, pairs or {})))
     save(path, lenses)
     shutil.rmtree(folder)
     print(f"{path}: {lenses.sentences} sentences, {path.stat().st_size:,} bytes")
@@ -49,18 +52,25 @@ def main(argv: list[str] | None = None) -> None:
         print(f"{name}, {one.sentences} sentences: own {one.own}, another's {one.other}")
 
 
-def found_in(translator: Translator, lenses: Lenses, data: Path | None) -> dict[str, Found]:
-    """How often the encoder's lens finds words of the translation, in the first direction that has such sentences: in
-    everyday ones of the project's own, and in the captions and the news of a data folder."""
-    found = {}
-    for direction in translator.directions:
-        pairs = {}
-        if direction in everyday.DIRECTIONS:
-            pairs["everyday"] = [(one.source, one.references[0]) for one in everyday.read_everyday(direction)]
-        for splits in read_folder(data, [parse_direction(direction)]) if data else []:
+def measured_on(translator: Translator, args: argparse.Namespace, pairs: Pairs) -> Pairs:
+    """Return `pairs`, those of the files that --pair names, and the captions and the news of a data folder."""
+    found = {direction: dict(pairs.get(direction, {})) for direction in translator.directions}
+    for direction, source, target in args.pair:
+        translator.check_direction(direction)
+        corpus = read_aligned(source, target, parse_direction(direction))
+        found[direction][corpus.name] = corpus.pairs[:MEASURED]
+    for direction in translator.directions if args.data else ():
+        for splits in read_folder(args.data, [parse_direction(direction)]):
             if (name := DOMAINS.get(splits.dev.name)) and splits.dev.oriented(direction):
-                pairs[name] = splits.dev.oriented(direction)[:MEASURED]
-        for name, some in pairs.items():
+                found[direction][name] = splits.dev.oriented(direction)[:MEASURED]
+    return found
+
+
+def found_in(translator: Translator, lenses: Lenses, pairs: Pairs) -> dict[str, Found]:
+    """How often the encoder's lens finds words of the translation, of each name in the first direction that has it."""
+    found: dict[str, Found] = {}
+    for direction, named in pairs.items():
+        for name, some in named.items():
             found.setdefault(name, found_words(translator, lenses, some, direction))
     return found
 
@@ -71,6 +81,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_checkpoint(parser)
     add_output(parser, FILE)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
+    add(
+        "--pair",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("DIRECTION", "SOURCE", "REFERENCE"),
+        help=f"line-aligned files to measure on how often words are found, the first {MEASURED} lines",
+    )
     add("--data", type=Path, help="a data folder: its captions and news are read, to measure how often words are found")
     add(
         "--slopes",

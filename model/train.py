@@ -28,12 +28,13 @@ from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.ahead import Ahead
 from attention_atlas.model.serve.device import choose_device, keep_freed_memory
 from attention_atlas.model.text.interface import TextTokenizer
-from attention_atlas.model.training import corpora, history, options, start
+from attention_atlas.model.training import history, options, start
 from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.history import History
 from attention_atlas.model.training.loss import SummedLoss
 from attention_atlas.model.training.mixture import Mixture
+from attention_atlas.model.training.source import CORPORA, Source
 from attention_atlas.model.training.start import STATE
 from attention_atlas.model.training.state import Log, TrainingState
 from attention_atlas.model.training.validate import validate
@@ -198,33 +199,38 @@ def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
     return model.eval(), tokenizer, config
 
 
-def main(argv: list[str] | None = None) -> None:
-    args = options.parse(argv, __doc__)
+def main(argv: list[str] | None = None, source: Source = CORPORA, about: str = __doc__) -> None:
+    """source: of the examples; about: what --help says of it."""
+    args = options.parse(argv, about, source)
     needs("sacrebleu")
     device = choose_device(args.device)
     with processes.side_by_side("nccl" if device.type == "cuda" else "gloo"):
         if device.type == "mps" and processes.count() > 1:
             raise ValueError("several processes share a batch on CUDA or on the CPU: not on mps")
-        train(args, device)
+        train(args, device, source)
 
 
-def train(args: argparse.Namespace, device: torch.device) -> None:
+def train(args: argparse.Namespace, device: torch.device, source: Source) -> None:
     folder, chief = args.run, processes.rank() == 0
     if args.out:
         check_free(args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_of(folder, args.out)))
-    wanted = start.read(folder)[1].directions if args.resume else args.directions or options.DIRECTIONS
-    found = corpora.find(args, list(wanted))
+    if args.resume:
+        start.check_continues(folder, source)
+        wanted = start.read(folder, source.config)[1].directions
+    else:
+        wanted = args.directions or options.DIRECTIONS
+    found = source.find(args, list(wanted))
     if chief and args.resume:
-        start.go_on(args)
+        start.go_on(args, source)
     elif chief:
-        start.begin(args, found)
+        start.begin(args, found, source)
     processes.together()
-    model_config, config, tokenizer = start.read(folder)
+    model_config, config, tokenizer = start.read(folder, source.config)
     torch.manual_seed(config.seed + processes.rank())
     model = networks.build(model_config)
     if args.init and not args.resume:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
-    examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
+    examples, dev = source.examples(found, config, tokenizer, model_config.max_length)
     keep_freed_memory()  # not before: what reading the corpora needed is given back
     trainer = Trainer(config, model, tokenizer, examples, device, args.workers)
     if args.resume:

@@ -14,7 +14,8 @@ from tests import ROOT
 
 PRODUCT = sorted([ROOT / "attention_atlas" / "app.py", *ROOT.glob("model/**/*.py"), *ROOT.glob("viz/**/*.py")])
 PACKAGE = "attention_atlas."  # left out of the names of modules here
-NOT_IN_MODEL = {"viz", "gradio", "plotly", "app", "bench"}
+NOT_IN_MODEL = {"viz", "gradio", "plotly", "app"}
+NOT_IN_PACKAGE = {"recipes", "bench", "tests", "notebooks"}
 # Live checks, what they read, and torch's layers that they compare with.
 ORACLE = {f"model/checks/{name}.py" for name in ("parts", "verify", "claims", "evidence", "oracle")}
 
@@ -36,8 +37,6 @@ MODEL = (
         "model.train",
         "model.evaluate",
         "model.translate",
-        "model.checkpoints",
-        "model.derived",
         "model.convert",
         "model.means",
         "model.lenses",
@@ -62,12 +61,6 @@ VIZ = (
 # A program may use another (what is scored is what a run chose); what is read back is a figure.
 EXCEPTIONS = {
     ("model.evaluate", "model.train"),
-    ("model.derived", "model.evaluate"),
-    ("model.derived", "model.means"),
-    ("model.derived", "model.lenses"),
-    ("model.derived", "model.survey"),
-    ("model.derived", "model.faithfulness"),
-    ("model.derived", "model.truth"),
     ("model.truth.alignment", "model.align"),
     ("viz.wire.readback", "viz.figures"),
     # Until panels, tours and what they share have left viz.ui.
@@ -176,6 +169,11 @@ def within(folder: str) -> list[Path]:
     return found
 
 
+def test_the_package_imports_nothing_of_the_checkout_around_it():
+    for path in {*PRODUCT, *ROOT.glob("attention_atlas/*.py")}:
+        assert not {name.split(".")[0] for name in imports(path)} & NOT_IN_PACKAGE, path
+
+
 def test_the_model_knows_nothing_of_pictures():
     for path in within("model"):
         assert not {name.split(".")[0] for name in imports(path)} & NOT_IN_MODEL, path
@@ -185,7 +183,7 @@ def test_pictures_know_only_traces():
     for path in within("viz"):
         found = imports(path)
         top = {name.split(".")[0] for name in found}
-        assert not top & {"torch", "app", "bench"}, path
+        assert not top & {"torch", "app"}, path
         if not where(path).startswith(("viz/ui", "viz/server", "viz/shell.py")):
             assert "gradio" not in top, path
         if not where(path).startswith(("viz/ui", "viz/questions", "viz/server", "viz/shell.py")):

@@ -27,10 +27,6 @@ class TrainConfig:
     bf16: bool = False
     seed: int = 1
     repeats: tuple[tuple[str, float], ...] = field(default=())  # (corpus name, times per epoch); others once
-    substitution: float = 0.0  # the chance that a pair's names, towns, numbers, dates and times are drawn anew
-    frame_pairs: int = 0  # filled sentences of our own, a direction and epoch
-    composed_pairs: int = 0  # sentences composed of our own lexicon, an epoch of each direction that it has
-    noise: float = 0.0  # the chance that a source is read as somebody in a hurry would type it
 
     def __post_init__(self) -> None:
         if not self.directions:
@@ -47,11 +43,6 @@ class TrainConfig:
             check_whole_number(name, getattr(self, name), 1)
         check_whole_number("cooldown_updates", self.cooldown_updates, 0, self.max_updates)
         check_whole_number("seed", self.seed, 0)
-        for name in ("frame_pairs", "composed_pairs"):
-            check_whole_number(name, getattr(self, name), 0)
-        for name in ("substitution", "noise"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is a chance from 0 to 1, found {getattr(self, name)!r}")
         for name, times in self.repeats:
             if not isinstance(times, (int, float)) or not times >= 0:
                 raise ValueError(f"a corpus is seen 0 times an epoch or more often, found {name} {times!r}")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 
-from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.trace.directions import parse_direction
-from attention_atlas.model.training.config import TrainConfig
-from attention_atlas.model.training.mixture import Mixture
 from attention_atlas.model.training.sources.folder import read_folder
-from attention_atlas.model.training.sources.marks import read_marks, without
 from attention_atlas.model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, without_leaks
-from attention_atlas.model.training.sources.tables import SAYINGS, read_sayings
 from attention_atlas.model.training.sources.words import familiar
 
 
@@ -31,13 +27,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="NAME",
         help="read these alone from the folder, such as multi30k tatoeba (also tatoeba-2021, news)",
-    )
-    parser.add_argument(
-        "--without",
-        nargs="+",
-        type=Path,
-        default=[],
-        help="lists of training pairs to leave out, of model.training.sources.judge (may be changed on --resume)",
     )
     parser.add_argument(
         "--pair",
@@ -75,8 +64,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
-    """The corpora named by the options. ValueError if there are none for a wanted direction."""
+def find(args: argparse.Namespace, wanted: list[str], *, added: Iterable[Corpus] = ()) -> list[Splits]:
+    """Return the corpora named by the options. added: others to train on. ValueError if there are none for a wanted
+    direction."""
     directions = [parse_direction(d) for d in wanted]
     found = _files(args) if args.pair else read_folder(args.data, directions)
     if not args.pair and (names := getattr(args, "corpora", None)):
@@ -86,13 +76,11 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
             where = "--pair" if args.pair else f"the folder {args.data}"
             raise ValueError(f"no corpus for the direction {direction} in {where}")
     nothing = Corpus("none", ("", ""), ())
-    if SAYINGS in dict(getattr(args, "repeat", ())):
-        found += [Splits(corpus, nothing, nothing) for corpus in read_sayings()]
+    found += [Splits(corpus, nothing, nothing) for corpus in added]
     for direction, source, target in args.synthetic:
         found.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
     held_out = [part for splits in found for part in (splits.dev, splits.test)]
-    marks = read_marks(getattr(args, "without", ()))
-    clean = [Splits(without(without_leaks(s.train, held_out), marks), s.dev, s.test) for s in familiar(found)]
+    clean = [Splits(without_leaks(s.train, held_out), s.dev, s.test) for s in familiar(found)]
     for direction in wanted:
         if not any(splits.train.oriented(direction) for splits in clean):
             raise ValueError(f"{direction}: every training pair shares a side with a held-out (dev or test) pair")
@@ -120,17 +108,6 @@ def _files(args: argparse.Namespace) -> list[Splits]:
         *(Splits(nothing, dev, nothing) for dev in corpora(args.dev_pair)),
         *(Splits(nothing, nothing, test) for test in corpora(args.test_pair)),
     ]
-
-
-def examples(
-    found: list[Splits], config: TrainConfig, tokenizer: TextTokenizer, max_length: int
-) -> tuple[Mixture, list[tuple[str, Corpus]]]:
-    """What the epochs draw from, and the (direction, dev corpus) pairs to validate on."""
-    held_out = [part for splits in found for part in (splits.dev, splits.test)]
-    dev = [
-        (direction, splits.dev) for direction in config.directions for splits in found if splits.dev.oriented(direction)
-    ]
-    return Mixture([splits.train for splits in found], config, tokenizer, max_length=max_length, held_out=held_out), dev
 
 
 def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str, exact: bool = True) -> Tokenizer:

@@ -9,8 +9,7 @@ from pathlib import Path
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.networks import DEFAULT, NETWORKS
 from attention_atlas.model.program import command_line, whole
-from attention_atlas.model.training import corpora
-from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.source import CORPORA, Source
 
 MODEL = (
     "d_model",
@@ -36,26 +35,14 @@ TRAIN = (
     "dev_sentences",
     "max_pair_length",
     "seed",
-    "substitution",
-    "frame_pairs",
-    "composed_pairs",
-    "noise",
 )
 DIRECTIONS, VOCABULARY_SIZE = ("de-en",), 8000
-ON_RESUME = (
-    "max_updates",
-    "cooldown_updates",
-    "substitution",
-    "frame_pairs",
-    "composed_pairs",
-    "noise",
-    "evaluate_every",
-)
+ON_RESUME = ("max_updates", "cooldown_updates", "evaluate_every")
 
 
-def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
+def parse(argv: list[str] | None, description: str, source: Source = CORPORA) -> argparse.Namespace:
     """The program's arguments; repeats as (corpus, times)."""
-    parser = command_line("attention-atlas train", description)
+    parser = command_line(source.program, description)
     add = parser.add_argument
     # Under torchrun --run-dir alone: torchrun would take --run for the beginning of an option of its own.
     add(
@@ -79,8 +66,7 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
         default=[],
         metavar=("CORPUS", "TIMES"),
         type=str,
-        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5; sayings, everyday sentences "
-        "that come with the code, only if named here (may be changed on --resume)",
+        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5 (may be changed on --resume)",
     )
     add("--probes", type=Path, help="JSON list of sentences to record in history.npz while the model trains")
     add("--updates-before", type=int, default=0, help="updates behind the weights of --init that no history counts")
@@ -103,10 +89,11 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     add("--family", choices=tuple(NETWORKS), help=f"which network to train; default {DEFAULT}")
     add("--no-attention", action="store_true", help="of the family gru: the decoder has one vector of the source")
     add("--post-norm", action="store_true", help="layer norm after the residual sum, as in the paper")
-    corpora.add_options(parser)
+    source.add_options(parser)
     defaults = {f: getattr(ModelConfig(8), f) for f in MODEL}
-    for name, default in {**defaults, **{name: getattr(TrainConfig(), name) for name in TRAIN}}.items():
-        note = " (may be changed on --resume)" if name in ON_RESUME else ""
+    defaults |= {name: getattr(source.config(), name) for name in (*TRAIN, *source.added)}
+    for name, default in defaults.items():
+        note = " (may be changed on --resume)" if name in (*ON_RESUME, *source.added) else ""
         add(option(name), type=type(default), help=f"default {default}{note}")
     args = parser.parse_args(argv)
     args.repeat = [(name, float(times)) for name, times in args.repeat]
@@ -130,6 +117,6 @@ def sizes(args: argparse.Namespace) -> dict:
     return given(args, ("vocabulary_size", *MODEL)) | {name: False for name, is_given in flags.items() if is_given}
 
 
-def changed(args: argparse.Namespace) -> dict:
+def changed(args: argparse.Namespace, source: Source) -> dict:
     """The settings that --resume may change, where they are given."""
-    return given(args, ON_RESUME) | ({"repeats": tuple(args.repeat)} if args.repeat else {})
+    return given(args, (*ON_RESUME, *source.added)) | ({"repeats": tuple(args.repeat)} if args.repeat else {})

@@ -14,39 +14,59 @@ from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.training import corpora, options
 from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.source import Source
 
 COOLDOWN_SHARE = 5  # of a short run, the last fifth at most is its cooldown, unless the command line says otherwise
 SETTINGS, STATE = "settings.json", "state.safetensors"
+MIXED = ("substitution", "frame_pairs", "composed_pairs", "noise")  # settings of recipes/mixture.py
+SAYINGS = "sayings"  # a corpus of recipes/
 
 
-def read(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainConfig, TextTokenizer]:
-    """What a run was started with. ValueError if the folder holds no run."""
+def read(
+    folder: Path, config: type[TrainConfig] = TrainConfig
+) -> tuple[ModelConfig | RecurrentConfig, TrainConfig, TextTokenizer]:
+    """What a run was started with; settings of MIXED are left out where config does not have them. ValueError if the
+    folder holds no run."""
     if not (folder / SETTINGS).is_file():
         raise ValueError(f"{folder / SETTINGS} is missing: no run to continue there")
     settings = checkpoint.read_json(folder / SETTINGS)
+    known = config.__dataclass_fields__
     try:
         shape = networks.named(settings.get("network", networks.DEFAULT)).config
         return (
             from_json(shape, settings["model"]),
-            from_json(TrainConfig, settings["train"]),
+            from_json(config, {name: v for name, v in settings["train"].items() if name in known or name not in MIXED}),
             checkpoint.read_tokenizer(folder, settings.get("tokenizer")),
         )
     except (KeyError, TypeError, OSError, ValueError) as error:
         raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
 
 
-def begin(args: argparse.Namespace, found: list[corpora.Splits]) -> None:
+def check_continues(folder: Path, source: Source) -> None:
+    """ValueError if the run in the folder trains on more than the source has."""
+    read(folder, source.config)
+    settings = checkpoint.read_json(folder / SETTINGS)["train"]
+    lacking = [name for name in MIXED if settings.get(name) and name not in source.added]
+    lacking += [SAYINGS] if not source.added and SAYINGS in dict(settings.get("repeats", ())) else []
+    if lacking:
+        raise ValueError(
+            f"the run in {folder} also trains on made sentences ({', '.join(lacking)}): "
+            f"python -m recipes.train --run-dir {folder} --resume continues it, in a checkout of the repository"
+        )
+
+
+def begin(args: argparse.Namespace, found: list[corpora.Splits], source: Source) -> None:
     """Write what a new run is started with. ValueError if there is a run already, or for a size that its network does
     not have or its tokenizer or weights contradict."""
     if (args.run / STATE).exists():
         raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
-    settings = options.given(args, options.TRAIN)
+    settings = options.given(args, (*options.TRAIN, *source.added))
     if "cooldown_updates" not in settings and "max_updates" in settings:
         fitting = settings["max_updates"] // COOLDOWN_SHARE
-        if fitting < TrainConfig.cooldown_updates:
+        if fitting < source.config.cooldown_updates:
             settings["cooldown_updates"] = fitting
             print(f"the learning rate falls over the last {fitting} updates (--cooldown-updates names another number)")
-    config = TrainConfig(
+    config = source.config(
         **settings,
         directions=tuple(args.directions or options.DIRECTIONS),
         bf16=args.bf16,
@@ -60,7 +80,7 @@ def begin(args: argparse.Namespace, found: list[corpora.Splits]) -> None:
         shape = replace(shape, dropout=sizes.pop("dropout", type(shape).dropout))
         _check_family(args, shape, f"the checkpoint {args.init}")
     else:
-        tokenizer = Tokenizer.load(args.tokenizer) if args.tokenizer else _new_tokenizer(args, found)
+        tokenizer = Tokenizer.load(args.tokenizer) if args.tokenizer else _new_tokenizer(args, found, source)
         family = networks.named(args.family or networks.DEFAULT).config
         named = {field.name for field in fields(family)} - {"vocabulary_size"}
         taken = {name: value for name, value in sizes.items() if name in named}
@@ -70,10 +90,10 @@ def begin(args: argparse.Namespace, found: list[corpora.Splits]) -> None:
     _write(args.run, shape, config, tokenizer)
 
 
-def go_on(args: argparse.Namespace) -> None:
+def go_on(args: argparse.Namespace, source: Source) -> None:
     """Write what --resume may change. ValueError for any other option that contradicts what the run was started with:
     the command that started it may be given again."""
-    shape, config, tokenizer = read(args.run)
+    shape, config, tokenizer = read(args.run, source.config)
     whose = f"the run in {args.run}"
     _check_family(args, shape, whose)
     _check_same(options.sizes(args), shape, whose)
@@ -83,13 +103,13 @@ def go_on(args: argparse.Namespace) -> None:
     if args.bf16:
         fixed["bf16"] = True
     _check_same(fixed, config, whose)
-    _write(args.run, shape, replace(config, **options.changed(args)), tokenizer)
+    _write(args.run, shape, replace(config, **options.changed(args, source)), tokenizer)
 
 
-def _new_tokenizer(args: argparse.Namespace, found: list[corpora.Splits]) -> Tokenizer:
+def _new_tokenizer(args: argparse.Namespace, found: list[corpora.Splits], source: Source) -> Tokenizer:
     size = args.vocabulary_size or options.VOCABULARY_SIZE
     tokenizer = corpora.train_tokenizer(
-        corpora.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
+        source.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
         vocabulary_size=size,
         algorithm=args.tokenizer_algorithm,
         exact=args.vocabulary_size is not None,

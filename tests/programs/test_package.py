@@ -103,6 +103,14 @@ def test_no_module_of_it_is_called_anything_but_attention_atlas(built):
         assert {f"attention_atlas/{path.relative_to(ROOT)}" for path in ROOT.glob("viz/web/**/*.*")} <= set(names)
 
 
+@pytest.mark.long
+def test_it_is_light(built):
+    with zipfile.ZipFile(built[".whl"]) as wheel:
+        sizes = {file.filename: file.compress_size for file in wheel.infolist()}
+    weights = sum(size for name, size in sizes.items() if name.startswith("attention_atlas/checkpoints/"))
+    assert built[".whl"].stat().st_size <= 46.5e6 and sum(sizes.values()) - weights <= 1.7e6
+
+
 def version(names: list[str]) -> str:
     return next(re.match(r"attention_atlas-(.*)\.dist-info", name)[1] for name in names if ".dist-info/" in name)
 

@@ -15,9 +15,9 @@ from attention_atlas.model.program import command_line, program, whole
 from tests import ROOT
 
 MODULES = sorted(
-    ("" if folder in ("bench", "notebooks") else "attention_atlas.")
+    ("" if folder in ("bench", "notebooks", "recipes") else "attention_atlas.")
     + str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
-    for folder in ("model", "viz", "bench", "notebooks")
+    for folder in ("model", "viz", "bench", "notebooks", "recipes")
     for path in (ROOT / folder).rglob("*.py")
     if "__main__" in path.read_text(encoding="utf-8")
 )
@@ -171,7 +171,7 @@ def test_a_limit_and_a_file_of_figures_are_the_same_option_everywhere():
     for name in MODULES:
         assert not re.search(r'add\w*\(\s*"--limit"', source_of(name)), f"{name}: model.program.add_limit"
         if (
-            name != "attention_atlas.model.translate" and name != "attention_atlas.model.evaluation.everyday.__main__"
+            name != "attention_atlas.model.translate" and name != "recipes.everyday.__main__"
         ):  # a switch; a list that grows
             assert not re.search(r'add\w*\(\s*"--json"', source_of(name)), f"{name}: model.program.add_json"
 

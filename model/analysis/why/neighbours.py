@@ -9,8 +9,8 @@ from functools import lru_cache
 import torch
 
 from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.why.forms import Form, forms
 from attention_atlas.model.analysis.why.pinned import FUNCTION_WORDS
-from attention_atlas.model.text.composed.forms import Form, forms
 from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import is_symbol

@@ -1,1 +1,1 @@
-"""Where sentence pairs come from: readers of corpora, and other names in real pairs."""
+"""Readers of corpora: sentence pairs, from the layouts in which they are published."""

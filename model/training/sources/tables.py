@@ -1,33 +1,21 @@
-"""Corpora that come as one table: English TAB other language, gzipped; and our own, in three languages."""
+"""Corpora that come as one table: English TAB other language, gzipped."""
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 
 from attention_atlas.model.training.sources.readers import Corpus, clean, read_lines
 
 FILES = {"de": "deu-eng.tsv.gz", "fr": "fra-eng.tsv.gz"}
 
-SAYINGS, SAYINGS_FILE = "sayings", Path(__file__).with_name("sayings.tsv")
-
-
-def read_sayings() -> list[Corpus]:
-    """Everyday sentences of our own: German TAB English TAB French, a corpus for each pair of these languages."""
-    columns = zip(("de", "en", "fr"), zip(*_rows(SAYINGS_FILE, "German TAB English TAB French")))
-    return [
-        Corpus(SAYINGS, (first, second), clean(zip(texts, others)))
-        for (first, texts), (second, others) in combinations(columns, 2)
-    ]
-
 
 def read_table(path: str | Path, language: str, *, name: str) -> Corpus:
     """(language, English) pairs of a table. ValueError for a row that does not have two columns."""
-    rows = _rows(Path(path), "English TAB translation")
+    rows = read_rows(Path(path), "English TAB translation")
     return Corpus(name, (language, "en"), clean((other, english) for english, other in rows))
 
 
-def _rows(path: Path, wanted: str) -> list[list[str]]:
+def read_rows(path: Path, wanted: str) -> list[list[str]]:
     """The lines of a table, split. ValueError for one that has not as many columns as `wanted` names."""
     rows = [line.split("\t") for line in read_lines(path)]
     for number, row in enumerate(rows, start=1):

@@ -17,6 +17,7 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training import corpora
 from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
 from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.source import CORPORA
 from attention_atlas.model.training.sources.readers import (
     TAG,
     Corpus,
@@ -217,7 +218,7 @@ def test_both_corpora_are_found_and_neither_leaks_into_the_other(data_folder):
 
 
 def drawn(found: list, config: TrainConfig, tokenizer) -> tuple[Examples, list]:
-    mixture, dev = corpora.examples(found, config, tokenizer, 64)
+    mixture, dev = CORPORA.examples(found, config, tokenizer, 64)
     return mixture.epoch(0), dev
 
 

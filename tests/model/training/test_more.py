@@ -1,4 +1,4 @@
-"""Corpora of three columns: their parts, what may train, and what is implausible, marked or typed in a hurry."""
+"""Corpora of three columns: their parts, what may train, and what is implausible."""
 
 from __future__ import annotations
 
@@ -6,20 +6,12 @@ import gzip
 import hashlib
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from attention_atlas.model import checkpoint
 from attention_atlas.model.training import corpora
-from attention_atlas.model.training.sources import judge
 from attention_atlas.model.training.sources.folder import read_folder
-from attention_atlas.model.training.sources.judge import judged, worst
-from attention_atlas.model.training.sources.marks import mark, read_marks, without
 from attention_atlas.model.training.sources.more import read_rows
-from attention_atlas.model.training.sources.noise import hurried
 from attention_atlas.model.training.sources.plausible import plausible
-from attention_atlas.model.training.sources.readers import Corpus
-from attention_atlas.model.translator import Translator
 from tests.model.training.test_corpora import options, write_tatoeba
 
 
@@ -161,70 +153,3 @@ def test_a_row_without_three_columns_is_named(tmp_path):
 def test_what_cannot_be_a_translation_is_seen(german_side, english_side, fits):
     assert plausible((german_side, english_side), ("de", "en")) is fits
     assert plausible((english_side, german_side), ("en", "de")) is fits
-
-
-def test_the_worst_of_each_group_of_lengths_are_left_out():
-    pairs = [(f"Satz {n}", f"sentence {n}") for n in range(40)]
-    lengths = np.array([3] * 20 + [30] * 20)
-    means = np.concatenate([np.linspace(-4, -2, 20), np.linspace(-1, 0, 20)])
-    assert worst(pairs, means, lengths, share=0.1) == [pairs[0], pairs[1], pairs[20], pairs[21]]
-
-
-def test_a_pair_is_judged_by_the_mean_log_probability_of_its_target_and_end(tiny_checkpoint):
-    model = checkpoint.load(tiny_checkpoint)
-    pairs = [("Ein Hund.", "A dog."), ("Zwei Katzen schlafen im Garten.", "Two cats are asleep in the garden.")]
-    means, lengths = judged(model, pairs, "en")
-    translator = Translator.load(tiny_checkpoint)
-    for (source, target), mean, length in zip(pairs, means, lengths, strict=True):
-        ids = [*model.tokenizer.encode(target), model.tokenizer.end_id]
-        assert length == len(ids)
-        expected = np.mean(translator.log_probabilities([translator.encode(source, "de-en")], [ids])[0])
-        assert mean == pytest.approx(expected, abs=0.05)  # it computes in bfloat16
-
-
-def test_the_judge_prints_the_marks_that_training_then_leaves_out(tmp_path, tiny_checkpoint, capsys):
-    rows = rows_of(*english(range(10, 100), 30), *english(range(10, 100), 10, "There were {} of them."))
-    write_more(tmp_path, stories=rows, games=rows)
-    judge.main(
-        [
-            "--data",
-            str(tmp_path),
-            "--corpora",
-            "stories",
-            "--checkpoint",
-            str(tiny_checkpoint),
-            "--direction",
-            "de-en",
-            "--drop",
-            "0.2",
-        ]
-    )
-    (tmp_path / "marks.txt").write_text(capsys.readouterr().out)
-    pairs = {s.train.name: set(s.train.pairs) for s in read_folder(tmp_path, [("de", "en")])}
-    dropped = {pair for pair in pairs["stories"] if mark(pair) in read_marks([tmp_path / "marks.txt"])}
-    assert 0 < len(dropped) < 0.3 * len(pairs["stories"])
-    found = corpora.find(options(data=tmp_path, without=[tmp_path / "marks.txt"]), ["de-en"])
-    kept = {s.train.name: set(s.train.pairs) for s in found}
-    assert kept["stories"] == pairs["stories"] - dropped
-
-
-def test_marked_pairs_are_left_out_whichever_way_round_they_stand():
-    corpus = Corpus("a", ("de", "en"), (("Ein Hund.", "A dog."), ("Zwei.", "Two.")))
-    assert without(corpus, frozenset({mark(("a  DOG.", "Ein Hund."))})).pairs == (("Zwei.", "Two."),)
-    assert without(corpus, frozenset()) is corpus
-
-
-def test_a_hurried_sentence_differs_by_one_slip_or_by_capitals_and_its_end():
-    sentence, random = "Meine Katze schläft im Garten.", np.random.default_rng(0)
-    made = {hurried(sentence, random) for _ in range(400)}
-    assert {sentence.lower(), sentence[:-1], sentence.lower()[:-1]} <= made
-    slips = {text for text in made if text[-1] == "." and text[0] == "M"}
-    assert len(slips) > 20
-    for slip in slips - {sentence}:
-        changed = [(a, b) for a, b in zip(sentence.split(), slip.split(), strict=True) if a != b]
-        assert len(changed) == 1 and changed[0][0][0] == changed[0][1][0] and abs(len(slip) - len(sentence)) <= 1
-
-
-def test_a_sentence_with_nothing_to_change_stays():
-    random = np.random.default_rng(0)
-    assert {hurried("ja", random) for _ in range(50)} == {"ja"}

@@ -17,9 +17,10 @@ import pytest
 import torch
 from torch.distributed.run import get_args_parser
 
-from attention_atlas.model import checkpoints, train
+from attention_atlas.model import train
 from attention_atlas.model.checkpoint import load_file
-from attention_atlas.model.training.recipe import Stage
+from recipes import checkpoints
+from recipes.recipe import Stage
 from tests import ROOT
 from tests.programs.train.runs import SMALL, losses
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from attention_atlas.model import checkpoint
 from attention_atlas.model.analysis.lenses import fitted, tuned
 from attention_atlas.model.analysis.lenses.decoder import decoder_lens, streams_of
 from attention_atlas.model.analysis.lenses.encoder import best, encoder_lens, layer_translations
@@ -19,6 +20,7 @@ from attention_atlas.model.trace.edits import Add
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
+from tests.conftest import SENTENCES
 
 TEXTS = ("Der kleine Hund schläft unter dem Tisch.", "Zwei Kinder bauen eine Burg.", "Ich trinke Tee.", "Hund")
 
@@ -169,6 +171,23 @@ def test_the_program_writes_them_and_refuses_to_write_over(tiny_checkpoint, tmp_
     lines.write_text("\n", encoding="utf-8")
     with pytest.raises(ValueError, match="no sentences"):
         main([*out, "--replace", "--sentences", str(lines)])
+
+
+@pytest.mark.long
+def test_the_program_measures_on_the_pairs_that_it_is_given(tiny_checkpoint, tmp_path):
+    files = [tmp_path / "own.de", tmp_path / "own.en"]
+    for path, lines in zip(files, (SENTENCES[::2], SENTENCES[1::2])):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    out = tmp_path / "found.safetensors"
+    pairs = {"de-en": {"everyday": [*zip(SENTENCES[:8:2], SENTENCES[1:8:2])]}, "xx-en": {"absent": []}}
+    main(
+        ["--checkpoint", str(tiny_checkpoint), "--out", str(out), "--slopes", "1", "--sentences", str(files[0])]
+        + ["--pair", "de-en", *map(str, files)],
+        pairs,
+    )
+    loaded = checkpoint.load(tiny_checkpoint)
+    found = fitted.load(out, loaded.model.config, loaded.digest).found
+    assert {name: one.sentences for name, one in found.items()} == {"everyday": 4, "own.de": len(SENTENCES) // 2}
 
 
 def test_the_best_pieces_are_found_some_rows_at_a_time(tiny_translator, monkeypatch):

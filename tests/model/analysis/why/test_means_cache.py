@@ -7,9 +7,9 @@ import pytest
 
 from attention_atlas.model.analysis.why import averages
 from attention_atlas.model.analysis.why.attribution import answer, attribute
+from attention_atlas.model.analysis.why.forms import forms
 from attention_atlas.model.analysis.why.means_cache import BATCH, SENTENCES, MeansCache
 from attention_atlas.model.analysis.why.neighbours import neighbours
-from attention_atlas.model.text.composed.forms import forms
 from attention_atlas.model.trace.why.plain import plain
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator

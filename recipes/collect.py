@@ -1,0 +1,65 @@
+"""Sentences of one language for a model to translate, one a line.
+
+    python -m recipes.collect --help
+
+Multi30k's captions of task 2, and the English sentences of one Tatoeba file that the other one lacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from pathlib import Path
+
+from attention_atlas.model.program import command_line, program
+from attention_atlas.model.training.sources.readers import (
+    TATOEBA_FILES,
+    normalised,
+    read_lines,
+    read_tatoeba,
+    split_tatoeba,
+)
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    for sentence in captions(args.data / "multi30k", args.language, args.captions):
+        print(sentence)
+    if args.everyday_of:
+        for sentence in everyday(args.data / "tatoeba", args.everyday_of, args.unlike):
+            print(sentence)
+
+
+def captions(root: Path, language: str, count: int) -> list[str]:
+    """The first `count` captions of task 2, file after file. ValueError if a file is missing."""
+    folder = root / "data" / "task2" / "raw"
+    every = (line for number in range(1, 6) if count for line in read_lines(folder / f"train.{number}.{language}.gz"))
+    return list(islice(every, count))
+
+
+def everyday(folder: Path, of: str, unlike: str) -> list[str]:
+    """The English training sentences of Tatoeba's file for one language, each once, that neither stand in that for
+    another nor in a dev or test part of either."""
+    there, other = (split_tatoeba(read_tatoeba(folder / TATOEBA_FILES[code][0], code)) for code in (of, unlike))
+    known = {normalised(english) for part in other.values() for _, english in part.pairs}
+    known |= {normalised(english) for split in ("dev", "test") for _, english in there[split].pairs}
+    found = {}
+    for _, english in there["train"].pairs:
+        if normalised(english) not in known:
+            found.setdefault(normalised(english), english)
+    return list(found.values())
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = command_line("python -m recipes.collect", __doc__)
+    add = parser.add_argument
+    add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/")
+    add("--language", default="en", help="of the captions")
+    add("--captions", type=int, default=0, help="how many captions")
+    add("--everyday-of", choices=tuple(TATOEBA_FILES), help="also the English side of this language's Tatoeba file")
+    add("--unlike", choices=tuple(TATOEBA_FILES), default="de", help="leave out those of this language's file")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    program(main)

@@ -1,0 +1,20 @@
+"""Everyday sentences of our own, to train on."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+from attention_atlas.model.training.sources.readers import Corpus, clean
+from attention_atlas.model.training.sources.tables import read_rows
+
+NAME, FILE = "sayings", Path(__file__).with_name("sayings.tsv")
+
+
+def read_sayings() -> list[Corpus]:
+    """Return a corpus for each pair of the languages of the file: German TAB English TAB French."""
+    columns = zip(("de", "en", "fr"), zip(*read_rows(FILE, "German TAB English TAB French")))
+    return [
+        Corpus(NAME, (first, second), clean(zip(texts, others)))
+        for (first, texts), (second, others) in combinations(columns, 2)
+    ]

@@ -1,0 +1,204 @@
+"""Composed sentences: forms of words, the order of clauses in both languages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recipes.composed import english, german
+from recipes.composed.clauses import Clause
+from recipes.composed.english_order import in_english
+from recipes.composed.german_order import in_german
+from recipes.composed.lexicon import Lexicon, rows
+from recipes.composed.phrases import Phrases
+from recipes.composed.sentences import Composer
+from recipes.slots.fillers import Fillers
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return Lexicon()
+
+
+@pytest.fixture
+def phrases(lexicon) -> Phrases:
+    return Phrases(lexicon, Fillers(), np.random.default_rng(1))
+
+
+def verb(lexicon: Lexicon, written: str, auxiliary: str = "haben") -> german.Verb:
+    return german.Verb.of(written, lexicon.strong, auxiliary)
+
+
+@pytest.mark.parametrize(
+    ("written", "forms"),
+    [
+        ("ab|holen", "hole holst holt holen holt holen"),
+        ("warten", "warte wartest wartet warten wartet warten"),
+        ("nehmen", "nehme nimmst nimmt nehmen nehmt nehmen"),
+        ("lesen", "lese liest liest lesen lest lesen"),
+        ("halten", "halte hältst hält halten haltet halten"),
+        ("ein|laden", "lade lädst lädt laden ladet laden"),
+        ("sammeln", "sammle sammelst sammelt sammeln sammelt sammeln"),
+        ("rechnen", "rechne rechnest rechnet rechnen rechnet rechnen"),
+        ("wissen", "weiß weißt weiß wissen wisst wissen"),
+    ],
+)
+def test_german_verbs_by_person(lexicon, written, forms):
+    assert " ".join(verb(lexicon, written).present(person) for person in german.PERSONS) == forms
+
+
+def test_german_principal_parts(lexicon):
+    parts = {
+        "ab|holen": ("holte", "abgeholt", "abzuholen"),
+        "besuchen": ("besuchte", "besucht", "zu besuchen"),
+        "telefonieren": ("telefonierte", "telefoniert", "zu telefonieren"),
+        "öffnen": ("öffnete", "geöffnet", "zu öffnen"),
+        "mit|bringen": ("brachte", "mitgebracht", "mitzubringen"),
+        "vergessen": ("vergaß", "vergessen", "zu vergessen"),
+    }
+    for written, expected in parts.items():
+        found = verb(lexicon, written)
+        assert (found.simple_past("er"), found.past_participle, found.with_zu) == expected
+    assert verb(lexicon, "finden").simple_past("ihr") == "fandet"
+    assert [verb(lexicon, "nehmen").imperative(p) for p in ("du", "ihr", "sie")] == ["nimm", "nehmt", "nehmen Sie"]
+    assert verb(lexicon, "warten").imperative("du") == "warte" and verb(lexicon, "fahren").imperative("du") == "fahr"
+
+
+def test_german_phrases_by_case(lexicon, phrases):
+    boy = next(noun for noun in lexicon.nouns if noun.singular == "Nachbar")
+    small = next(adjective for adjective in lexicon.adjectives if adjective.base == "nett")
+    cases = ("nom", "acc", "dat", "gen")
+
+    def forms(*args) -> list[str]:
+        made = phrases.built(*args).german
+        return [made[case] for case in cases]
+
+    assert forms(boy, False, "def", None, small) == [
+        "der nette Nachbar",
+        "den netten Nachbarn",
+        "dem netten Nachbarn",
+        "des netten Nachbarn",
+    ]
+    assert forms(boy, True, "", None, small) == [
+        "nette Nachbarn",
+        "nette Nachbarn",
+        "netten Nachbarn",
+        "netter Nachbarn",
+    ]
+    assert forms(boy, False, "ein", None, small)[0] == "ein netter Nachbar"
+    child = next(noun for noun in lexicon.nouns if noun.singular == "Kind")
+    assert forms(child, True, "def", None, None)[2] == "den Kindern"
+    assert forms(child, False, "def", None, None)[3] == "des Kindes"
+    assert phrases.built(child, False, "ein", None, None).english[0] == "a child"
+
+
+def test_english_forms(lexicon):
+    def form(base: str) -> tuple[str, str, str]:
+        found = english.Verb.of(base, lexicon.irregular)
+        return found.present(2), found.simple_past(2), found.ing
+
+    assert form("pick") == ("picks", "picked", "picking")
+    assert form("try") == ("tries", "tried", "trying")
+    assert form("catch") == ("catches", "caught", "catching")
+    assert form("take") == ("takes", "took", "taking")
+    assert form("stop") == ("stops", "stopped", "stopping")
+    assert form("get") == ("gets", "got", "getting")
+    assert form("be") == ("is", "was", "being")
+    words = ("apple", "hour", "university", "umbrella", "uncle", "USB stick", "honest man", "unimportant one")
+    assert [english.article(word) for word in words] == ["an", "an", "a", "an", "an", "a", "an", "an"]
+
+
+def clause(lexicon: Lexicon, phrases: Phrases, **changes) -> Clause:
+    """Of "Ich hole das Kind ab."."""
+    entry = next(e for e in lexicon.verbs if e.german.whole == "abholen" and len(e.complements) == 1)
+    child = next(noun for noun in lexicon.nouns if noun.singular == "Kind")
+    made = phrases.built(child, False, "def", None, None)
+    settings = {"tense": "habit", **changes}
+    return Clause(phrases.pronoun("ich"), entry, (made,), **settings)
+
+
+def test_one_clause_in_every_order(lexicon, phrases):
+    now, past = clause(lexicon, phrases), clause(lexicon, phrases, tense="past", negation="not")
+    assert in_german(now, "main") == "ich hole das Kind ab"
+    assert in_german(now, "last") == "ich das Kind abhole"
+    assert in_german(now, "question") == "hole ich das Kind ab"
+    assert in_german(now, "zu") == "das Kind abzuholen"
+    assert in_german(past, "main") == "ich habe das Kind nicht abgeholt"
+    assert in_german(past, "last") == "ich das Kind nicht abgeholt habe"
+    assert in_english(now, "main") == "I pick the child up"
+    assert in_english(past, "main") == "I did not pick the child up"
+    assert in_english(past, "question") == "didn't I pick the child up"
+    assert in_english(now, "to") == "to pick the child up"
+    must = clause(lexicon, phrases, tense="must", negation="not")
+    assert in_english(must, "question") == "don't I have to pick the child up"
+    leaving = clause(lexicon, phrases, tense="now", negation="not")
+    assert in_english(leaving, "question") == "aren't I picking the child up"
+
+
+def test_tenses_of_both_languages(lexicon, phrases):
+    said = {
+        "told": ("ich holte das Kind ab", "I picked the child up"),
+        "perfect": ("ich habe das Kind abgeholt", "I have picked the child up"),
+        "pluperfect": ("ich hatte das Kind abgeholt", "I had picked the child up"),
+        "will": ("ich werde das Kind abholen", "I will pick the child up"),
+        "must": ("ich muss das Kind abholen", "I have to pick the child up"),
+        "was allowed": ("ich durfte das Kind abholen", "I was allowed to pick the child up"),
+        "would": ("ich würde das Kind abholen", "I would pick the child up"),
+        "now": ("ich hole das Kind ab", "I am picking the child up"),
+    }
+    for tense, (de, en) in said.items():
+        made = clause(lexicon, phrases, tense=tense)
+        assert (in_german(made, "main"), in_english(made, "main")) == (de, en)
+
+
+def test_an_adverbial_begins_both_and_the_german_subject_follows_the_verb(lexicon, phrases):
+    yesterday = next(a for a in lexicon.adverbials if a.german == "gestern")
+    made = clause(lexicon, phrases, tense="past", adverbials=(yesterday,), front="adverbial")
+    assert in_german(made, "main") == "gestern habe ich das Kind abgeholt"
+    assert in_english(made, "main") == "yesterday, I picked the child up"
+
+
+def test_the_same_numbers_give_the_same_pairs_and_every_kind_of_sentence(lexicon):
+    composers = [Composer(Fillers(), np.random.default_rng(3), lexicon) for _ in range(2)]
+    first, second = ([composer.pair() for _ in range(300)] for composer in composers)
+    assert first == second and len(set(first)) > 280
+    for de, en in first:
+        assert de[0].isupper() or not de[0].isalpha()
+        assert de[-1] in ".?!" and en[-1] in ".?!" and "  " not in de + en and ",," not in de + en
+        assert (de[-1] == "?") == (en[-1] == "?")
+    for kind in composers[0].kinds:
+        de, en = kind()
+        assert de and en
+
+
+def test_every_class_that_a_verb_names_has_nouns(lexicon):
+    named = {name for entry in lexicon.verbs for c in entry.complements for name in c.classes}
+    assert named | {name for entry in lexicon.verbs for name in entry.subjects} <= set(lexicon.by_class)
+
+
+def test_the_other_direction_is_the_same_pair_turned(lexicon):
+    there, back = (Composer(Fillers(), np.random.default_rng(5), lexicon).pair(d) for d in ("de-en", "en-de"))
+    assert there == back[::-1]
+
+
+def test_tables_hold_each_line_once():
+    for name in ("nouns.tsv", "verbs.tsv", "adverbials.tsv"):
+        lines = [tuple(row) for row in rows(name)]
+        assert len(set(lines)) == len(lines) > 100
+
+
+def test_the_passive(lexicon, phrases):
+    said = {
+        "habit": ("das Kind wird abgeholt", "the child is picked up"),
+        "future": ("das Kind wird abgeholt", "the child will be picked up"),
+        "past": ("das Kind wurde abgeholt", "the child was picked up"),
+        "will": ("das Kind wird abgeholt werden", "the child will be picked up"),
+        "must": ("das Kind muss abgeholt werden", "the child has to be picked up"),
+        "perfect": ("das Kind ist abgeholt worden", "the child has been picked up"),
+    }
+    for tense, (de, en) in said.items():
+        made = clause(lexicon, phrases, tense=tense)
+        made = replace(made, subject=made.arguments[0], passive=True)
+        assert (in_german(made, "main"), in_english(made, "main")) == (de, en)

@@ -1,0 +1,69 @@
+"""What depends on the weights says of which ones it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from attention_atlas.model import checkpoint
+from recipes import derived
+
+
+@pytest.fixture()
+def folder(tiny_checkpoint, tmp_path):
+    shutil.copytree(tiny_checkpoint, tmp_path / "all" / "tiny")
+    return tmp_path / "all" / "tiny"
+
+
+def digest(folder) -> str:
+    return checkpoint.load(folder).digest
+
+
+def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
+    def survey(where, data):
+        assert (where / "means.safetensors").is_file()  # which it needs
+        found = {"format": 1, "checkpoint": "tiny", "digest": digest(where), "directions": {}}
+        (where / "heads.json").write_text(json.dumps(found))
+
+    def believed(where, data):
+        (where / "faithfulness.json").write_text(json.dumps({"digest": digest(where)}))
+
+    def fitted(where, data):
+        save_file({}, where / "lenses.safetensors", {"digest": digest(where)})
+
+    monkeypatch.setitem(derived.BUILDERS, "lenses.safetensors", fitted)
+    monkeypatch.setitem(derived.BUILDERS, "heads.json", survey)
+    monkeypatch.setitem(derived.BUILDERS, "faithfulness.json", believed)
+    (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
+    np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
+    np.savez(folder / "table.npz", digest=np.array(digest(folder)))
+    absent = ["means.safetensors", "lenses.safetensors", "heads.json", "faithfulness.json", "truth.json"]
+    assert derived.stale(folder) == absent  # they are not there yet
+    derived.main(["--checkpoints", str(folder.parent), "--data", str(folder)])  # where there are no links by hand
+    assert derived.stale(folder) == []
+    np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": "0" * 16})))
+    np.savez(folder / "table.npz", digest=np.array("1" * 16))
+    assert derived.stale(folder) == ["history.npz", "table.npz"]
+    with pytest.raises(SystemExit):
+        derived.main(["--checkpoints", str(folder.parent), "--list"])
+    assert "history.npz is of other weights" in capsys.readouterr().out
+
+
+def test_what_is_stale_is_rebuilt_once(folder, monkeypatch):
+    def build(where, data):
+        (where / "metrics.json").write_text(json.dumps({"digest": digest(where)}))
+        made.append(where)
+
+    made: list = []
+    monkeypatch.setattr(derived, "BUILDERS", {"metrics.json": build})
+    for _ in range(2):
+        derived.main(["--checkpoints", str(folder.parent)])
+    assert made == [folder]
+
+
+def test_a_recurrent_network_lacks_its_scores_alone(recurrent_checkpoint):
+    assert derived.stale(recurrent_checkpoint) == ["metrics.json"], "means and heads are a Transformer's"

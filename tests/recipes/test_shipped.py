@@ -1,0 +1,44 @@
+"""The shipped checkpoints are what their recipes and `make derived` say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from attention_atlas.model import checkpoint, program
+from recipes import checkpoints, derived, names_kept
+
+
+def test_scores_of_an_installed_checkpoint_are_not_recorded(tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(program, "SHIPPED", tiny_checkpoint.parent)
+    monkeypatch.setattr(program, "INSTALLED", True)
+    with pytest.raises(ValueError, match=r"was installed .* leave out --record"):
+        names_kept.main(["--checkpoint", str(tiny_checkpoint), "--record"])
+
+
+def test_what_depends_on_the_weights_is_of_these(shipped_checkpoints):
+    """Scores, what training recorded, means: each file says of which weights it is. `make derived` rebuilds them."""
+    for folder in (path.parent for path in shipped_checkpoints.glob("*/config.json")):
+        weights = checkpoint.load(folder).digest
+        assert {
+            path.name: digest for path in folder.iterdir() if (digest := derived.digest_of(path)) not in (None, weights)
+        } == {}
+        assert derived.digest_of(folder / "history.npz") == weights
+
+
+def test_cards_have_the_commands_of_their_recipes(shipped_checkpoints, capsys):
+    for name in checkpoints.SHIPPED:
+        checkpoints.main(["--commands", name])
+        assert capsys.readouterr().out.strip() in (shipped_checkpoints / name / "README.md").read_text(encoding="utf-8")
+
+
+def test_cards_quote_what_typed_sentences_keep(shipped_checkpoints):
+    for name in checkpoints.SHIPPED:
+        metrics = json.loads((shipped_checkpoints / name / "metrics.json").read_text(encoding="utf-8"))
+        card = (shipped_checkpoints / name / "README.md").read_text(encoding="utf-8")
+        sealed = [result for result in metrics["typed"] if result["frames"] == "sealed"]
+        assert {result["fillers"] for result in sealed} == {"seen", "unseen"}
+        for result in sealed:
+            share = result["all"]["kept"] / result["all"]["of"]
+            assert result["all"]["of"] >= 300 and f"| {result['all']['of']} | **{share:.2f}** |" in card
