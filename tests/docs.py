@@ -6,6 +6,7 @@ and style must be a file of the site, and every fragment an id of its page.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -58,8 +59,8 @@ def faults(site: Path) -> list[str]:
             elif fragment and target in pages and unquote(fragment) not in pages[target].ids:
                 found.append(f"{name} links to {address}, which is no place in that page")
     for style in site.rglob("*.css"):
-        text = style.read_text(encoding="utf-8")
-        found += [f"{style.name} loads {part[:60]}" for part in text.split("url(")[1:] if part.lstrip("'\"")[:4] == "http"]
+        addresses = re.findall(r"""url\(['"]?((?:https?:)?//[^)'"]*)""", style.read_text(encoding="utf-8"))
+        found += [f"{style.name} loads {address}" for address in addresses]
     return found
 
 

@@ -15,5 +15,5 @@ EXAMPLE = re.compile(r"(?m)^>>> (?:.*\n?)(?:.+\n?)*")  # up to an empty line
 
 class Doctests(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **_: object) -> None:
-        if obj.docstring:
-            obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", obj.docstring.value)
+        if text := obj.docstring:
+            text.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text.value)
