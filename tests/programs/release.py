@@ -13,12 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from uv import find_uv_bin
-
 from attention_atlas.model.program import program
 from tests import ROOT
 from tests.pages import block
-from tests.programs.wheels import as_pip_is
 
 DIST = ROOT / "dist"
 TEXT = "Ich möchte ein Bier, bitte."
@@ -44,10 +41,9 @@ def build(folder: Path) -> list[Path]:
 
 def install(file: Path, folder: Path) -> Path:
     """The bin folder of a new environment with a file, the app, and nothing of this environment."""
-    options, environment = as_pip_is()
-    run([find_uv_bin(), "venv", "--no-config", "--python", sys.executable, folder], env=environment)
-    command = [find_uv_bin(), "pip", "install", "--no-config", *options, "--python", folder / "bin" / "python"]
-    run([*command, "-c", ROOT / "constraints.txt", f"{file}[app]"], env=environment)
+    run([sys.executable, "-m", "venv", "--without-pip", folder])
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
+    run([*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", f"{file}[app]"])
     return folder / "bin"
 
 
