@@ -7,6 +7,12 @@ import re
 from tests import ROOT
 
 PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
+GUIDES = tuple(  # what somebody follows who has installed the app, and no tools for benchmarks
+    page
+    for page in PAGES
+    if page in ("README.md", "docs/hosting.md", "docs/coming-from.md")
+    or page.startswith(("docs/start/", "docs/how-to/", "docs/explanation/"))
+)
 REFERENCE = "docs/reference"
 
 

@@ -13,7 +13,7 @@ import pytest
 from attention_atlas.__main__ import COMMANDS
 from attention_atlas.model.program import command_line, program, whole
 from tests import ROOT
-from tests.pages import PAGES, read
+from tests.pages import GUIDES, read
 
 MODULES = sorted(
     ("" if folder in ("bench", "notebooks") else "attention_atlas.")
@@ -203,7 +203,7 @@ def test_documented_commands_measure_beside_what_is_shipped(tmp_path, monkeypatc
     """As printed, no command is refused for what lies in the shipped folders already: each reaches its model."""
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     monkeypatch.chdir(tmp_path)
-    pages, pace = "\n".join(map(read, PAGES)), "attention_atlas.model.training.pace.measure"
+    pages, pace = "\n".join(map(read, GUIDES)), "attention_atlas.model.training.pace.measure"
     named = re.findall(r"`attention-atlas\s+([^`]+)`", pages)
     commands = [(COMMANDS[name][0], *rest) for name, *rest in map(str.split, named) if name in COMMANDS]
     commands += [tuple(found.split()) for found in re.findall(r"`python\s+-m\s+([^`]+)`", pages)]

@@ -11,9 +11,9 @@ import pytest
 
 from attention_atlas.__main__ import COMMANDS
 from tests import ROOT
-from tests.pages import PAGES, blocks, read
+from tests.pages import GUIDES, PAGES, blocks, read
 
-TEXT = "\n".join(read(page) for page in PAGES)
+TEXT = "\n".join(read(page) for page in GUIDES)
 RUN = ("README.md", "docs/start/library.md", "docs/start/notebook.md", "docs/coming-from.md")
 ELSEWHERE = {  # a page whose Python another test runs: against a server, with models in the place of public ones
     "docs/how-to/api.md",
