@@ -88,6 +88,13 @@ def test_a_dead_link_and_what_another_host_serves_are_found(tmp_path):
     assert len(found) == 6 and sum("loads" in line for line in found) == 3
 
 
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_the_top_lead_to_files(page):
+    addresses = re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
+    files = [address for address in addresses if "://" not in address]
+    assert files and not [file for file in files if not (ROOT / file).exists()]
+
+
 def test_the_reference_names_every_program():
     page = read("docs/reference/programs.md")
     assert re.findall(r"(?m)^\| `attention-atlas (\w+)` \| (.*) \|$", page) == [
