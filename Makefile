@@ -17,7 +17,7 @@ INSTALL = @echo "Installing $< into $(VENV): the first time some hundred megabyt
   $(BIN)/python -m pip install --quiet --disable-pip-version-check -r $< -c constraints.txt -e . \
   || { echo "$(NOT_INSTALLED)"; exit 1; }
 
-.PHONY: app test test-all endure words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels image-check browser mcp proxy clean
+.PHONY: app test test-all endure words lint checkpoints derived notebooks docs docs-serve release results animation bench bench-peers bench-browser bench-load space-check wheels image-check browser mcp proxy clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
@@ -49,6 +49,9 @@ lint: $(VENV)/.dev
 	$(BIN)/oxlint viz/web
 	$(BIN)/oxfmt -c .oxfmtrc.json --check viz/web
 	$(BIN)/hadolint Dockerfile
+	$(BIN)/zizmor --offline --quiet .github/workflows
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/python -m tests.types
 
 # Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints --replace")
@@ -59,14 +62,16 @@ checkpoints: $(VENV)/.dev
 derived: $(VENV)/.dev
 	$(BIN)/python -m recipes.derived $(ARGS)
 
-# The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
-DOCUMENTED := attention_atlas.viz attention_atlas.model.translator attention_atlas.model.translator.passes attention_atlas.model.translator.loaded attention_atlas.model.translator.texts \
-  attention_atlas.model.trace.translation attention_atlas.model.trace.maps attention_atlas.model.trace.kinds attention_atlas.model.trace.interventions attention_atlas.model.trace.storage attention_atlas.model.trace.edits.values \
-  attention_atlas.model.trace.results.result attention_atlas.model.trace.results.inseq attention_atlas.model.trace.survey.statistics attention_atlas.model.analysis.ablation \
-  attention_atlas.model.analysis.steering attention_atlas.model.analysis.why attention_atlas.model.analysis.circuits attention_atlas.model.analysis.sentences attention_atlas.model.decode.runs \
-  attention_atlas.model.nets.places attention_atlas.model.nets.records attention_atlas.model.families.hub attention_atlas.model.foreign
+# The documentation as a site, in build/docs: it fails on a warning, a dead link, or anything from another host.
 docs: $(VENV)/.dev
-	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!attention_atlas[.]viz[.].*' '!attention_atlas[.]model[.]analysis[.]why[.].*' '!attention_atlas[.]model[.]analysis[.]circuits[.].*' '!attention_atlas[.]model[.]nets[.]places[.].*'
+	$(BIN)/python -m tests.docs
+
+docs-serve: $(VENV)/.dev
+	$(BIN)/python -m zensical serve
+
+# A wheel and an archive of the sources in dist/, checked, each installed into a clean environment and tried. No upload.
+release: $(VENV)/.dev
+	$(BIN)/python -m tests.programs.release
 
 # docs/results.md, from docs/results/ and the checkpoints' scores
 results: $(VENV)/.app

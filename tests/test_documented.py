@@ -1,4 +1,4 @@
-"""What `make docs` writes: a page a module, each with an example that runs; and what docs/results.md is made of."""
+"""The reference that `make docs` writes, whose modules each have an example that runs; the site; docs/results.md."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import importlib
 import inspect
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from PIL import Image
 
+from attention_atlas.__main__ import COMMANDS
 from bench import animation, results
-from tests import ROOT
+from tests import ROOT, docs
+from tests.pages import documented, read
 
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-DOCUMENTED = re.search(r"^DOCUMENTED := (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+DOCUMENTED = documented()
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -27,8 +26,9 @@ def test_each_page_has_an_example_that_runs(name, shipped_checkpoints, monkeypat
     assert found.attempted and not found.failed
 
 
-def test_the_reference_has_what_readme_and_notebooks_import():
-    texts = [ROOT / "README.md", *(ROOT / "notebooks").glob("*.ipynb")]
+def test_the_reference_has_what_pages_and_notebooks_import():
+    pages = ("README.md", "docs/start/library.md", "docs/coming-from.md")
+    texts = [*(ROOT / page for page in pages), *(ROOT / "notebooks").glob("*.ipynb")]
     used = {
         name
         for path in texts
@@ -70,13 +70,36 @@ def test_the_reference_has_what_a_class_inherits_and_what_a_call_returns():
 
 
 @pytest.mark.long
-def test_the_reference_is_a_page_for_each_and_no_other(tmp_path):
-    recipe = re.search(r"^\t\S+ (-m pdoc .*)$", MAKEFILE, re.MULTILINE)[1]
-    arguments = recipe.replace("docs/api", str(tmp_path)).replace("$(DOCUMENTED)", " ".join(DOCUMENTED)).split()
-    subprocess.run([sys.executable, *(a.strip("'") for a in arguments)], cwd=ROOT, check=True)
-    pages = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.html")}
-    assert {page.replace("/", ".") for page in pages} == {*DOCUMENTED, "index"}
-    assert "explore" in (tmp_path / "attention_atlas" / "viz.html").read_text(encoding="utf-8")
+def test_the_site_is_built_without_a_warning_or_a_dead_link():
+    docs.build()
+    page = (docs.SITE / "reference" / "pictures" / "index.html").read_text(encoding="utf-8")
+    assert 'id="attention_atlas.viz.explore"' in page and "&gt;&gt;&gt;" in page
+
+
+def test_a_dead_link_and_what_another_host_serves_are_found(tmp_path):
+    (tmp_path / "one.html").write_text(
+        '<h1 id="top"></h1><a href="#top"></a><a href="two.html#here"></a><a href="https://example.org/"></a>'
+        '<a href="#gone"></a><a href="three.html"></a><a href="two.html#gone"></a>'
+        '<script src="https://example.org/a.js"></script><link rel="stylesheet" href="//example.org/a.css">'
+    )
+    (tmp_path / "two.html").write_text('<p id="here"></p>')
+    (tmp_path / "a.css").write_text("@font-face { src: url(https://example.org/a.woff2) }")
+    found = docs.faults(tmp_path)
+    assert len(found) == 6 and sum("loads" in line for line in found) == 3
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_the_top_lead_to_files(page):
+    addresses = re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
+    files = [address for address in addresses if "://" not in address]
+    assert files and not [file for file in files if not (ROOT / file).exists()]
+
+
+def test_the_reference_names_every_program():
+    page = read("docs/reference/programs.md")
+    assert re.findall(r"(?m)^\| `attention-atlas (\w+)` \| (.*) \|$", page) == [
+        (name, words) for name, (_, words) in COMMANDS.items()
+    ]
 
 
 def test_the_animation_lasts_as_long_as_it_should_and_is_small():

@@ -1,4 +1,4 @@
-"""Whether types agree, as `make lint` asks: the code of README.md and of the notebooks, and the modules that it uses.
+"""Whether types agree, as `make lint` asks: the code of pages and notebooks, and the modules that it uses.
 
 Pyright (basic), as basedpyright brings it with the Node that it needs.
 """
@@ -6,7 +6,6 @@ Pyright (basic), as basedpyright brings it with the Node that it needs.
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from attention_atlas.model.program import program
 from tests import ROOT
+from tests.pages import blocks
 
 TYPED = ROOT / "typings" / "attention_atlas"  # the package as it is installed
 PUBLIC = (
@@ -38,10 +38,9 @@ PUBLIC = (
 
 
 def examples() -> dict[str, str]:
-    """A name -> the Python of README.md's section on it, and of each notebook."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme[readme.index("## Use it from Python") : readme.index("## API")]
-    found = {"readme": "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))}
+    """A name -> the Python of a page in one go, and of each notebook."""
+    pages = ("README.md", "docs/start/library.md", "docs/start/notebook.md", "docs/coming-from.md")
+    found = {Path(page).stem.replace("-", "_"): "\n".join(blocks(page, "python")) for page in pages}
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         found[path.stem] = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")

@@ -54,6 +54,6 @@ def family_of(settings: Settings) -> Family:
             f"{settings.path} is a {model_type!r:.60} ({', '.join(map(str, named))[:120] or 'no architecture named'}), "
             f"which is not supported{reason}. Supported are "
             + "; ".join(f"{f.model_type} ({', '.join(f.architectures)})" for f in FAMILIES.values())
-            + ". Any other encoder-decoder of transformers can leave traces: model.foreign.trace_of (README.md)."
+            + ". Any other encoder-decoder of transformers can leave traces: attention_atlas.model.foreign.trace_of."
         )
     return family

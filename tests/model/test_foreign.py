@@ -41,8 +41,8 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.export.standalone import from_html, to_html
-from tests import ROOT
 from tests.conftest import SENTENCES
+from tests.pages import block
 
 TEXT = "Zwei Kinder bauen eine Burg 漢."
 SYMBOLS = ["<pad>", "</s>", "<unk>", "<s>"]
@@ -258,13 +258,12 @@ def test_families_with_other_maps_are_refused(name):
             trace_of(model, tokenizer, text, target="Two children")
 
 
-def test_readmes_example_runs(tmp_path, monkeypatch):
+def test_the_documented_example_runs(tmp_path, monkeypatch):
     """On a tiny PLBart in place of the public one."""
     tokenizer = tokenizer_of(False)
     tiny("plbart", tokenizer).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (code,) = (found for found in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "trace_of" in found)
+    code = block("docs/how-to/own-model.md", "python", "trace_of")
     name = re.search(r'name = "(.*)"', code)
     assert name
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The environment that README.md makes, out of packages of this one: what it does not ask for cannot be imported."""
+"""The environment of docs/start/page.md, out of packages of this one: what it does not ask for cannot be imported."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from tests import ROOT
+from tests.pages import read
 
 STANDS_FOR = {"jupyterlab": ("ipykernel", "nbformat")}  # what a notebook's kernel needs of all that it brings
 
 
 def asked_for() -> list[str]:
-    """What `make app` installs, and what README.md says to install into it."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (by_hand,) = re.findall(r"^pip install ([\w ]+) -c constraints\.txt", readme, re.MULTILINE)
+    """What `make app` installs, and what docs/start/page.md says to install into it."""
+    (by_hand,) = re.findall(r"^pip install ([\w ]+) -c constraints\.txt", read("docs/start/page.md"), re.MULTILINE)
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     return [*filter(None, lines), *(one for name in by_hand.split() for one in STANDS_FOR.get(name, (name,)))]
 

@@ -23,7 +23,7 @@ PATH = re.compile(rf"{re.escape(str(ROOT))}|/(?:home|root|tmp|usr|Users|work)/|s
 
 @pytest.fixture(scope="module")
 def run(shipped_checkpoints, readme_bin, tmp_path_factory) -> Iterator[dict[str, nbformat.NotebookNode]]:
-    """Each notebook as it runs now, in the environment that README.md makes."""
+    """Each notebook as it runs now, in the environment that docs/start/page.md makes."""
     folder = tmp_path_factory.mktemp("jupyter")
     (folder / "kernels" / "readme").mkdir(parents=True)
     command = [str(readme_bin / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]

@@ -23,6 +23,7 @@ from uv import find_uv_bin
 from attention_atlas.__main__ import COMMANDS
 from bench.ports import free_port
 from tests import ROOT
+from tests.pages import block
 from tests.programs.test_docker import of
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -123,9 +124,8 @@ def test_the_sources_hold_all_that_the_wheel_is_made_of(built):
     assert not {name for name in names if name not in held and f"attention_atlas/{name}" not in held}
 
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-CELL = re.search(r"### As a package.*?```python\n(.*?)```", README, re.DOTALL)[1]
-# The second of the two cells that README.md has for Colab, in the shell that notebooks have, as there.
+CELL = block("docs/start/notebook.md", "python")
+# The second of the two cells for Colab, in the shell that notebooks have, as there.
 COLAB = f"""
 import contextlib, io, sys, types
 from IPython.core.interactiveshell import InteractiveShell
@@ -156,7 +156,7 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
     same = far(installed / "attention-atlas", "translate", "--device", "cpu", "Der Hund schläft.", at=tmp_path)
     translated, shown = done.stdout.splitlines()
     assert translated.split(" ", 2)[2] == same.stdout.strip()
-    assert int(shown) > 1_000_000, "README.md's second cell of Colab shows the explorer with all that it needs"
+    assert int(shown) > 1_000_000, "the second cell of Colab shows the explorer with all that it needs"
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ import pytest
 from attention_atlas.__main__ import COMMANDS
 from attention_atlas.model.program import command_line, program, whole
 from tests import ROOT
+from tests.pages import GUIDES, read
 
 MODULES = sorted(
     ("" if folder in ("bench", "notebooks", "recipes") else "attention_atlas.")
@@ -198,14 +199,14 @@ def test_no_measurement_of_a_checkpoint_writes_over_what_is_there(name, tiny_che
         )
 
 
-def test_readme_measures_beside_what_is_shipped(tmp_path, monkeypatch):
+def test_documented_commands_measure_beside_what_is_shipped(tmp_path, monkeypatch):
     """As printed, no command is refused for what lies in the shipped folders already: each reaches its model."""
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     monkeypatch.chdir(tmp_path)
-    readme, pace = (ROOT / "README.md").read_text(encoding="utf-8"), "attention_atlas.model.training.pace.measure"
-    named = re.findall(r"`attention-atlas\s+([^`]+)`", readme)
+    pages, pace = "\n".join(map(read, GUIDES)), "attention_atlas.model.training.pace.measure"
+    named = re.findall(r"`attention-atlas\s+([^`]+)`", pages)
     commands = [(COMMANDS[name][0], *rest) for name, *rest in map(str.split, named) if name in COMMANDS]
-    commands += [tuple(found.split()) for found in re.findall(r"`python\s+-m\s+([^`]+)`", readme)]
+    commands += [tuple(found.split()) for found in re.findall(r"`python\s+-m\s+([^`]+)`", pages)]
     measuring = [one for one in commands if one[0] in (*MEASUREMENTS, pace)]
     assert len(measuring) >= 6
 

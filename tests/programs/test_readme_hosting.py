@@ -1,11 +1,10 @@
-"""README.md's commands that put the app on a Space, run as they stand against a hub on the loopback."""
+"""The commands of docs/hosting.md that put the app on a Space, run as they stand against a hub on the loopback."""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
-import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -13,9 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests import ROOT
+from tests.pages import block
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOKEN = "hf_standin"
 
 
@@ -73,8 +71,8 @@ def hub() -> Iterator[type[Hub]]:
 
 def test_its_commands_make_a_space_and_fill_it(hub, readme_bin, tmp_path):
     """In a small folder in place of the repository; the login is the token's variable."""
-    (block,) = (b for b in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "hf upload" in b)
-    commands = [line for line in block.splitlines() if "auth login" not in line]
+    script = block("docs/hosting.md", "sh", "hf upload")
+    commands = [line for line in script.splitlines() if "auth login" not in line]
     assert [line.split()[:2] for line in commands if line[:1].strip()] == [["hf", "repos"], ["hf", "upload"]]
     script = readme_bin / "hf"
     script.write_text(f'#!/bin/sh\nexec {readme_bin}/python -m huggingface_hub.cli.hf "$@"\n', encoding="utf-8")

@@ -1,9 +1,8 @@
-"""README.md's "Look into your own model", run as it stands against a hub on the loopback, then with the hub off."""
+"""docs/how-to/own-model.md, run as it stands against a hub on the loopback, then with the hub off."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -15,20 +14,16 @@ from bench.ports import free_port
 from tests import ROOT
 from tests.model.families import theirs
 from tests.model.families.test_hub import FakeHub, fake  # noqa: F401 (fixture)
+from tests.pages import block, blocks
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = "docs/how-to/own-model.md"
 OPUS, NLLB = "Helsinki-NLP/opus-mt-en-de", "facebook/nllb-200-distilled-600M"
 FLAN = "google/flan-t5-base"
 
 
-def blocks(language: str) -> list[str]:
-    section = README[README.index("## Look into your own model") : README.index("## Licence")]
-    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
-
-
 @pytest.fixture()
 def place(fake: FakeHub, readme_bin: Path, tmp_path: Path) -> dict[str, str]:  # noqa: F811
-    """A shell in the environment that README.md makes, in an empty folder, with a hub that has these models."""
+    """A shell in the environment of docs/start/page.md, in an empty folder, with a hub that has these models."""
     for name, make in ((OPUS, theirs.marian), (NLLB, theirs.nllb), (FLAN, theirs.t5)):
         folder = tmp_path / "hub" / name
         make(folder).save_pretrained(folder)
@@ -47,7 +42,7 @@ def place(fake: FakeHub, readme_bin: Path, tmp_path: Path) -> dict[str, str]:  #
 
 @pytest.mark.long
 def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, readme_bin, tmp_path):  # noqa: F811
-    lines = [line for line in blocks("sh")[0].splitlines() if "app.py" not in line]
+    lines = [line for line in blocks(PAGE, "sh")[0].splitlines() if "app.py" not in line]
     assert len(lines) == 4
     done = subprocess.run(
         ["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=place, capture_output=True, text=True, timeout=300
@@ -63,7 +58,7 @@ def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, readm
         flan.directions[0] == "text-summary" and dict(flan.tokenizer.symbols.prefixes)["text-summary"] == "summarize: "
     )
 
-    preloaded = blocks("yaml")[0].split()[-1].split(",")
+    preloaded = block(PAGE, "yaml").split()[-1].split(",")
     present = {path.name for path in (tmp_path / "hub" / OPUS).iterdir()}
     assert set(preloaded) - {"pytorch_model.bin"} <= present  # here the weights are safetensors
     fake.asked.clear()

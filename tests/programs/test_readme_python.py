@@ -1,5 +1,5 @@
-"""README.md's "Use it from Python", run as it stands in one go in the environment that README.md makes; what stands
-behind an arrow is what is printed. The programs that README.md names start there, too."""
+"""The Python of README.md and docs/, a page in one go, in the environment that docs/start/page.md makes; what stands
+behind an arrow is what is printed. The programs that these pages name start there, too."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ import pytest
 
 from attention_atlas.__main__ import COMMANDS
 from tests import ROOT
+from tests.pages import GUIDES, PAGES, blocks, read
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECTION = README[README.index("## Use it from Python") : README.index("## API")]
-BLOCKS = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+TEXT = "\n".join(read(page) for page in GUIDES)
+RUN = ("README.md", "docs/start/library.md", "docs/start/notebook.md", "docs/coming-from.md")
+ELSEWHERE = {  # a page whose Python another test runs: against a server, with models in the place of public ones
+    "docs/how-to/api.md",
+    "docs/how-to/own-model.md",
+    "docs/contributing/extend.md",  # sketches of code to be written
+}
 
 
-@pytest.fixture(scope="module")
-def printed(shipped_checkpoints, readme_bin) -> list[str]:
-    return run(readme_bin, "\n".join(BLOCKS))
+def test_every_page_with_python_is_run():
+    assert {page for page in PAGES if blocks(page, "python")} == {*RUN} | ELSEWHERE
 
 
 def run(where: Path, code: str) -> list[str]:
@@ -29,18 +33,19 @@ def run(where: Path, code: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_every_print_says_what_it_prints_and_prints_it(printed):
-    lines = [line for block in BLOCKS for line in block.splitlines() if "print(" in line]
-    expected = [line.rsplit("-> ", 1)[1] for line in lines]
-    assert len(expected) >= 6 and printed == expected
+@pytest.mark.parametrize("page", RUN)
+def test_every_print_says_what_it_prints_and_prints_it(page, shipped_checkpoints, readme_bin):
+    code = "\n".join(blocks(page, "python"))
+    expected = [line.rsplit("-> ", 1)[1] for line in code.splitlines() if "print(" in line]
+    assert run(readme_bin, code) == expected
 
 
 @pytest.mark.long
 def test_every_program_that_it_names_starts_there(readme_bin):
     """All in one process, for speed: imports are what may be missing."""
-    programs = sorted(set(re.findall(r"attention-atlas (\w+)", README)) & set(COMMANDS))
+    programs = sorted(set(re.findall(r"attention-atlas (\w+)", TEXT)) & set(COMMANDS))
     assert {"train", "evaluate", "survey", "curves"} <= set(programs)
-    others = sorted(set(re.findall(r" -m ((?:attention_atlas|bench)\.[\w.]+\w)", README)))
+    others = sorted(set(re.findall(r" -m ((?:attention_atlas|bench)\.[\w.]+\w)", TEXT)))
     names = [*(COMMANDS[name][0] for name in programs), *others]
     code = (
         "import importlib\n"

@@ -112,6 +112,7 @@ def test_one_range_of_pythons_everywhere():
     assert f'requires-python = ">={first}"' in pyproject
     assert f'target-version = "py{first.replace(".", "")}"' in pyproject
     assert pinned == [f"3.{minor}" for minor in range(int(first[2:]), int(last[2:]) + 1)]
+    assert re.findall(r'"Programming Language :: Python :: (.*)"', pyproject) == pinned
     newest = [setting for setting in wheels.SETTINGS if not setting.pins]
     of_a_space = {setting.python for setting in newest if setting.requirements.suffix == ".txt"}
     assert [setting.python for setting in newest if setting.requirements.suffix == ".toml"] == [first, last]

@@ -1,27 +1,24 @@
-"""README.md's examples of the API, run as they stand against a served page."""
+"""The examples of docs/how-to/api.md, run as they stand against a served page."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
-import re
 import subprocess
 
 import pytest
 
 from attention_atlas.viz.server.api import table
-from tests import ROOT
+from tests.pages import block, read
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:7860/"
 
 
 def example(language: str, marker: str) -> str:
-    found = [block for block in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if marker in block]
-    assert len(found) == 1, f"README.md has {len(found)} examples in {language} with {marker}"
-    assert ADDRESS in found[0]
-    return found[0]
+    code = block("docs/how-to/api.md", language, marker)
+    assert ADDRESS in code
+    return code
 
 
 @pytest.fixture(scope="module")
@@ -45,4 +42,4 @@ def test_the_curl_example(tiny_url, expected):
 
 
 def test_the_table_is_that_of_the_endpoints():
-    assert f"\n{table()}\n\n" in README, "README.md's table of endpoints should be viz.server.api.table()"
+    assert f"\n{table()}\n\n" in read("docs/reference/endpoints.md"), "its table should be viz.server.api.table()"

@@ -1,4 +1,4 @@
-"""The files that people can take away, by name. CONTRIBUTING.md says how to add one."""
+"""The files that people can take away, by name. docs/contributing/extend.md says how to add one."""
 
 from __future__ import annotations
 

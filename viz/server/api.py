@@ -1,4 +1,4 @@
-"""The named endpoints: what programs can ask of a running app. README.md shows how; everything else is private.
+"""The named endpoints: what programs can ask of a running app. docs/how-to/api.md shows how; all else is private.
 
 Every answer is one JSON object with "api_version" and "status". "ok": the fields that the endpoint's docstring names.
 "error": "error" is "invalid" (the request cannot be answered: change it), "busy" (come back in a moment) or "internal",

@@ -143,7 +143,7 @@ CHANGES_ABOUT = f"""
 
 @dataclass(frozen=True)
 class Endpoint:
-    """find: (Served, *fields) -> an answer's fields. returns: them in README's words. options: of Gradio's listener."""
+    """find: (Served, *fields) -> an answer's fields. returns: them in its table. options: of Gradio's listener."""
 
     find: Callable[..., dict]
     returns: str
@@ -165,7 +165,7 @@ class Endpoint:
 
     @property
     def row(self) -> str:
-        """Of README's table."""
+        """Of the table in docs/reference/endpoints.md."""
         takes = ", ".join(f"{name} (ids)" if "list[int]" in str(one) else name for name, one in self.fields.items())
         return f"| `{self.name}` | {takes} | {self.returns} |"
 
@@ -276,5 +276,5 @@ def in_turn(call: Callable[..., dict], line: Line, lane: str) -> Callable[..., A
 
 
 def table() -> str:
-    """README's."""
+    """That of docs/reference/endpoints.md."""
     return "\n".join(("| endpoint | takes | returns |", "|---|---|---|", *(one.row for one in ENDPOINTS.values())))

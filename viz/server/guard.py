@@ -71,7 +71,7 @@ PAGE_WIDTH = 48  # questions that need no model, at once
 
 CLOSE = (b"connection", b"close")
 UNKNOWN = "There is no such event: ask first, then fetch its answer once."
-MALFORMED = "The request is not JSON of the form that README.md describes."
+MALFORMED = "The request is not JSON of the form that docs/reference/endpoints.md describes."
 BUSY = "Too many requests are waiting. Please try again in a moment."
 BODY_SECONDS = 20.0  # for a whole body
 TOTAL = 48_000_000  # bytes of all bodies in memory

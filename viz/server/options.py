@@ -34,7 +34,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         prog="python app.py" if Path(sys.argv[0]).name == "app.py" else "attention-atlas serve",
         description="Serve Attention Atlas: translate a sentence, look at every attention head.",
         epilog="Each option can be given as the environment variable in brackets. SIGTERM or Ctrl+C ends the server. "
-        "The API is described in README.md and on the page under 'Use via API'.",
+        "The API is described in docs/how-to/api.md and on the page under 'Use via API'.",
     )
 
     def option(name: str, variable: str, default: object, words: str, kind: Callable = str) -> None:
@@ -67,8 +67,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--model",
         action="append",
         metavar="FOLDER_OR_ID",
-        help="another model to serve, too, of a family in README.md: a folder, or an id on the Hugging Face Hub, which "
-        f"is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]",
+        help="another model to serve, too, of a family in docs/how-to/own-model.md: a folder, or an id on the "
+        f"Hugging Face Hub, which is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]",
     )
     args = parser.parse_args(argv)
     if args.model is None:  # a default would be added to

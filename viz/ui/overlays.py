@@ -1,4 +1,4 @@
-"""The maps that can be shown in attention's place, by name. CONTRIBUTING.md says how to add one."""
+"""The maps that can be shown in attention's place, by name. docs/contributing/extend.md says how to add one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README.md's recipe for a further pair, run as it stands on generated lines: split, train, export, draw, evaluate,
+"""The recipe of docs/how-to/own-data.md, run as it stands on generated lines: split, train, export, draw, evaluate,
 translate."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from attention_atlas.model import checkpoint, evaluate, translate
 from attention_atlas.model.training import options
 from attention_atlas.viz import learning_curves
 from tests import ROOT
+from tests.pages import block
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 WORDS = {
     "katten": "the cat",
     "hunden": "the dog",
@@ -44,9 +44,7 @@ SMALLER = (
 
 
 def recipe() -> str:
-    found = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "attention-atlas train" in block]
-    assert len(found) == 1, f"README.md has {len(found)} recipes"
-    return found[0]
+    return block("docs/how-to/own-data.md", "sh", "attention-atlas train")
 
 
 def scaled(script: str) -> str:
@@ -74,7 +72,7 @@ def test_its_programs_know_every_word_of_the_recipe():
 
 @pytest.mark.long
 def test_the_recipe_trains_a_pair_from_aligned_files(readme_bin, tmp_path):
-    """In the environment that README.md makes. The parts that the split makes are the right lines, and the model learns
+    """In the environment of docs/start/page.md. The parts of the split are the right lines, and the model learns
     a language of 864 sentences."""
     pairs = [
         (f"{a} {v} {b} {p} .".capitalize(), f"{WORDS[a]} {VERBS[v]} {WORDS[b]} {PLACES[p]} .".capitalize())

@@ -11,7 +11,7 @@ from attention_atlas import viz
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.viz.figures.attention import edges
 from attention_atlas.viz.maps.reduce import View, score_map
-from tests import ROOT
+from tests.pages import block
 
 
 def test_a_heatmap_shows_every_head_as_it_is(hand_made_trace):
@@ -84,15 +84,17 @@ def test_lines_draw_each_chosen_head_in_its_own_colour(hand_made_trace):
             viz.plot_lines(hand_made_trace, view, coverage=coverage)
 
 
-def test_the_readmes_example_runs(hand_made_trace):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    snippet = next(part.split("```")[0] for part in text.split("```python\n")[1:] if "viz.plot_heatmap" in part)
+PAGE = "docs/start/library.md"
+
+
+def test_the_documented_example_runs(hand_made_trace):
+    snippet = block(PAGE, "python", "viz.plot_heatmap")
     assert "viz.plot_grid" in snippet and "viz.plot_lines" in snippet
     lines = [line for line in snippet.splitlines() if "Translator" not in line and "translator" not in line]
     names = {"trace": hand_made_trace}
     # The hand-made trace has four heads.
     smaller = "\n".join(lines).replace("head=4", "head=3").replace("(2, 4)", "(2, 3)")
-    exec(compile(smaller, "README.md", "exec"), names)
+    exec(compile(smaller, PAGE, "exec"), names)
     assert names["figure"].data[0].type == "heatmap"
 
 
