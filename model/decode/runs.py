@@ -31,6 +31,8 @@ from attention_atlas.model.trace.kinds import Side
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Run"]
+
 Item = TypeVar("Item")
 
 FLOAT = 4  # bytes

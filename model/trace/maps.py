@@ -17,6 +17,8 @@ import numpy as np
 
 from attention_atlas.model.trace.language import Refusal
 
+__all__ = ["AttentionMaps", "ComputedWeights", "jensen_shannon_bits"]
+
 ROW_SUM_TOLERANCE = 1e-4  # float32 softmax over at most a few hundred keys stays well inside
 ROUNDED_BITS = 1e-11  # float32 sums in another order move a row's weights by some 1e-6 of each: 1e-13 bits
 AT_ONCE = 128_000_000  # bytes of maps that an index may compute; a layer of 16 heads of 1,024 tokens a side has 67 MB

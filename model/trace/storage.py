@@ -50,6 +50,8 @@ from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
 from attention_atlas.model.trace.tokens import facts, told_by_spelling, with_facts
 from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
+__all__ = ["from_json", "from_npz", "read_fields", "to_json", "to_npz", "write_npz"]
+
 SCHEMA, VERSION, COMPUTED, READABLE = "attention-atlas-trace", 2, 3, (1, 2, 3)
 _KINDS = tuple(kind.value for kind in AttentionKind)
 ROOM = 64_000_000  # bytes that the arrays of any file may take in memory

@@ -32,6 +32,8 @@ from attention_atlas.model.trace.recipe import Recipe
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["TranslationTrace"]
+
 
 Maps = AttentionMaps | Any  # None where a model has no such attention, which whoever reads `kinds` knows
 

@@ -38,6 +38,8 @@ from attention_atlas.model.trace.tokens import whole_ids
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator.passes import Passes
 
+__all__ = ["Translator"]
+
 TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
 
 log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ class Translator(Passes):
 
     def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
         super().__init__(checkpoint, device, limits)
-        self.requests = self._batcher(limits)
+        self._requests = self._batcher(limits)
         self._twin: Translator | None = None
         self._twin_lock = threading.Lock()
 
@@ -71,9 +73,10 @@ class Translator(Passes):
 
     def to(self, device: torch.device) -> None:
         """Move the model to a device. Only before an app starts serving."""
-        self.model, self.device = self.model.to(device), device
+        self.model = self.model.to(device)
+        self.device = device
         # The old one's threads would be missing in a process forked from this one.
-        self.requests = self._batcher(self.limits)
+        self._requests = self._batcher(self.limits)
 
     def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
         return Batcher(
@@ -126,19 +129,19 @@ class Translator(Passes):
         if whole is not None or begun[-1:] == (self.tokenizer.end_id,) or len(begun) == self.max_tokens - 1:
             whole = tuple(self.check_target(begun if whole is None else whole))
         decoding = Decoding(beam, length_penalty, len(whole if whole is not None else begun))
-        request = self.request(text, direction, interventions, decoding, source_ids)
+        request = self._request(text, direction, interventions, decoding, source_ids)
         if whole is not None or begun:
             return self._traced([replace(request, target=whole, prefix=begun)])[0]
         # A long text goes through alone: padding would change how its maps' rows are summed.
         alone = object() if self._is_long(request) else None
         key = (request.interventions, decoding, self.forced_prefix(request.direction), alone)
-        return self.requests(request, length=len(request.source_ids), key=key)
+        return self._requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(
         self, texts: Iterable[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
         """Translate many in one batch. The steps that find the ids leave behind what every map follows from."""
-        requests = [self.request(text, direction, interventions) for text in several("texts", texts)]
+        requests = [self._request(text, direction, interventions) for text in several("texts", texts)]
         if not any(map(self._is_long, requests)):
             return self._traced(requests)
         return [self._traced([request])[0] for request in requests]
@@ -183,7 +186,7 @@ class Translator(Passes):
             results[i] = self.tokenizer.decode(ids)
         return results
 
-    def request(
+    def _request(
         self,
         text: str | None,
         direction: str | None,

@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # not every environment has it
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["COLOURS", "legend", "panels", "write_png"]
+
 INK, MUTED, LINE = (theme.COLOURS[name][0] for name in ("ink", "muted", "line"))
 COLOURS = theme.HEAD_COLOURS
 PANEL = (4.2, 2.9)  # inches

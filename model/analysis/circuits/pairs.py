@@ -44,7 +44,7 @@ def pair(
     translator: Translator,
     sentence: str,
     changed: str,
-    words: tuple[str, str],
+    words: Sequence[str],
     *,
     prefix: str = "",
     direction: str | None = None,
@@ -61,7 +61,7 @@ def pair(
     return Pair(first, second, target, *tokens, (sentence, changed))
 
 
-def _tokens(translator: Translator, words: tuple[str, str]) -> tuple[int, int]:
+def _tokens(translator: Translator, words: Sequence[str]) -> tuple[int, int]:
     """Their ids. A Refusal for a word of several tokens; ValueError for what are not two words."""
     if len(several("words", words)) != 2 or words[0] == words[1]:
         raise ValueError(f"the words are two, and not the same: found {words!r:.80}")
@@ -102,7 +102,7 @@ def pairs(
     sentence: str,
     changed: str,
     fillings: Mapping[str, Sequence[str]],
-    words: tuple[str, str],
+    words: Sequence[str],
     *,
     direction: str | None = None,
 ) -> list[Pair]:

@@ -9,13 +9,15 @@ True
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from attention_atlas.model.trace import is_number, number_of
+
+__all__ = ["Ablate", "Add", "Edit", "Numbers", "Recipe", "Replace", "Scale"]
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,12 @@ class Edit:
 
     positions  of the place's rows, from 0 at the start of the sentence; None: all
     heads      of a place that has heads; None: all
+
+    Both are kept as tuples.
     """
 
-    positions: tuple[int, ...] | None
-    heads: tuple[int, ...] | None
+    positions: Sequence[int] | None
+    heads: Sequence[int] | None
 
     def describe(self) -> str:
         """In words, for a trace's record."""
@@ -104,8 +108,8 @@ class Add(Edit):
 
     value: Numbers | Recipe | Any  # an array, a tensor, a list or a number will do
     strength: float = 1.0
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told(value=self.value)
@@ -121,8 +125,8 @@ class Replace(Edit):
     """The value in x's place, as of another run (activation patching). value: as in Add."""
 
     value: Numbers | Any  # an array, a tensor, a list or a number will do
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told(value=self.value)
@@ -136,8 +140,8 @@ class Scale(Edit):
     """x times a number."""
 
     by: float
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told()
@@ -150,8 +154,8 @@ class Scale(Edit):
 class Ablate(Edit):
     """0 in x's place."""
 
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told()

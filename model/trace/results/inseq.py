@@ -36,6 +36,8 @@ from attention_atlas.model.trace.results.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.rows import Why
 
+__all__ = ["Attribution", "from_inseq", "to_inseq"]
+
 OUTPUT, SEQUENCE, TOKEN = (
     ["inseq.data.attribution", "FeatureAttributionOutput"],
     ["inseq.data.attribution", "CoarseFeatureAttributionSequenceOutput"],
