@@ -64,9 +64,10 @@ class SubLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = norm(config)
-        self.dropout = Dropout(config.dropout)
-        self.norm_first, self.residual = config.norm_first, config.residual
+        self.norm: nn.Module = norm(config)
+        self.dropout: Dropout = Dropout(config.dropout)
+        self.norm_first: bool = config.norm_first
+        self.residual: bool = config.residual
 
     def enter(self, x: Tensor) -> Tensor:
         return self.norm(x) if self.norm_first else x

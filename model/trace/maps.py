@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,8 +62,8 @@ class ComputedWeights:
     cut: tuple[Edges, ...] = ()
     kernel: Kernel = in_numpy
 
-    dtype = np.dtype(np.float32)
-    ndim = 4
+    dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
+    ndim: ClassVar[int] = 4
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

@@ -171,7 +171,7 @@ def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
                 np.lib.format.write_array(part, array, allow_pickle=False)
 
 
-def read_fields(path: Path) -> dict:
+def read_fields(path: Path) -> dict[str, Any]:
     """What stands in a file of write_npz() beside the arrays. ValueError if it is anything else."""
     with _refusing("not a trace in NPZ format"), path.open("rb") as file:
         return json.loads(str(_arrays(file, ("fields",))["fields"]))

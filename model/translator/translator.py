@@ -73,8 +73,8 @@ class Translator(Passes):
 
     def to(self, device: torch.device) -> None:
         """Move the model to a device. Only before an app starts serving."""
-        self.model = self.model.to(device)
-        self.device = device
+        self.model.to(device)
+        self.device: torch.device = device
         # The old one's threads would be missing in a process forked from this one.
         self._requests = self._batcher(self.limits)
 

@@ -60,7 +60,7 @@ class Attribution(Result):
     step_scores: dict[str, np.ndarray]
     method: str = ""
 
-    def columns_of_table(self) -> dict:
+    def columns_of_table(self) -> dict[str, Any]:
         """A line for each token that was read: `side`, `token`, then a column a step. ValueError for scores that are
         not one number a token."""
         sides = [("source", self.source, self.source_scores), ("target", self.target, self.target_scores)]
