@@ -56,6 +56,7 @@ class Run:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The places that were kept, in the order of the pass."""
         return tuple(self.tensors)
 
     def __getitem__(self, name: str) -> Tensor:

@@ -67,16 +67,18 @@ class ComputedWeights:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
+        """The shape of all maps: (layers, heads, query, key)."""
         layers, heads, queries, _ = self.queries.shape
         return layers, heads, queries, self.keys.shape[2]
 
     @property
     def size(self) -> int:
+        """The number of weights in all maps."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Of what is kept."""
+        """The bytes of the queries, keys and biases that are kept, not of the maps."""
         return sum(part.nbytes for part in (self.queries, self.keys, self.bias) if part is not None)
 
     def __len__(self) -> int:
@@ -203,10 +205,12 @@ class AttentionMaps:
 
     @property
     def num_layers(self) -> int:
+        """The number of layers."""
         return self.weights.shape[0]
 
     @property
     def num_heads(self) -> int:
+        """The number of heads in each layer."""
         return self.weights.shape[1]
 
 

@@ -35,10 +35,12 @@ class Drawn:
 
     @property
     def name(self) -> str:
+        """The edge's name: both ends, and for a head's input its letter."""
         return f"{self.sender} → {self.reader}" + (f", {self.letter}" if self.letter else "")
 
     @property
     def spoken(self) -> Words:
+        """The edge in words, which the page translates."""
         return join((spoken(self.sender), " → ", spoken(self.reader), f", {self.letter}" if self.letter else ""))
 
 

@@ -48,7 +48,7 @@ def legend(axes: Axes) -> None:
 
 
 def write_png(figure: Figure, path: Path) -> None:
-    """ValueError if the folder is missing or cannot be written."""
+    """Write a figure as a PNG file. ValueError if the folder is missing or cannot be written."""
     try:
         figure.savefig(path, format="png", dpi=110, metadata={"Software": None})
     except OSError as error:

@@ -67,6 +67,7 @@ class Recipe:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The vector's shape; () before it is found."""
         return () if self.vector is None else self.vector.shape
 
 
@@ -83,7 +84,7 @@ class Edit:
     heads: Sequence[int] | None
 
     def describe(self) -> str:
-        """In words, for a trace's record."""
+        """Describe the edit in words, for a trace's record."""
         raise NotImplementedError
 
     def _told(self, **numbers: object) -> None:
@@ -115,6 +116,7 @@ class Add(Edit):
         self._told(value=self.value)
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         if isinstance(self.value, Recipe):
             return f"plus {self.strength:g} times ({self.value.towards!r} less {self.value.away!r})"
         return f"plus {self.strength:g} times a vector"
@@ -132,6 +134,7 @@ class Replace(Edit):
         self._told(value=self.value)
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         return "replaced"
 
 
@@ -147,6 +150,7 @@ class Scale(Edit):
         self._told()
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         return f"times {self.by:g}"
 
 
@@ -161,6 +165,7 @@ class Ablate(Edit):
         self._told()
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         return "0"
 
 

@@ -75,6 +75,7 @@ class Attribution(Result):
         return {**told, **{f"{i} {self.target[i]}": step for i, step in enumerate(steps, self.start)}}
 
     def about(self) -> str:
+        """Return the method and both sentences in one line."""
         return f"{self.method}: {' '.join(self.source)} → {' '.join(self.target)}"
 
 
