@@ -40,7 +40,7 @@ FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C
 
 
-def serve(page: Page, translators: Translators, args: argparse.Namespace) -> None:
+def serve(page: Page, args: argparse.Namespace) -> None:
     """Serve until SIGTERM or Ctrl+C; then finish what is under way, but end within four seconds, whatever is left."""
     ended = threading.Event()
     host = f"[{args.host}]" if ":" in args.host else args.host
@@ -55,8 +55,6 @@ def serve(page: Page, translators: Translators, args: argparse.Namespace) -> Non
     closing = threading.Thread(target=page.demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
     closing.join(CLOSING_SECONDS)
-    for translator in translators.all:
-        translator.close()
     os._exit(0)  # a translation still under way would hold a normal exit up
 
 
@@ -88,6 +86,4 @@ def main(argv: list[str] | None = None) -> None:
     page = shell.build(translators, lender(spaces) if zero_gpu else None, most)
     if zero_gpu:
         translators.to("cuda")
-        for translator in translators.all:
-            translator.scratch.mkdir(exist_ok=True)  # shared by the processes that are lent a GPU
-    serve(page, translators, args)
+    serve(page, args)

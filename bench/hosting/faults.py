@@ -22,6 +22,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, given, program
+from attention_atlas.viz.server.line import SHARE
 from bench.hosting.besieged import App, others, running
 from bench.load import SENTENCES, Caller, memory
 
@@ -29,6 +30,7 @@ LONG = SENTENCES[4]
 FORMATS = ("json", "npz", "html")
 FREE = 48_000_000  # bytes that are left to an app whose memory runs out
 DAY = 86_400
+WITHIN_SHARE = int(SHARE * 128)  # calls of one address that may wait, by the default of --queue
 
 
 def slow_clients(app: App, number: int) -> dict[str, float]:
@@ -187,7 +189,7 @@ def sigterm(app: App, number: int) -> dict[str, float]:
 
 # Each with how often in a test of seconds, and in the whole run. The last one ends the app.
 FAULTS: Mapping[str, tuple[Callable[[App, int], dict[str, float]], int, int]] = {
-    "slow clients": (slow_clients, 8, 100),
+    "slow clients": (slow_clients, 8, WITHIN_SHARE),
     "half-open connections": (half_open, 300, 3000),
     "a full disk": (full_disk, 3, 100),
     "a clock that is set": (clock_steps, 4, 100),

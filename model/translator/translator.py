@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -53,18 +52,6 @@ class Translator(Passes):
         self._requests = self._batcher(limits)
         self._twin: Translator | None = None
         self._twin_lock = threading.Lock()
-
-    @cached_property
-    def scratch(self) -> Path:
-        """A private folder for what is computed about these weights while they are served; it is deleted with them.
-        An app whose processes fork asks for it before they do."""
-        self._scratch = tempfile.TemporaryDirectory(prefix="attention-atlas-")
-        return Path(self._scratch.name)
-
-    def close(self) -> None:
-        """Delete what was kept on disk, for a program that ends without Python's own cleanup."""
-        if "scratch" in vars(self):
-            self._scratch.cleanup()
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translator:

@@ -129,11 +129,12 @@ def test_at_200_percent_all_can_be_reached_and_a_tour_is_read(app_url, open_page
 
 
 # Buttons of our own that a finger can miss: less than 24 px wide or high, with the area around them that they take.
-SMALL_TARGETS = """() => [...document.querySelectorAll(".atlas-root :is(button, summary, select, .acts)")]
-  .filter((node) => node.checkVisibility({ visibilityProperty: true }) && !node.matches(".term"))
+SMALL_TARGETS = """() => [...document.querySelectorAll(".atlas-root :is(button, summary, select, [type=range], .acts)")]
+  .filter((node) => node.checkVisibility({ visibilityProperty: true }))
   .map((node) => {
-    const around = getComputedStyle(node, "::after"), of = (side) => parseFloat(around[side]) || 0;
-    return [node.textContent, Math.max(node.offsetWidth, of("width")), Math.max(node.offsetHeight, of("height"))];
+    const around = ["::before", "::after"].map((part) => getComputedStyle(node, part));
+    const most = (side, own) => Math.max(own, ...around.map((style) => parseFloat(style[side]) || 0));
+    return [node.textContent, most("width", node.offsetWidth), most("height", node.offsetHeight)];
   })
   .filter(([, width, height]) => width < 24 || height < 24)"""
 
@@ -145,10 +146,16 @@ def test_on_a_phone_the_tour_comes_first_and_a_finger_hits_what_it_points_at(app
     ways = [page.locator(f".atlas-title {name}").bounding_box() for name in (".tour", ".present", ".teach")]
     assert ways == sorted(ways, key=lambda box: (box["y"], box["x"]))
     assert "lick" not in page.locator("#tab-explorer").inner_text()
-    for tab in ("Attention", "Step by step"):
+    drawn = {
+        "Attention": ".atlas-explorer .thumbnail",
+        "Step by step": ".atlas-stepper .candidate",
+        "Why": ".atlas-question button.chip",
+        "Positions": "#panel-position-table .figure",
+        "Train": ".atlas-train summary",
+    }
+    for tab, part in drawn.items():
         open_tab(page, tab)
-        if tab != "Attention":
-            page.wait_for_selector(".atlas-stepper .candidate")
+        page.locator(part).first.wait_for()
         assert page.evaluate(SMALL_TARGETS) == []
 
 

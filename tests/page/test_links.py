@@ -120,6 +120,7 @@ def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_
     page = open_page(app_url)
     shown, field = page.locator(".atlas-translation .source"), page.locator("#source-text textarea").first
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    opening = shown.inner_text()
     assert "#" not in page.url
     page.locator(".thumbnail[data-layer='2'][data-head='4']").click()
     page.wait_for_function("location.hash.includes('layer=3&head=5')")
@@ -140,6 +141,13 @@ def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_
     page.reload()
     expect(shown).to_have_text(SECOND)
     assert page.evaluate("history.length") == min(steps + 2, 50)
+    page.locator(".display summary").click()
+    page.locator(".display select").nth(1).select_option("dark")
+    for text in (FIRST, opening):  # the steps before have other colours in their addresses
+        page.go_back()
+        expect(shown).to_have_text(text)
+        expect(field).to_have_value(text)
+        assert page.url.startswith(f"{app_url}?__theme=dark#")
 
 
 LINKED = (

@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from attention_atlas.viz.theme import COLOURS, HEAD_COLOURS, SCALES
-from tests.page.browser import no_violations, use_modules
+from tests.page.browser import no_violations, open_tab, use_modules
 from tests.page.explorer.page import drawn
 
 pytestmark = pytest.mark.browser
@@ -89,6 +89,42 @@ def test_a_map_is_copied_as_it_is_seen(open_traces, hand_made_trace) -> None:
     assert name == "Cross-attention-3-layers-of-4-heads.png"
     thumbnail = page.locator(".thumbnail[data-layer='0'][data-head='0']").bounding_box()
     assert coloured(image, viridis(z[alone])) > 0.8 * 4 * thumbnail["width"] * thumbnail["height"] / z.size
+
+
+# The words and thumbnails of a picture that its button lies on.
+COVERED = """(picture) => {
+  const button = picture.querySelector(":scope > .copy-picture"), box = button.getBoundingClientRect();
+  const isBelow = ({ left, right, top, bottom, width }) => width > 1 && left < box.right - 1 && right > box.left + 1
+    && top < box.bottom - 2 && bottom > box.top + 2;
+  const texts = document.createTreeWalker(picture, NodeFilter.SHOW_TEXT), found = [];
+  for (let text; (text = texts.nextNode());) {
+    const range = document.createRange(), owner = text.parentElement;
+    range.selectNodeContents(text);
+    if (text.data.trim() && owner.checkVisibility({ opacityProperty: true }) && !owner.closest(".copy-picture")
+      && [...range.getClientRects()].some(isBelow)) found.push(text.data);
+  }
+  for (const cell of picture.querySelectorAll(".thumbnail"))
+    if (cell.checkVisibility() && isBelow(cell.getBoundingClientRect())) found.push(cell.ariaLabel);
+  return [...new Set(found)];
+}"""
+
+
+def test_the_button_of_a_picture_covers_nothing_of_it(app_url, open_page) -> None:
+    page = open_page(app_url)
+    page.wait_for_selector(".atlas-explorer .thumbnail canvas")
+    for pane in (".reader", ".atlas-pane"):
+        assert page.locator(f"{pane} > .pictured").evaluate(COVERED) == []
+    page.locator("#tab-stepper-button").click()
+    first = page.locator(".atlas-stepper .candidate").first
+    first.hover()
+    assert page.locator(".next-token > .pictured").evaluate(COVERED) == []
+    others = page.locator(".atlas-stepper .others .token")
+    assert others.evaluate("words => words.scrollWidth <= words.clientWidth"), "words are cut"
+    page.locator("#tab-inside-button").click()
+    open_tab(page, "Masks", "#inside-tabs")
+    mask = page.locator("#panel-masks .pictured", has=page.locator(".heatmap")).first
+    mask.hover()
+    assert mask.evaluate(COVERED) == []
 
 
 @pytest.mark.long

@@ -1,21 +1,32 @@
-"""Replicas of the app behind nginx without stickiness, with visitors in browsers, while replicas are killed in turn."""
+"""Replicas of the app behind nginx without stickiness, while replicas are killed in turn: some visitors have a browser,
+the others ask the same questions by HTTP."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from http.client import HTTPException
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, Response, expect
 
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
+from attention_atlas.viz.wire.codecs import ROOT
+from attention_atlas.viz.wire.readback import PAYLOAD_TOLERANCE
 from bench.hosting.fleet import fleet
 from bench.load import Caller
+from tests.conftest import SENTENCES
 from tests.page.browser import open_tab, use_modules
+from tests.page.lab.test_lab import open_panel
 from tests.page.test_stepper import act, idle
 
 pytestmark = [
@@ -24,6 +35,8 @@ pytestmark = [
 ]
 SENTENCE = "Ich habe {} rote Boote."
 PATIENCE = 40_000  # milliseconds; a page asks again after pauses of up to eight seconds
+PAUSES = (0.25, 0.5, 1, 2, 4, 8)  # seconds, as in viz/web/core/ask.js
+THINKING = 1.0  # seconds between a visitor's questions by HTTP
 
 
 def translate(page: Page, number: int) -> str:
@@ -50,57 +63,126 @@ def begins_steps(response: Response) -> bool:
     return response.ok and response.url.endswith("page_step") and '"start"' in response.request.post_data
 
 
+@dataclass
+class Visitor:
+    """Asks by HTTP as the page does. retries: questions that were sent again; error: the largest difference of a weight
+    from the model's own."""
+
+    port: int
+    ended: threading.Event
+    seconds: list[float] = field(default_factory=list)
+    retries: int = 0
+    error: float = 0.0
+
+    def ask(self, name: str, question: dict) -> dict:
+        """The answer, from whichever replica. An AssertionError if there is none after all pauses, or a refusal."""
+        began = time.monotonic()
+        for pause in PAUSES:
+            try:
+                status, body = Caller(self.port).post(f"/ask/{name}", question)
+                if status not in (502, 503, 504):
+                    answer = json.loads(body)
+                    assert status == 200 and "api_version" not in answer, answer
+                    self.seconds.append(time.monotonic() - began)
+                    return answer
+            except (OSError, HTTPException):
+                pass
+            self.retries += 1
+            time.sleep(pause)
+        raise AssertionError(f"{name} was not answered")
+
+    def visit(self, traces: dict[str, TranslationTrace]) -> None:
+        """Until it has ended, translate a sentence, look at its maps, and pin a word."""
+        while not self.ended.is_set():
+            for sentence, trace in traces.items():
+                address = self.ask("page_translate", {"fields": {"text": sentence}})["map"]["address"]
+                ids = address["source_ids"], address["target_ids"]
+                assert ids == (list(trace.source_ids), list(trace.target_ids)), sentence
+                wanted = [[kind.value, layer] for kind in trace.kinds for layer in range(trace.maps(kind).num_layers)]
+                layers = self.ask("page_layers", {"address": address, "fields": {"wanted": wanted}})["layers"]
+                assert [[layer["kind"], layer["first"]] for layer in layers] == wanted
+                for layer in layers:
+                    weights = trace.maps(AttentionKind(layer["kind"])).weights[layer["first"] : layer["last"]]
+                    found = ROOT.decode(layer["data"], weights.shape)
+                    self.error = max(self.error, float(np.abs(found - weights).max()))
+                asked = self.ask("page_ask", {"address": address, "fields": {"step": 1}})["asked"]
+                assert asked["step"] == 1
+                if self.ended.wait(THINKING):
+                    return
+
+
+# visitors: of whom `browsers` have one.
 @pytest.mark.parametrize(
-    ("visitors", "kills"),
-    [pytest.param(3, 3, marks=pytest.mark.long), pytest.param(50, 20, marks=pytest.mark.endure)],
+    ("visitors", "browsers", "kills"),
+    [pytest.param(6, 3, 3, marks=pytest.mark.long), pytest.param(50, 3, 20, marks=pytest.mark.endure)],
 )
 def test_no_answer_is_lost_while_replicas_are_killed(
-    tiny_translator, tiny_checkpoint, tmp_path, pages, visitors, kills
+    tiny_checkpoint, tmp_path, pages, visitors, browsers, kills
 ) -> None:
     """Every page asks while a replica is killed. No page reloads, every answer is right, and forced branches of
     the stepper survive."""
     options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
+    translator = Translator.load(tiny_checkpoint, "cpu")
+    traces = {text: translator.translate(text) for text in (*SENTENCES[:8:2], "Ein Boot.")}
     with fleet(tmp_path, options, count=3) as (port, replicas), ExitStack() as opened:
         seen: list[Page] = []
-        for number in range(visitors):
+        for number in range(browsers):
             page = opened.enter_context(pages.one(width=1280, height=900, dark=False, options={}))
             page.goto(f"http://127.0.0.1:{port}")
             page.wait_for_selector("#translation-text")
-            is_shown(page, translate(page, number), tiny_translator)
+            is_shown(page, translate(page, number), translator)
             page.evaluate("window.before = true")
             seen.append(page)
-        answers, is_running = [], True
-
-        def ask() -> None:
-            """Translate all the while, by the API."""
-            while is_running:
-                try:
-                    answers.append(Caller(port).call("translate", ["Ein Boot."]))
-                except (ValueError, OSError, HTTPException):
-                    time.sleep(0.2)
-
-        with ThreadPoolExecutor(1) as beside:
-            asking = beside.submit(ask)
+        ended = threading.Event()
+        others = [Visitor(port, ended) for _ in range(visitors - browsers)]
+        with ThreadPoolExecutor(len(others)) as pool:
+            visits = [pool.submit(one.visit, traces) for one in others]
             try:
                 for kill in range(kills):
                     replica = replicas[kill % len(replicas)]
-                    sentences = [translate(page, visitors * (kill + 1) + i) for i, page in enumerate(seen)]
+                    sentences = [translate(page, browsers * (kill + 1) + i) for i, page in enumerate(seen)]
                     replica.end(signal.SIGKILL)
                     for page, sentence in zip(seen, sentences, strict=True):
-                        is_shown(page, sentence, tiny_translator)
-                    for page in seen[:3]:
+                        is_shown(page, sentence, translator)
+                    for page in seen:
                         with page.expect_response(begins_steps, timeout=PATIENCE):
                             open_tab(page, "Step by step")
                         idle(page)
                         act(page, ".candidate", 1)
                     replica.start().served()
-                    for page in seen[:3]:
+                    for page in seen:
                         act(page, ".candidate", 2)
                         expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(3, timeout=PATIENCE)
                         open_tab(page, "Attention")
                     assert all(page.evaluate("window.before") for page in seen), f"loaded anew after kill {kill + 1}"
             finally:
-                is_running = False
-            asking.result(60)
-        expected = tiny_translator.translate("Ein Boot.").translation
-        assert answers and {answer["translation"] for answer in answers if "translation" in answer} == {expected}
+                ended.set()
+            for visit in visits:
+                visit.result(60)
+        seconds = [spent for one in others for spent in one.seconds]
+        figures = {"answers": len(seconds), "asked again": sum(one.retries for one in others), "slowest": max(seconds)}
+        print(figures, {"largest error of a weight": max(one.error for one in others)})
+        assert max(one.error for one in others) <= PAYLOAD_TOLERANCE
+        assert all(one.seconds for one in others)
+
+
+@pytest.mark.long
+def test_work_whose_replica_is_killed_begins_anew_at_another_and_the_page_says_so(
+    tiny_checkpoint, tmp_path, pages
+) -> None:
+    options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
+    with (
+        fleet(tmp_path, options) as (port, replicas),
+        pages.one(width=1280, height=900, dark=False, options={}) as page,
+    ):
+        page.goto(f"http://127.0.0.1:{port}")
+        page.wait_for_selector("#translation-text")
+        panel = open_panel(page, "Heads", "All heads")
+        panel.locator(".take .begin").click()
+        status = panel.get_by_role("status")
+        expect(status).to_contain_text("parts, about")
+        for replica in replicas:
+            replica.end(signal.SIGKILL)
+        replicas[1].start()
+        expect(status).to_contain_text("The connection broke, so this began anew.", timeout=PATIENCE)
+        expect(panel.locator(".head-cell").first).to_be_visible(timeout=PATIENCE)

@@ -8,19 +8,24 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
 
+from attention_atlas.model.analysis.units.excited import Units
 from attention_atlas.model.serve.cancellation import raise_if_cancelled
+from attention_atlas.model.serve.work import Work
+from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
+from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.questions.registry import QUESTIONS, Question
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.ui.lab.registry import PANELS
+from attention_atlas.viz.wire.file import File
 from bench.load import running_app
 
 TEXT = "Ein kleiner Hund schläft."
@@ -124,6 +129,52 @@ def test_another_server_answers_the_same_about_the_same_toy(tiny_checkpoint, por
             np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+UNITS = {"panel": "heads-units", "controls": {"layer": 1, "units": "neurons", "unit": 1, "strength": 0}}
+
+
+def test_work_that_was_begun_is_done_by_any_server(port, monkeypatch):
+    kept = {}
+    monkeypatch.setattr(Work, "_results", property(lambda work: kept))
+    question = {"address": PANEL["address"], "fields": UNITS}
+    take = ask(port, "page_panel", **question)["blocks"][0]
+    begun = {**UNITS, "begun": [take["work"]]}
+    *work, found = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    assert [part["work"]["done"] for part in work] == list(range(1, 9)) and len(found["blocks"]) == 2
+    (again,) = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    kept.clear()  # as in another process
+    *work, other = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    assert len(work) == 8 and found == again == other
+    kept.clear()
+    assert ask(port, "page_panel", **question)["blocks"][0] == take
+
+
+def test_a_closed_stream_ends_work_after_the_part_that_runs(port, monkeypatch):
+    read, ended = [], threading.Event()
+
+    def compute(units):
+        try:
+            for done in range(200):
+                read.append(done)
+                time.sleep(0.05)
+                yield done, 200
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Units, "_in_parts", compute)
+    monkeypatch.setattr(Work, "_results", property(lambda work: {}))
+    take = ask(port, "page_panel", address=PANEL["address"], fields=UNITS)["blocks"][0]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    body = json.dumps({"address": PANEL["address"], "fields": {**UNITS, "begun": [take["work"]]}})
+    connection.request("POST", "/ask/page_panel", body, JSON)
+    found = connection.getresponse()
+    assert json.loads(found.readline())["work"] == {"done": 0, "of": 200}
+    panel = ask(port, "page_panel", **PANEL)  # others are answered meanwhile
+    assert panel["blocks"] and not ended.is_set()
+    found.close()
+    connection.close()
+    assert ended.wait(1) and len(read) < 60
+
+
 def test_a_closed_stream_ends_a_training(port, monkeypatch):
     turns = []
     monkeypatch.setattr(ToyRun, "turn", lambda run, _was=ToyRun.turn, **how: turns.append(1) or _was(run, **how))
@@ -156,6 +207,38 @@ def test_an_answer_in_parts_is_a_line_each(port):
     assert found.headers["Content-Type"].startswith("application/x-ndjson") and len(parts) > 2
     assert all(part["more"] and part["blocks"] for part in parts[:-1]) and parts[-1] == {"more": False}
     assert found.headers["X-Accel-Buffering"] == "no"
+
+
+def test_a_file_is_sent_as_it_is(port, tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    question = {"address": Address.of(trace).to_plain(), "fields": {"format": "npz"}}
+    found, body = send(port, "/ask/page_export", json.dumps(question).encode())
+    assert found.headers["Content-Type"] == FORMATS["npz"].media_type
+    assert found.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''attention-")
+    np.testing.assert_array_equal(storage.from_npz(body).target_ids, trace.target_ids)
+    refused = ask(port, "page_export", **{**question, "fields": {"format": "exe"}})
+    assert refused["error"] == "invalid"
+
+
+def test_a_file_has_any_name_and_no_more_than_64_megabytes(port, registered):
+    names = {"small": 3, "the most": 64_000_000, "too much": 64_000_001}
+
+    def page_file(context, address, fields):
+        return File(f"Größe “1”; {fields['name']}.bin", "application/octet-stream", bytes(names[fields["name"]]))
+
+    def page_parts(context, address, fields):
+        yield {"more": True}
+        yield page_file(context, address, fields)
+
+    registered["page_file"] = Question(page_file, "page")
+    registered["page_parts"] = Question(page_parts, "page")
+    for name in ("small", "the most"):
+        found, body = send(port, "/ask/page_file", json.dumps({"fields": {"name": name}}).encode())
+        saved_as = found.headers["Content-Disposition"].removeprefix("attachment; filename*=UTF-8''")
+        assert (unquote(saved_as), len(body)) == (f"Größe “1”; {name}.bin", names[name])
+    assert ask(port, "page_file", fields={"name": "too much"})["message"]["with"] == {"n": 64, "limit": 64}
+    _, part = parts(port, "page_parts", fields={"name": "small"})
+    assert part["file"] == {"name": "Größe “1”; small.bin", "type": "application/octet-stream", "data": "AAAA"}
 
 
 def test_a_large_answer_is_packed_for_whoever_takes_that(port):

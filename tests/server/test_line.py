@@ -10,7 +10,7 @@ from contextvars import Context
 import pytest
 
 from attention_atlas.model.serve.limits import Busy
-from attention_atlas.viz.server.line import Line
+from attention_atlas.viz.server.line import Line, let_others_go
 
 
 def run(coroutine: Coroutine) -> object:
@@ -101,3 +101,57 @@ def test_work_begun_in_a_turn_waits_for_no_second_one_until_the_turn_has_passed(
         return order
 
     assert run(scenario()) == ["inside", "another", "later"]
+
+
+def test_between_its_parts_a_long_answer_lets_others_go() -> None:
+    async def scenario() -> list[str]:
+        line, order = Line({"model": 1}, waiting=8), []
+
+        async def stream() -> None:
+            async with line.turn("model", "long"):
+                for part in range(3):
+                    order.append(f"part {part}")
+                    for _ in range(3):
+                        await asyncio.sleep(0)
+                    await let_others_go()
+
+        long = begin(stream())
+        await asyncio.sleep(0)
+        await asyncio.gather(*(begin(served(line, address, order)) for address in "ab"), long)
+        async with line.turn("model", "long"):
+            await let_others_go()  # nobody waits
+        return order
+
+    assert run(scenario()) == ["part 0", "a", "b", "part 1", "part 2"]
+
+
+def test_a_long_answer_that_is_left_while_others_go_frees_its_place_once() -> None:
+    async def scenario() -> list[str]:
+        line, order = Line({"model": 1}, waiting=8), []
+        ended = asyncio.Event()
+
+        async def stream() -> None:
+            async with line.turn("model", "long"):
+                await asyncio.sleep(0)
+                await let_others_go()
+
+        async def other() -> None:
+            async with line.turn("model", "a"):
+                await ended.wait()
+
+        long = begin(stream())
+        await asyncio.sleep(0)
+        holds = begin(other())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        long.cancel()
+        waits = begin(served(line, "b", order))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert order == [], "the other one still runs"
+        ended.set()
+        await asyncio.gather(holds, waits)
+        assert len(line) == 0
+        return order
+
+    assert run(scenario()) == ["b"]

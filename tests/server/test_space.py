@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import inspect
 import json
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from gradio_client import Client
 
+from attention_atlas.model.trace import storage
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from attention_atlas.viz.questions.registry import QUESTIONS
@@ -54,9 +56,7 @@ class LentProcess:
     def __init__(self) -> None:
         self.ran: list[str] = []
 
-    def GPU(self, *, duration: int):
-        assert 0 < duration <= 60
-
+    def GPU(self, *, duration):
         def decorate(handler):
             if inspect.isgeneratorfunction(handler):
                 whole = self.GPU(duration=duration)(functools.wraps(handler)(_listed(handler)))
@@ -64,6 +64,7 @@ class LentProcess:
 
             @functools.wraps(handler)
             def lent(*args):
+                assert 0 < duration(*args) <= 60
                 self.ran.append(handler.__name__)
                 near, far = multiprocessing.get_context("fork").Pipe()
                 process = multiprocessing.get_context("fork").Process(
@@ -117,7 +118,18 @@ def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(client, spaces
     assert found["blocks"], repr(found)[:300]
     refused = client.predict({"fields": {"panel": "none"}}, api_name="/page_panel")
     assert refused["error"] == "invalid" and spaces.ran == ["page_panel"] * 2
+    exported = {"address": question["address"], "fields": {"format": "json"}}
+    file = client.predict(exported, api_name="/page_export")["file"]
+    assert storage.from_json(base64.b64decode(file["data"]).decode()).source_text == SENTENCES[2]
     assert not [name for name in client.view_api(return_format="dict")["named_endpoints"] if "page_" in name]
+
+
+def test_work_is_done_where_a_gpu_is_lent(client):
+    question = {"address": {"text": SENTENCES[2]}, "fields": {"panel": "heads-units"}}
+    take = client.predict(question, api_name="/page_panel")["blocks"][0]
+    question["fields"]["begun"] = [take["work"]]
+    *work, found = client.submit(question, api_name="/page_panel")
+    assert work[0] == {"work": {"done": 1, "of": 8}} and len(found["blocks"]) == 2
 
 
 def test_a_call_of_the_page_is_one_and_its_answer_is_fetched_once(client):

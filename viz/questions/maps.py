@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 from collections.abc import Mapping
 
 from attention_atlas.model.trace.address import Address
@@ -19,10 +17,9 @@ from attention_atlas.viz.ui import fields as field
 from attention_atlas.viz.ui import overlays
 from attention_atlas.viz.ui.experiments import beside, cutting
 from attention_atlas.viz.ui.explorer import sent
+from attention_atlas.viz.wire.file import File, check_size
 from attention_atlas.viz.wire.payload import LARGEST, block, descriptor, key_of, thumbnails
 from attention_atlas.viz.wire.tiles import strip, tiles
-
-LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
 
 
 @question(lane="page")
@@ -87,20 +84,16 @@ def page_overlay(context: Context, address: Address | None, fields: Mapping) -> 
 
 @question(lane="model")
 def page_export(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return a file of the whole trace or of one map, gzipped, in base64.
+    """Return a file of the whole trace or of one map.
 
     fields: format, view, overlay, both (whether a row is named by both of its tokens), link (of the page), selection,
     asked.
     """
     scene = scene_of(context, address, fields)
     name, form, trace = fields.get("format"), field.entry(fields, "format", FORMATS), scene.trace
-    if form.trace and name == "npz" and (size := weight_bytes(trace)) > LARGEST_FILE:
-        raise Refusal(
-            "This file would have {n} MB, and the page sends up to {limit} MB. In Python, trace.save() writes it.",
-            n=size // 1_000_000,
-            limit=LARGEST_FILE // 1_000_000,
-        )
     if form.trace:
+        if name == "npz":
+            check_size(weight_bytes(trace))  # before it is written
         opens = field.text(fields, "link", "") or scene.selection
         file, content = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
     else:
@@ -108,8 +101,7 @@ def page_export(context: Context, address: Address | None, fields: Mapping) -> A
         file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
         values = overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
         content = form.map.write(trace, view, named_by_both(values, trace, view) if fields.get("both") else values)
-    packed = base64.b64encode(gzip.compress(content, compresslevel=6)).decode("ascii")
-    return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
+    return File(f"{file}.{name}", form.media_type, content)
 
 
 @question(lane="model")

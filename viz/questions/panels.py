@@ -16,6 +16,7 @@ from attention_atlas.viz.ui.lab.panel import Panel
 from attention_atlas.viz.ui.lab.registry import PANELS
 from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.summary import INVITATION
 from attention_atlas.viz.words import Words, say
 
@@ -62,13 +63,17 @@ def _in_parts(content: Iterator, frame: dict) -> Generator[dict]:
 
 @question(lane="model")
 def page_panel_act(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the blocks for a slot of a panel. fields: as in page_panel, act (its name), and data from the block."""
+    """Return the blocks for a slot of a panel, or a file.
+
+    fields: as in page_panel, act (its name), and data from the block.
+    """
     panel = field.entry(fields, "panel", by_name())
     if address is None:
         return EMPTY
     scene = scene_of(context, address, fields)
     data = {**_data(fields), "act": fields.get("act")}
-    return {"blocks": panel.act(scene, data, *values_of(panel, scene, fields)), "about": about(scene.trace)}
+    answer = panel.act(scene, data, *values_of(panel, scene, fields))
+    return answer if isinstance(answer, File) else {"blocks": answer, "about": about(scene.trace)}
 
 
 @question(lane="model")
@@ -110,7 +115,7 @@ def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answ
 
 
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:
-    """Return the scene of a question. fields: selection and asked, as the page keeps them, and drawn."""
+    """Return the scene of a question. fields: selection, asked and begun, as the page keeps them, and drawn."""
     trace = context.trace(address)
     return Scene(
         trace,
@@ -121,6 +126,7 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
         context.translators,
         fields.get("drawn"),
         context.traces.recorded,
+        frozenset(field.each({"begun": [], **fields}, "begun", str)),
     )
 
 

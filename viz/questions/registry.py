@@ -18,16 +18,18 @@ from functools import partial
 
 from attention_atlas.model.analysis.why.means_cache import MeansCache
 from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.serve.work import WorkNeeded
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.training.toy.toys import ToyNeeded
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.questions.traces import Retrained, Traces
+from attention_atlas.viz.wire.file import File
 
 PREFIX = "page_"  # a question under a public endpoint's name would take its place in Gradio
-MOST_TOYS = 3  # that a question trains: of its address, of a second one, and once more where others took their place
-Answer = dict | Generator[dict]
+MOST_NEEDED = 5  # toys and works that a question needs: of two addresses, and again where others took their place
+Answer = dict | File | Generator[dict | File]
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Context:
 
 @dataclass(frozen=True)
 class Question:
-    """answer: (context, address or None, fields) -> JSON-ready, or a generator of such, each in place of the one
-    before. lane: of the line that the request waits in (viz.server.line). on_cpu: it never uses a GPU."""
+    """answer: (context, address or None, fields) -> JSON-ready or a file, or a generator of such, each in place of the
+    one before. lane: of the line that the request waits in (viz.server.line). on_cpu: it never uses a GPU."""
 
     answer: Callable[[Context, Address | None, Mapping], Answer]
     lane: str
@@ -75,9 +77,9 @@ def ask(context: Context, name: str, body: Mapping) -> Answer:
     """Answer a question. body: {"address", "fields"} as JSON; either may be left out. ValueError, in words, for what
     cannot be answered.
 
-    A question about a toy that is not kept is answered in parts: {"training": {"update", "of"}} while it is trained
-    again, then the answer. Where its weights differ from those that the address names, {"retrained": an address} is the
-    answer.
+    What an answer needs and is not kept here is computed first, in parts: {"training": {"update", "of"}} of a toy that
+    is trained again, {"work": {"done", "of"}} of work that the page has begun. Then comes the answer. Where a toy's
+    weights differ from those that the address names, {"retrained": an address} is the answer.
     """
     address, fields = body.get("address"), body.get("fields") or {}
     if not isinstance(fields, dict):
@@ -86,25 +88,31 @@ def ask(context: Context, name: str, body: Mapping) -> Answer:
     answer = partial(QUESTIONS[name].answer, context, place, fields)
     try:
         content = answer()
-    except (ToyNeeded, Retrained):
+    except (ToyNeeded, WorkNeeded, Retrained):
         content = None
-    return content if isinstance(content, dict) else _with_toys(context, answer, content)
+    return content if isinstance(content, dict | File) else _in_parts(context, answer, content)
 
 
-def _with_toys(context: Context, answer: Callable[[], Answer], content: Generator[dict] | None) -> Generator[dict]:
-    """Yield the parts of an answer; train the toys that it needs, and begin again."""
-    for _ in range(MOST_TOYS):
+def _in_parts(
+    context: Context, answer: Callable[[], Answer], content: Generator[dict | File] | None
+) -> Generator[dict | File]:
+    """Yield the parts of an answer; compute what it needs, and begin again."""
+    for _ in range(MOST_NEEDED):
         try:
             content = answer() if content is None else content
-            yield from [content] if isinstance(content, dict) else content
+            yield from [content] if isinstance(content, dict | File) else content
             return
         except Retrained as error:
             yield {"retrained": error.address.to_plain()}
             return
-        except ToyNeeded as error:
-            recipe, content = error.recipe, None
-        for update in context.traces.toys.train(recipe):
-            yield {"training": {"update": update, "of": recipe.updates}}
+        except (ToyNeeded, WorkNeeded) as error:
+            needed, content = error, None
+        if isinstance(needed, WorkNeeded):
+            for done, of in needed.work.run():
+                yield {"work": {"done": done, "of": of}}
+            continue
+        for update in context.traces.toys.train(needed.recipe):
+            yield {"training": {"update": update, "of": needed.recipe.updates}}
     raise Refusal("The model is busy: your toy was trained, and others took its place. Please try again in a moment.")
 
 

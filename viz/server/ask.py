@@ -1,9 +1,11 @@
 """POST /ask/NAME: a question of the page, {"address", "fields"} as JSON, and its answer.
 
-An answer is one JSON object, or of a question that is answered in parts (application/x-ndjson) one a line, each in
-place of the one before. What cannot be answered is {"api_version", "status": "error", "error", "message"}, as at the
-named endpoints; its message is a sentence that the page translates. Of a request that is no question the HTTP status
-says so, too; of a question that is refused it is 200, since browsers report any other as a fault of the page.
+An answer is one JSON object, a file, or of a question that is answered in parts (application/x-ndjson) one object a
+line, each in place of the one before. A file is sent as an attachment; where only JSON passes, as a part of a stream or
+through Gradio's queue, it is {"file": {"name", "type", "data"}}, with data in base64. What cannot be answered is
+{"api_version", "status": "error", "error", "message"}, as at the named endpoints; its message is a sentence that the
+page translates. Of a request that is no question the HTTP status says so, too; of a question that is refused it is 200,
+since browsers report any other as a fault of the page.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from types import ModuleType
+from urllib.parse import quote
 
 import gradio as gr
 from anyio import to_thread
@@ -27,6 +30,8 @@ from attention_atlas.model.trace.language import words_of
 from attention_atlas.viz.questions.registry import QUESTIONS, Context, ask
 from attention_atlas.viz.server import endpoints
 from attention_atlas.viz.server.endpoints import refusal
+from attention_atlas.viz.server.line import let_others_go
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import for_page, say
 
 JSON, LINES = "application/json", "application/x-ndjson"
@@ -34,6 +39,7 @@ PACKED = 2_000  # bytes of an answer that is worth packing
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter: a proxy is to pass on each line
 
 GPU_SECONDS = 15  # that one call is lent a GPU for; short, so that visitors' quotas last
+WORK_SECONDS = 60  # the same of a call with long work
 
 
 def route(context: Context) -> Route:
@@ -53,8 +59,12 @@ def route(context: Context) -> Route:
         content = await to_thread.run_sync(compute)
         if isinstance(content, Generator):
             return StreamingResponse(_lines(content, limits), media_type=LINES, headers=HEADERS)
+        packs = "gzip" in request.headers.get("accept-encoding", "")
+        if isinstance(content, File):
+            saved_as = {"content-disposition": f"attachment; filename*=UTF-8''{quote(content.name, safe='')}"}
+            return await to_thread.run_sync(_response, 200, content.content, packs, content.media_type, saved_as)
         text = await to_thread.run_sync(_text, content)
-        return _response(200, text, "gzip" in request.headers.get("accept-encoding", ""))
+        return _response(200, text, packs)
 
     return Route("/ask/{name}", answered, methods=["POST"])
 
@@ -81,8 +91,8 @@ def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
         answer = answer_or_refusal(limits, functools.partial(ask, context, name, question))
         parts = answer if isinstance(answer, Generator) else iter([answer])
         while (content := answer_or_refusal(limits, functools.partial(next, parts, None))) is not None:
-            yield for_page(content)
-            if is_refusal(content):
+            yield (plain := _plain(content))
+            if is_refusal(plain):
                 return
 
     call.__name__ = name
@@ -98,7 +108,7 @@ def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
     """
 
     def lend(function: Callable) -> Callable:
-        lent = spaces.GPU(duration=GPU_SECONDS)(function)
+        lent = spaces.GPU(duration=_gpu_seconds)(function)
         if lent is function:
             return function
 
@@ -114,6 +124,12 @@ def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
         return stream if inspect.isgeneratorfunction(function) else call
 
     return lend
+
+
+def _gpu_seconds(*values: object) -> int:
+    """How long a call with these values is lent a GPU for at the most."""
+    fields = values[0].get("fields") if values and isinstance(values[0], dict) else None
+    return WORK_SECONDS if isinstance(fields, dict) and fields.get("begun") else GPU_SECONDS
 
 
 def _read(body: bytes) -> dict | None:
@@ -147,25 +163,32 @@ def _fault(error: str) -> dict:
     )
 
 
-async def _lines(parts: Generator[dict], limits: BatchLimits) -> AsyncIterator[bytes]:
+async def _lines(parts: Generator[dict | File], limits: BatchLimits) -> AsyncIterator[bytes]:
     next_part = functools.partial(answer_or_refusal, limits, functools.partial(next, parts, None))
     try:
         while (content := await to_thread.run_sync(next_part)) is not None:
             yield await to_thread.run_sync(_text, content) + b"\n"
-            if is_refusal(content):
+            if isinstance(content, dict) and is_refusal(content):
                 return
+            await let_others_go()
     finally:
         parts.close()
 
 
-def _text(content: object) -> bytes:
-    return json.dumps(for_page(content), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+def _plain(content: dict | File) -> dict:
+    return for_page(content.to_plain() if isinstance(content, File) else content)
 
 
-def _response(status: int, content: bytes | dict, packs: bool = False) -> Response:
+def _text(content: dict | File) -> bytes:
+    return json.dumps(_plain(content), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _response(
+    status: int, content: bytes | dict, packs: bool = False, media_type: str = JSON, headers: Mapping[str, str] = {}
+) -> Response:
     body = content if isinstance(content, bytes) else _text(content)
-    headers = dict(HEADERS)
+    headers = {**HEADERS, **headers}
     if packs and len(body) >= PACKED:
         body = gzip.compress(body, compresslevel=4)
         headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
-    return Response(body, status, headers, JSON)
+    return Response(body, status, headers, media_type)

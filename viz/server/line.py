@@ -18,9 +18,26 @@ PAGE_SHARE = 0.8  # for questions of the page: a class has one address
 
 @dataclass
 class Turn:
-    """is_held: until it is passed on."""
+    """A place that runs in a lane of a line. is_held: until it is passed on."""
 
+    line: Line
+    lane: str
+    address: str
     is_held: bool = True
+
+
+async def let_others_go() -> None:
+    """Between two parts of an answer: whoever waits in this task's lane goes first, and this task waits for its next
+    turn."""
+    turn = _turn.get()
+    if turn is None or not turn.is_held:
+        return
+    lines = turn.line._lines[turn.lane]
+    if lines:
+        turn.is_held = False
+        turn.line._pass_on(turn.lane)
+        await turn.line._wait(lines, turn.lane, turn.address)
+        turn.is_held = True
 
 
 _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
@@ -62,14 +79,15 @@ class Line:
         else:
             self.check(lane, address, share)
             await self._wait(self._lines[lane], lane, address)
-        turn = Turn()
+        turn = Turn(self, lane, address)
         before = _turn.set(turn)
         try:
             yield
         finally:
-            turn.is_held = False
             _turn.reset(before)
-            self._pass_on(lane)
+            if turn.is_held:
+                turn.is_held = False
+                self._pass_on(lane)
 
     async def _wait(self, lines: OrderedDict[str, deque[asyncio.Future]], lane: str, address: str) -> None:
         turn = asyncio.get_running_loop().create_future()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import asdict
+from dataclasses import dataclass
 from difflib import SequenceMatcher
-from pathlib import Path
 
 from attention_atlas.model.analysis import circuits
 from attention_atlas.model.analysis.circuits.contrast import Method
@@ -15,8 +13,8 @@ from attention_atlas.model.analysis.circuits.pairs import Pair, comparable, fill
 from attention_atlas.model.analysis.circuits.study import Study
 from attention_atlas.model.analysis.circuits.tested import Curve, Tested
 from attention_atlas.model.analysis.why.neighbours import fillings
-from attention_atlas.model.files import read_json, write_json
 from attention_atlas.model.serve.owned_cache import cached_on_owner
+from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.curves import plot_curves
@@ -32,19 +30,28 @@ LEAST = 6  # pairs: fewer say nothing about others
 SHOWN = 8  # sentences that are named
 
 
+@dataclass(frozen=True, eq=False)
+class Studied:
+    """What a study found."""
+
+    study: Study
+    circuit: Circuit
+    tested: Tested
+
+
 def circuit_of(
-    scene: Scene, pair: Pair, edges: int, study: Study | None = None
+    scene: Scene, pair: Pair, edges: int, studied: Studied | None = None
 ) -> tuple[Circuit, list[tuple[Edge, float]], Tested]:
     """Return all edges' scores; the largest edges with their nats for the token; and these tested in this sentence."""
-    circuit = found(scene, pair, study)
+    circuit = found(scene, pair, studied)
     share = circuit.tried(edges) / int(circuit.defined.sum())
     worth = [(edge, -score) for edge, score in circuit.edges(edges)]  # closed, it costs the token
     return circuit, worth, circuit.faithfulness([pair], shares=(share,))
 
 
-def found(scene: Scene, pair: Pair, study: Study | None) -> Circuit:
-    """The circuit of a whole study, else of this sentence alone."""
-    return result(scene.translator, study)[0] if study and study.whole else scored(scene.translator, pair)
+def found(scene: Scene, pair: Pair, studied: Studied | None) -> Circuit:
+    """The circuit of a study, else of this sentence alone."""
+    return studied.circuit if studied else scored(scene.translator, pair)
 
 
 def pair_of(scene: Scene, text: str) -> Pair:
@@ -67,20 +74,16 @@ def scored(translator: Translator, pair: Pair) -> Circuit:
     return circuits.find(translator, [pair], Method.EAP_IG if len(graph(translator.config)) < LARGE else Method.EAP)
 
 
-def study_of(scene: Scene, pair: Pair, typed: str) -> Study | None:
-    """The study that somebody began of this question, changed sentence and fillings; None: nobody did."""
-    path = _path(scene, pair, typed)
-    return Study.of(scene.translator, _read(path)) if path.is_file() else None
+def study_of(scene: Scene, pair: Pair, second: str, typed: str) -> Work[Studied]:
+    """The study of this question, changed sentence and fillings. A Refusal, in words, where too few sentences lead to
+    this question's token."""
 
+    def compute() -> Parts[Studied]:
+        study = Study.of(scene.translator, _pairs(scene, pair, second, typed))
+        circuit, tested = yield from study.parts()
+        return Studied(study, circuit, tested)
 
-def begun(scene: Scene, pair: Pair, second: str, typed: str) -> Study:
-    """The same, begun if need be. A Refusal, in words, where too few sentences lead to this question's token."""
-    path = _path(scene, pair, typed)
-    if not path.is_file():
-        found = _pairs(scene, pair, second, typed)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, [asdict(one) for one in found])
-    return Study.of(scene.translator, _read(path))
+    return Work(scene.translator, ("circuit", scene.trace.direction, pair, second, typed), compute)
 
 
 def _pairs(scene: Scene, pair: Pair, second: str, typed: str) -> list[Pair]:
@@ -119,18 +122,6 @@ def parsed(typed: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _path(scene: Scene, pair: Pair, typed: str) -> Path:
-    about = repr((scene.translator.digest, scene.trace.direction, pair, typed))
-    name = hashlib.sha256(about.encode()).hexdigest()[:24]
-    return scene.translator.scratch / "circuits" / f"{name}.json"
-
-
-def _read(path: Path) -> tuple[Pair, ...]:
-    return tuple(
-        Pair(*(tuple(one) if isinstance(one, list) else one for one in fields.values())) for fields in read_json(path)
-    )
-
-
 def parting(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
     """Show where the two translations part, to ask about that. Warn if the changed word hardly matters."""
     warning = blocks.text(
@@ -157,15 +148,9 @@ def written(translator: Translator, ids: tuple[int, ...], direction: str) -> lis
     return found
 
 
-@cached_on_owner(maxsize=16)
-def result(translator: Translator, study: Study) -> tuple[Circuit, Tested]:
-    """What a whole study of this model found, kept while its size is chosen."""
-    return study.result()
-
-
-def curves(study: Study) -> list[dict]:
+def curves(studied: Studied) -> list[dict]:
     """Show how much circuits of each size keep, beside whole nodes and random edges, and on which sentences."""
-    _, tested = result(study.translator, study)
+    study, tested = studied.study, studied.tested
     kinds = {say("best edges"): tested.best, say("whole nodes"): tested.nodes, say("at random"): tested.random}
     rows = [
         [f"{100 * share:.3g} %", blocks.number(edges), *(_kept(curve, i) for curve in kinds.values())]

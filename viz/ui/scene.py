@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.lenses.fitted import Lenses
-from attention_atlas.model.analysis.lenses.own import fitted_to
+from attention_atlas.model.analysis.lenses.own import fitted_to, fitting
+from attention_atlas.model.analysis.survey import own as surveys
 from attention_atlas.model.analysis.trust import reading
 from attention_atlas.model.analysis.trust import stored as stored_trust
 from attention_atlas.model.analysis.why import pinned
@@ -16,9 +17,11 @@ from attention_atlas.model.analysis.why.case import Case, open_case
 from attention_atlas.model.analysis.why.means_cache import MeansCache, Progress
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.serve.work import Result, Work
 from attention_atlas.model.trace import is_whole
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.survey.survey import DirectionSurvey
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.trust.measured import Trust
@@ -168,7 +171,7 @@ class Scene:
     """selection: the explorer's, inside the trace's limits. made_by: whose model made the trace; None where that is not
     served, or no longer. asked: in the tab "Why". served: every model of the page, for a panel that shows another one
     beside this. drawn: what the page says that it draws, for a panel that checks it; anything at all may come. record:
-    returns the recorded pass of a trace."""
+    returns the recorded pass of a trace. begun: keys of the works that the page has begun."""
 
     trace: TranslationTrace
     selection: Selection = Selection()
@@ -178,6 +181,7 @@ class Scene:
     served: Translators | None = None
     drawn: object = None
     record: Callable[[Translator, TranslationTrace], ForwardOutput] = recorded
+    begun: Collection[str] = ()
 
     @property
     def translator(self) -> Translator:
@@ -215,10 +219,21 @@ class Scene:
             )
         return open_case(self.translator, self.trace, self.question, means=self.means)
 
+    def result(self, work: Work[Result]) -> Result | None:
+        """The result of a work; None if it was neither computed here nor begun by the page. Raises WorkNeeded if it was
+        begun."""
+        return work.result() if work.key in self.begun else work.find()
+
     @property
     def lenses(self) -> Lenses | None:
-        """Of this model, if some were fitted."""
-        return fitted_to(self.translator)
+        """Of this model, if some were fitted. Raises as result()."""
+        return fitted_to(self.translator) or self.result(fitting(self.translator, self.trace.direction))
+
+    @property
+    def survey(self) -> DirectionSurvey | None:
+        """Of this model's heads, if one was taken. Raises as result()."""
+        translator, direction = self.translator, self.trace.direction
+        return surveys.shipped(translator, direction) or self.result(surveys.survey(translator, direction))
 
     @cached_property
     def reading(self) -> Reading:

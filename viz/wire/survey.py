@@ -109,11 +109,10 @@ def marks(found: DirectionSurvey | None) -> dict:
     }
 
 
-def take(done: int, of: int, begin: Words, about: Words) -> dict:
-    """A block: work of many parts that can be done here, and how much of it is done, or nothing yet. begin: what the
-    button says; about: what stands above it. The page asks the act "step" for one part after another, which answers
-    with this block again, at its end with what takes its place, or with nothing: the panel is then asked anew."""
-    return {"type": "take", "done": done, "of": of, "begin": begin, "about": about}
+def take(work: str, begin: Words, about: Words) -> dict:
+    """A block: work of many parts that can be done here. work: its key; begin: what the button says; about: what stands
+    above it. The page then asks the panel again, with the key in the field "begun"."""
+    return {"type": "take", "work": work, "begin": begin, "about": about}
 
 
 def open_head(kind: str, layer: int, head: int) -> dict:

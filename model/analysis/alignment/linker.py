@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from attention_atlas.model.analysis.alignment.choose import (
+    Maps,
     best_of_columns,
     best_of_rows,
     choose,
@@ -26,11 +27,20 @@ Linker = Callable[[Sequence[str], Sequence[str], np.ndarray], np.ndarray]
 def linking_heads(translator: Translator, direction: str, texts: Sequence[str]) -> tuple[Voter, ...]:
     """The heads on whose rows and columns agree most, on these texts with the model's own translations. None where
     neither has words."""
+    return best_linking(translator, linking_maps(translator, direction, texts))
+
+
+def linking_maps(translator: Translator, direction: str, texts: Sequence[str]) -> Maps:
+    """The scores by which heads are chosen, of each text that has words, with its translation."""
     translated = translator.translate_batch(texts, direction)
     pairs = [(text.split(), found.split()) for text, found in zip(texts, translated) if text.split() and found.split()]
-    if not pairs:
+    return score_maps(translator, [pieces(translator, direction, *pair) for pair in pairs])
+
+
+def best_linking(translator: Translator, maps: Maps) -> tuple[Voter, ...]:
+    """The heads that linking_heads() chooses, by linking_maps()."""
+    if not maps:
         return ()
-    maps = score_maps(translator, [pieces(translator, direction, *pair) for pair in pairs])
     model = translator.model
     plain = [
         voter

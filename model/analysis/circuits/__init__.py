@@ -6,7 +6,7 @@ pairs.py     two sentences that differ in a word, and the two tokens between whi
 contrast.py  both passes of such pairs, and every run between them: EAP, EAP-IG, or exactly, by cutting
 found.py     circuits: what each edge is worth, measured paths, MIB's form
 tested.py    how much of the decision a circuit keeps, beside whole nodes and as many edges drawn by lot
-study.py     both over many pairs, in parts that outlive a process
+study.py     both over many pairs, in parts
 alone.py     a translation by a circuit alone
 
 >>> from attention_atlas.model.translator import Translator

@@ -1,9 +1,10 @@
-"""Lenses of a model, made of sentences and its own translations of them, in parts that outlive a process."""
+"""Lenses of a model, made of sentences and its own translations of them, in parts."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import io
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,20 +17,22 @@ from attention_atlas.model.analysis.lenses import tuned
 from attention_atlas.model.analysis.lenses.fitted import Lenses
 from attention_atlas.model.analysis.lenses.jacobian import Jacobians
 from attention_atlas.model.analysis.lenses.streams import streams
-from attention_atlas.model.analysis.parts import Parts
+from attention_atlas.model.files import replace_file
+from attention_atlas.model.serve.work import Parts
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.translator import Translator
 
 SLOPES = 60  # sentences of each direction whose slopes are taken: each costs d_model gradients
 BATCH = 12
+Arrays = Generator[tuple[int, int], None, dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
     """Of texts by direction, each with the model's own translation; texts longer than the model takes are left out.
     slopes: of so many in each direction, evenly drawn, the Jacobians are taken; the tuned lens is fitted to all, in so
-    many steps a layer. batch: sentences of a part, of those with slopes a quarter. folder: of what is done so far;
-    None: the translator's own."""
+    many steps a layer. batch: sentences of a part, of those with slopes a quarter. folder: of what is done so far, for
+    whoever goes on after a kill; None: nothing is written."""
 
     translator: Translator
     texts: Mapping[str, Sequence[str]]
@@ -47,33 +50,38 @@ class Fitting:
     def sentences(self) -> int:
         return sum(len(lines) for _, lines, _ in self._batches)
 
-    @property
-    def first(self) -> str:
-        """A sentence whose slopes are taken."""
-        return self._batches[0][1][0]
-
-    def step(self) -> tuple[int, int]:
-        """The next part: some sentences, or a layer of the tuned lens; how many are done, of how many."""
-        return self.parts.step(self._part)
-
-    def result(self) -> Lenses:
-        """Once all parts are done."""
-        *read, weights = self._split()
-        config, found = self.translator.config, Jacobians(self.translator.config)
-        for part in read:
+    def parts(self) -> Parts[Lenses]:
+        """Read the sentences, then fit the tuned lens layer by layer."""
+        layers, rows, weights = self.translator.config.num_decoder_layers, [], []
+        slopes, of = Jacobians(self.translator.config), len(self._batches) + layers
+        for done, batch in enumerate(self._batches):
+            part = yield from self._stored(done, of, lambda progress, batch=batch: self._read(batch, progress))
+            rows.append(part["rows"])
             if "slopes" in part:
-                found.restore(part["slopes"], part["positions"])
-        encoder, decoder = (found.means(side) for side in (Side.ENCODER, Side.DECODER))
+                slopes.restore(part["slopes"], part["positions"])
+            yield done + 1, of
+        for done, layer in enumerate(range(layers), len(self._batches)):
+            found = yield from self._stored(done, of, lambda progress, layer=layer: self._layer(layer, rows, progress))
+            weights.append(found)
+            yield done + 1, of
+        encoder, decoder = (slopes.means(side) for side in (Side.ENCODER, Side.DECODER))
         matrices, biases = (torch.from_numpy(np.stack([one[name] for one in weights])) for name in ("weight", "bias"))
-        assert len(matrices) == config.num_decoder_layers
         return Lenses(self.translator.digest, self.sentences, encoder, decoder, matrices, biases)
 
-    @cached_property
-    def parts(self) -> Parts:
+    def _stored(self, number: int, of: int, make: Callable[[tuple[int, int]], Arrays]) -> Arrays:
+        """Return a part from its file; make and write it where there is none."""
+        if self.folder is None:
+            return (yield from make((number, of)))
         about = repr((self.translator.digest, self._batches, self.steps))
-        folder = self.folder or self.translator.scratch / "lenses"
-        count = len(self._batches) + self.translator.config.num_decoder_layers
-        return Parts(folder / hashlib.sha256(about.encode()).hexdigest()[:24], count)
+        path = self.folder / hashlib.sha256(about.encode()).hexdigest()[:24] / f"part-{number}.npz"
+        if path.is_file():
+            with np.load(path, allow_pickle=False) as file:
+                return dict(file)
+        part, written = (yield from make((number, of))), io.BytesIO()
+        np.savez(written, **part)  # to a path, numpy would add its ending
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, lambda partial: partial.write_bytes(written.getvalue()))
+        return part
 
     @cached_property
     def _batches(self) -> list[tuple[str, tuple[str, ...], bool]]:
@@ -90,31 +98,29 @@ class Fitting:
                 ]
         return found
 
-    def _split(self) -> list:
-        """What is read of each batch, and at the end the list of layers."""
-        parts = list(self.parts.read())
-        return [*parts[: len(self._batches)], parts[len(self._batches) :]]
-
-    def _part(self, number: int) -> dict[str, np.ndarray]:
-        if number >= len(self._batches):
-            return self._layer(number - len(self._batches))
-        direction, lines, grad = self._batches[number]
+    def _read(self, batch: tuple[str, tuple[str, ...], bool], progress: tuple[int, int]) -> Arrays:
+        direction, lines, grad = batch
         jacobians, names = Jacobians(self.translator.config), streams(self.translator.config, Side.DECODER)
         run = self.translator.run(lines, names=jacobians.names if grad else names, direction=direction, grad=grad)
         kept = torch.stack([run[name].detach()[run.mask] for name in names]).float().cpu().numpy()
         if not grad:
             return {"rows": kept}
-        jacobians.add(run)
+        for _ in jacobians.adding(run):
+            yield progress
         slopes, positions = jacobians.sums()
         return {"rows": kept, "slopes": slopes, "positions": positions}
 
-    def _layer(self, layer: int) -> dict[str, np.ndarray]:
+    def _layer(self, layer: int, rows: Sequence[np.ndarray], progress: tuple[int, int]) -> Arrays:
         model = self.translator.model
-        read = (part["rows"][[layer, -1]] for _, part in zip(self._batches, self.parts.read()))
-        rows = torch.from_numpy(np.concatenate(list(read), axis=1)).to(self.translator.device)
-        with torch.inference_mode(False):
-            weight, bias = tuned.fit(lambda one: model.project(model.decoder.norm(one)), rows, steps=self.steps)
-        return {"weight": weight[0].cpu().numpy(), "bias": bias[0].cpu().numpy()}
+        both = torch.from_numpy(np.concatenate([one[[layer, -1]] for one in rows], axis=1)).to(self.translator.device)
+        fitting = tuned.fitting(lambda one: model.project(model.decoder.norm(one)), *both, steps=self.steps)
+        while True:
+            try:
+                next(fitting)
+            except StopIteration as end:
+                weight, bias = end.value
+                return {"weight": weight.cpu().numpy(), "bias": bias.cpu().numpy()}
+            yield progress
 
 
 def fit(
@@ -127,13 +133,12 @@ def fit(
 ) -> Lenses:
     """A Fitting to its end. watch hears how many parts are done, of how many. ValueError for no text, and for a network
     that is no Transformer."""
-    fitting = Fitting(translator, texts, slopes, folder=folder)
-    done, total = fitting.parts.done, fitting.parts.count
-    while done < total:
-        watch(done, total)
-        done, total = fitting.step()
-    watch(done, total)
-    return fitting.result()
+    parts = Fitting(translator, texts, slopes, folder=folder).parts()
+    while True:
+        try:
+            watch(*next(parts))
+        except StopIteration as end:
+            return end.value
 
 
 def _spread(count: int, most: int) -> set[int]:

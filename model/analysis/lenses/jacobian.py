@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -33,12 +35,16 @@ class Jacobians:
         """What a run must keep."""
         return tuple(self.totals)
 
-    def add(self, run: Run, most: int | None = None) -> None:
-        """More sentences: a run with gradients that keeps all of `names`. most: only so many numbers of the last
-        stream, to see how long it takes."""
+    def add(self, run: Run) -> None:
+        """More sentences: a run with gradients that keeps all of `names`."""
+        for _ in self.adding(run):
+            pass
+
+    def adding(self, run: Run) -> Iterator[None]:
+        """The same, a few numbers of the last stream at a time."""
         places = [run[name] for name in self.names]
         final = places[-1]
-        width = min(most or final.shape[-1], final.shape[-1])
+        width = final.shape[-1]
         for start in range(0, width, TOGETHER):
             rows = torch.arange(start, min(start + TOGETHER, width), device=final.device)
             seeds = final.new_zeros(len(rows), *final.shape)
@@ -46,6 +52,7 @@ class Jacobians:
             slopes = torch.autograd.grad(final, places, seeds, retain_graph=True, is_grads_batched=True)
             for name, slope in zip(self.names, slopes):  # [rows, batch, position, d_model]; 0 at padding
                 self.totals[name][rows.cpu()] += slope.sum((1, 2)).cpu().double()
+            yield
         self.positions[Side.ENCODER] += int(run.source_mask.sum())
         self.positions[Side.DECODER] += int(run.mask.sum())
 

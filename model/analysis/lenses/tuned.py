@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import torch
 from torch import Tensor
@@ -26,13 +26,23 @@ def fit(project: Project, streams: Tensor, *, steps: int = STEPS, seed: int = 0)
     Begins with least squares, whose ridge pulls W to 0, the logit lens; then Adam on the divergence itself. Of all that
     was tried what did best on rows that nothing was fitted to is kept, the logit lens among it. steps: of Adam.
     """
-    found = [_layer(project, stream, streams[-1], (steps, seed)) for stream in streams[:-1]]
+    found = []
+    for stream in streams[:-1]:
+        layer = fitting(project, stream, streams[-1], steps, seed)
+        while True:
+            try:
+                next(layer)
+            except StopIteration as end:
+                found.append(end.value)
+                break
     weights, biases = zip(*found)
     return torch.stack(weights), torch.stack(biases)
 
 
-def _layer(project: Project, stream: Tensor, last: Tensor, how: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    steps, seed = how
+def fitting(
+    project: Project, stream: Tensor, last: Tensor, steps: int = STEPS, seed: int = 0
+) -> Generator[None, None, tuple[Tensor, Tensor]]:
+    """W and b of one layer's stream [row, d_model], step by step. Steps may be taken by different threads."""
     held = torch.arange(len(stream), device=stream.device) % HELD_OUT == 0
     with torch.no_grad():
         wanted = project(last[held]).log_softmax(-1)
@@ -42,23 +52,29 @@ def _layer(project: Project, stream: Tensor, last: Tensor, how: tuple[int, int])
             return float(divergence(wanted, project(stream[held] + stream[held] @ w.T + b)).mean())
 
     width = stream.shape[-1]
-    tried = [(stream.new_zeros(width, width), stream.new_zeros(width))]
-    tried += [_least_squares(stream[~held], last[~held], ridge) for ridge in RIDGES]
-    best = min(tried, key=lambda pair: missed(*pair))
-    w, b = (part.clone().requires_grad_() for part in best)
+    best = stream.new_zeros(width, width), stream.new_zeros(width)
     best_miss = missed(*best)
-    optimiser, chance = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(seed)
+    for ridge in RIDGES:
+        yield
+        tried = _least_squares(stream[~held], last[~held], ridge)
+        if (miss := missed(*tried)) < best_miss:
+            best, best_miss = tried, miss
+    with torch.inference_mode(False):
+        w, b = (part.clone().requires_grad_() for part in best)
+        optimiser, chance = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(seed)
     rows = (~held).nonzero()[:, 0]
     for step in range(steps):
+        yield
         for group in optimiser.param_groups:
             group["lr"] = RATE * (1 - step / steps)
         drawn = rows[torch.randint(len(rows), (ROWS,), generator=chance).to(rows.device)]
-        with torch.no_grad():
-            end = project(last[drawn]).log_softmax(-1)
-        loss = divergence(end, project(stream[drawn] + stream[drawn] @ w.T + b)).mean()
-        loss.backward()
-        optimiser.step()
-        optimiser.zero_grad()
+        with torch.inference_mode(False), torch.enable_grad():
+            with torch.no_grad():
+                end = project(last[drawn]).log_softmax(-1)
+            loss = divergence(end, project(stream[drawn] + stream[drawn] @ w.T + b)).mean()
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
         if (step + 1) % max(1, steps // LOOKS) == 0 and (miss := missed(w, b)) < best_miss:
             best, best_miss = (w.detach().clone(), b.detach().clone()), miss
     return best

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,35 +60,30 @@ class SurveyRun:
         parts it is there, too, and result() finds it. watch hears how many windows of all are done here."""
         _, done = self._stored(self._gathered())  # what others are doing now is theirs
         mine = [number for number in range(self.windows) if number not in done][rank::world]
-        return self._measured(mine, f"{self.direction}-{rank}", lambda finished: watch(len(done) + finished))
+        sums = Sums.empty(self.seed)
+        for finished in self.measuring(sums, mine, f"{self.direction}-{rank}"):
+            watch(len(done) + finished)
+        return sums
 
-    def step(self) -> tuple[int, int]:
-        """Measure the first window that no part has, into a part of its own; how many windows are done, of how many.
-        Whoever else steps at the same time at worst does the same."""
-        _, done = self._stored()
-        missing = [number for number in range(self.windows) if number not in done]
-        if missing:
-            self._measured(missing[:1], f"{self.direction}-window{missing[0]}")
-        return self.windows - len(missing[1:]), self.windows
-
-    def _measured(self, mine: list[int], name: str, watch: Callable[[int], object] = lambda finished: None) -> Sums:
-        sums, finished = Sums.empty(self.seed), []
-        seen = self.seen
+    def measuring(self, sums: Sums, mine: Collection[int] | None = None, name: str = "") -> Iterator[int]:
+        """Measure windows, all for None, and add them to sums, with a folder of parts also into the one of this name.
+        Yields how many are done."""
+        seen, finished = self.seen, []
         measures = Measures(seen.counts, seen.frequent, self.ablated, self.means, link=self.link)
-        wanted = set(mine)
+        wanted = set(range(self.windows) if mine is None else mine)
         for number, items in enumerate(self._windows()):
             if number not in wanted:
                 continue
             if number == self.windows - 1:
-                if items:
-                    add_repetitions(sums, self.translator, items)
+                for start in range(0, len(items), self.window):
+                    add_repetitions(sums, self.translator, items[start : start + self.window])
+                    yield len(finished)
             elif items:
                 add(sums, self.translator, self.direction, items, measures)
             finished.append(number)
             if self.parts:
                 self._save(name, sums, finished)
-            watch(len(finished))
-        return sums
+            yield len(finished)
 
     def _windows(self) -> Iterator[list]:
         yield from corpora.items(self.translator, self.direction, self.corpus, self.window)

@@ -1,31 +1,31 @@
-"""The sentences that excite each unit most, for neurons and a dictionary alike; read in parts of seconds."""
+"""The sentences that excite each unit most, for neurons and a dictionary alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from attention_atlas.model.analysis.again import check_plain
-from attention_atlas.model.analysis.parts import Parts
 from attention_atlas.model.analysis.units.fitted import stored
 from attention_atlas.model.analysis.units.sparse import Dictionary
 from attention_atlas.model.decode.runs import run
+from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.translator import Translator
 
 TOGETHER = 25  # sentences of a part
+Peaks = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
     """The neurons of an encoder layer's feed-forward; with a dictionary of its stream, the units of that. texts: that
-    are read. Results lie in the translator's scratch folder: whoever asks finds what others have read."""
+    are read."""
 
     translator: Translator
     direction: str
@@ -44,30 +44,29 @@ class Units:
             return self.dictionary.directions
         return self.translator.model.encoder.layers[self.layer].feed_forward.contract.weight.T.detach()
 
-    @cached_property
-    def parts(self) -> Parts:
-        name = f"{'dictionary' if self.dictionary else 'neurons'}-{self.direction}-{self.layer}"
-        return Parts(self.translator.scratch / "units" / name, -(-len(self.texts) // TOGETHER))
+    @property
+    def peaks(self) -> Work[Peaks]:
+        """How strongly each sentence excites each unit where it does most, float32 [sentence, unit], and at which of
+        its tokens, int16."""
+        settings = "units", self.direction, self.layer, self.dictionary is not None, len(self.texts)
+        return Work(self.translator, settings, self._in_parts)
 
-    def step(self) -> tuple[int, int]:
-        """Read some more sentences; how many parts are done, of how many."""
-        return self.parts.step(lambda number: self._peaks(self.texts[number * TOGETHER : (number + 1) * TOGETHER]))
-
-    def peaks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Once all parts are done: how strongly each sentence excites each unit where it does most, float32 [sentence,
-        unit], and at which of its tokens, int16."""
-        found = list(self.parts.read())
-        return tuple(np.concatenate([part[name] for part in found]) for name in ("values", "places"))
+    def _in_parts(self) -> Parts[Peaks]:
+        starts, found = range(0, len(self.texts), TOGETHER), []
+        for done, start in enumerate(starts, 1):
+            found.append(self._peaks(self.texts[start : start + TOGETHER]))
+            yield done, len(starts)
+        return tuple(np.concatenate(arrays) for arrays in zip(*found))
 
     def of(self, source_ids: Sequence[int], interventions: Interventions = NO_INTERVENTIONS) -> np.ndarray:
         """How active every unit is at every token: float32 [token, unit]."""
         return self._read([list(source_ids)], interventions)[0].cpu().numpy()
 
-    def _peaks(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+    def _peaks(self, texts: Sequence[str]) -> Peaks:
         ids = [self.translator.encode(text, self.direction) for text in texts]
         best = [rows.max(0) for rows in self._read(ids)]
         values, places = (torch.stack([getattr(one, name) for one in best]) for name in ("values", "indices"))
-        return {"values": values.float().cpu().numpy(), "places": places.short().cpu().numpy()}
+        return values.float().cpu().numpy(), places.short().cpu().numpy()
 
     @torch.inference_mode()
     def _read(self, ids: list[list[int]], interventions: Interventions = NO_INTERVENTIONS) -> list[Tensor]:

@@ -28,7 +28,7 @@ SERVER = """(replies) => {
       pull(controller) {
         const next = bytes.shift();
         if (next) controller.enqueue(next);
-        else if (breaks) controller.error(new TypeError("cut off"));
+        else if (breaks) setTimeout(() => controller.error(new TypeError("cut off")), 10);
         else controller.close();
       },
     });
@@ -73,6 +73,20 @@ def test_parts_are_told_one_by_one(page) -> None:
     assert parts == lines and done == lines[-1] and times == 1
 
 
+def test_a_file_is_the_same_as_bytes_and_in_a_stream(page) -> None:
+    read = "async ({ file }) => [file.name, await file.blob.text(), file.blob.type]"
+    page.evaluate("""() => {
+      const type = "text/csv", headers = { "content-type": type };
+      headers["content-disposition"] = "attachment; filename*=UTF-8''Gr%C3%B6%C3%9Fe.csv";
+      window.fetch = async () => new Response("a,b", { headers });
+    }""")
+    plain = page.evaluate(f"() => atlas.ask('page_one', {{}}).then({read})")
+    lines = [{"more": True}, {"file": {"name": "Größe.csv", "type": "text/csv", "data": "YSxi"}}]
+    page.evaluate(SERVER, [{"type": LINES, "lines": lines}])
+    streamed = page.evaluate(f"() => atlas.ask('page_one', {{}}).then({read})")
+    assert plain == streamed == ["Größe.csv", "a,b", "text/csv"]
+
+
 def test_a_refusal_is_words(page) -> None:
     refusal = {"api_version": 1, "status": "error", "error": "invalid", "message": {"say": "No.", "with": {}}}
     done, parts, times = asked(page, {"lines": [refusal]})
@@ -102,6 +116,30 @@ def test_while_a_toy_is_trained_again_the_page_says_so_and_no_part_is_told(page)
     assert asked(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
     assert "Training your network again: update 9 of 9" in page.evaluate("notices")
     assert page.evaluate("document.getElementById('atlas-notice').hidden")
+
+
+def test_work_before_an_answer_is_told_and_so_is_that_it_began_anew(page) -> None:
+    lines = [{"work": {"done": 1, "of": 2}}, {"work": {"done": 2, "of": 2}}, {"n": 1}]
+    replies = [{"type": LINES, "lines": lines[:1], "breaks": True}, {"type": LINES, "lines": lines}]
+    page.evaluate(SERVER, replies)
+    page.evaluate("""() => {
+      window.told = [];
+      const working = (work, isAnew) => told.push([work?.done ?? null, isAnew]);
+      const part = (content) => parts.push(content);
+      atlas.ask("page_one", {}, { part, working }).then((found) => (window.done = found));
+    }""")
+    page.clock.run_for(2000)
+    assert page.evaluate("[done, parts]") == [{"n": 1}, [{"n": 1}]]
+    assert page.evaluate("told") == [[1, False], [None, False], [1, True], [2, True], [None, True]]
+    page.evaluate(SERVER, replies)
+    page.evaluate("""() => {
+      window.notices = [];
+      const text = () => document.getElementById("atlas-notice")?.textContent ?? "";
+      new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
+      atlas.ask("page_one", {});
+    }""")
+    page.clock.run_for(2000)
+    assert "The connection broke, so this began anew. Computing: 2 of 2 parts" in page.evaluate("notices")
 
 
 def test_a_toy_with_other_weights_is_asked_about_and_opened_anew(page) -> None:

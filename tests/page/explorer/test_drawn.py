@@ -114,3 +114,16 @@ def test_a_pinned_word_is_asked_about_by_the_piece_that_was_uncertain(open_page)
     assert pinned("cross", trace) == pinned("decoder_self", trace) == 1
     assert pinned("encoder_self", trace) == 0
     assert pinned("cross", {"tokens": {"predicted": {}}}) == 0, "a file written earlier does not say how sure it was"
+
+
+def test_another_kind_forgets_the_chosen_heads_and_a_layers_mean_is_paged_by_layers(open_page):
+    page = open_page("about:blank")
+    load_modules(page, "explorer/state.js")
+    state = page.evaluate("atlas.initial()") | {"kind": "cross", "layer": 1, "head": 6}
+    several = state | {"heads": [[0, 1], [1, 6]], "combine": "mean"}
+    other = page.evaluate("state => atlas.changed(state, { kind: 'encoder_self' })", several)
+    assert other["heads"] == [] and other["combine"] == "single"
+    assert page.evaluate("state => atlas.changed(state, { combine: 'mean' }).combine", other) == "mean"
+    paged = "([state, by]) => atlas.paged(state, { layers: 4, heads: 8 }, by)"
+    assert page.evaluate(paged, [state, 2]) == {"layer": 2, "head": 0}
+    assert page.evaluate(paged, [state | {"combine": "mean"}, 1]) == {"layer": 2, "head": 6}

@@ -14,6 +14,7 @@ from tests.page.lab.test_lab import open_panel, start
 
 pytestmark = pytest.mark.browser
 
+PARTS = (own.LINKED + own.SENTENCES) // own.WINDOW + 1
 HEADS = 96  # of the shipped models: 4 + 4 layers, 3 kinds of attention, 8 heads
 
 
@@ -106,19 +107,20 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
 
 
 @pytest.mark.long
-def test_a_survey_is_taken_stopped_and_gone_on_with(tiny_url, open_page, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(own, "_folder", lambda translator: tmp_path / "parts")
+def test_a_survey_is_taken_stopped_and_taken_again(tiny_url, open_page) -> None:
     page = start(open_page, tiny_url)
     panel = open_panel(page, "Heads", "All heads")
-    button, bar = panel.locator(".take button"), panel.get_by_role("progressbar")
-    assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("0", str(own.PARTS))
-    button.press("Enter")
-    expect(button).to_have_text("Stop")
-    expect(panel.get_by_role("status")).to_contain_text(f"of {own.PARTS} parts")
-    button.press("Enter")
-    expect(button).to_have_text(f"Survey {own.SENTENCES} sentences")
+    begin, stop = panel.locator(".take .begin"), panel.get_by_role("button", name="Stop")
+    expect(begin).to_have_text(f"Survey {own.SENTENCES} sentences")
+    begin.press("Enter")
+    expect(stop).to_be_focused()
+    expect(panel.get_by_role("status")).to_contain_text(f"of {PARTS} parts")
+    assert panel.get_by_role("progressbar").get_attribute("max") == str(PARTS)
     no_violations(page, "#panel-heads-survey")
-    button.press("Enter")
+    stop.press("Enter")
+    expect(begin).to_be_focused()
+    expect(panel.get_by_role("progressbar")).to_have_count(0)
+    begin.press("Enter")
     expect(panel.locator(".head-cell").first).to_be_visible(timeout=60_000)
     expect(panel.get_by_text(f"{own.SENTENCES} of this project's own sentences.")).to_be_visible()
     panel.locator(".head-cell").first.press("Enter")

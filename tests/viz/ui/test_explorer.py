@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 
 import numpy as np
@@ -22,6 +20,7 @@ from attention_atlas.viz.server import api
 from attention_atlas.viz.ui import overlays
 from attention_atlas.viz.ui.lab.why import heads
 from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.words import for_page
 
@@ -37,7 +36,7 @@ def trace(tiny_translator):
     return found
 
 
-def ask(translator: Translator, trace, name: str, **data) -> dict:
+def ask(translator: Translator, trace, name: str, **data) -> dict | File:
     """What the explorer is answered about a trace that it shows."""
     translators = Translators([translator])
     context = Context(translators, Traces(translators))
@@ -51,16 +50,14 @@ def ask(translator: Translator, trace, name: str, **data) -> dict:
 def test_the_whole_trace_is_exported_whatever_is_shown(tiny_translator, trace, monkeypatch):
     """An overlay that would be refused, and take its time before that, is neither computed nor named."""
     monkeypatch.setattr(overlays, "shown", lambda *_: pytest.fail("no map is needed"))
-    file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")["download"]
-    assert file["name"] == f"attention-{key_of(trace)}.json" and file["type"] == "application/json"
-    assert np.array_equal(
-        storage.from_json(gzip.decompress(base64.b64decode(file["data"])).decode()).cross.weights, trace.cross.weights
-    )
+    file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")
+    assert file.name == f"attention-{key_of(trace)}.json" and file.media_type == "application/json"
+    assert np.array_equal(storage.from_json(file.content.decode()).cross.weights, trace.cross.weights)
 
 
 def test_one_map_is_exported_as_it_is_shown(tiny_translator, trace):
-    file = ask(tiny_translator, trace, "export", format="csv", overlay="layer_difference")["download"]
-    assert file["name"] == "layer_difference-cross-layer2-head3.csv"
+    file = ask(tiny_translator, trace, "export", format="csv", overlay="layer_difference")
+    assert file.name == "layer_difference-cross-layer2-head3.csv"
     refused = ask(tiny_translator, trace, "export", format="csv", overlay="effect_if_cut")
     assert refused["error"]["say"].startswith("This map has {n} edges")
 

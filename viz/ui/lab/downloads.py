@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 
 from attention_atlas.model.analysis.why import split
@@ -12,6 +11,7 @@ from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.ui.fields import entry
 from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import Words
 
 EXPORT = "export"
@@ -33,7 +33,7 @@ def exports(
     }
 
 
-def matrix_file(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+def matrix_file(scene: Scene, data: Mapping[str, object]) -> File:
     """The matrix and the parts in the format that the page names."""
     return file(data, Explained.of(answer(scene.case), split.parts(scene.case)), about_step("why", scene))
 
@@ -43,15 +43,10 @@ def about_step(name: str, scene: Scene) -> str:
     return f"{name}-step{scene.question.step + 1}"
 
 
-def file(data: Mapping[str, object], found: Explained, name: str) -> list[dict]:
+def file(data: Mapping[str, object], found: Explained, name: str) -> File:
     """An answer in the format that the page names. ValueError for one that there is not."""
     form = entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
-    return [download(f"{name}.{data['format']}", form.media_type, form.why.write(found))]
-
-
-def download(name: str, media: str, written: bytes) -> dict:
-    """A file for the page to save, as a block."""
-    return {"type": "download", "file": name, "media": media, "data": base64.b64encode(written).decode("ascii")}
+    return File(f"{name}.{data['format']}", form.media_type, form.why.write(found))
 
 
 def translation_fields(scene: Scene) -> dict:

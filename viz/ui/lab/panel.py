@@ -13,6 +13,7 @@ from attention_atlas.viz.ui.fields import entry
 from attention_atlas.viz.ui.lab.controls import Button, Control
 from attention_atlas.viz.ui.scene import Scene
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import Words, say
 
 Blocks = list[dict]  # of viz/wire/blocks.py
@@ -76,7 +77,7 @@ class Panel:
     checks_page  whether the page is to say what it draws: scene.drawn
     stops     whether a generator's work can be stopped by a button
     acts      what its blocks may ask for besides: name -> act(scene, data, *values of the controls) -> blocks, which
-              take the place of one blocks.slot(). data is what the block sent: anything at all may come
+              take the place of one blocks.slot(), or a file. data is what the block sent: anything at all may come
     fills     what the panel's line of text becomes when a block asks for it: fills(scene, data, *values) -> text
     translates  the translation that every tab shows when a block asks for it: translates(scene, data) -> trace. Where
               data has a step, and maybe the id of another token, the tab "Why" is then asked about those
@@ -92,7 +93,7 @@ class Panel:
     of_any_network: bool = False
     again: Button | None = None
     checks_page: bool = False
-    acts: Mapping[str, Callable[..., Blocks]] = field(default_factory=dict)
+    acts: Mapping[str, Callable[..., Blocks | File]] = field(default_factory=dict)
     fills: Callable[..., str] | None = None
     translates: Callable[..., TranslationTrace] | None = None
     stops: bool = False
@@ -122,7 +123,7 @@ class Panel:
         """Computed for this scene, with the values that the controls were set to. ValueError for what cannot be."""
         return self.compute(scene, *self.fitted(scene, values))
 
-    def act(self, scene: Scene, data: Mapping[str, object], *values: object) -> Blocks:
+    def act(self, scene: Scene, data: Mapping[str, object], *values: object) -> Blocks | File:
         """What a block of this panel asks for: data["act"] names it. ValueError for what cannot be."""
         return self.given(entry(data, "act", self.acts), scene, data, *values)
 

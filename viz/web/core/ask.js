@@ -14,24 +14,39 @@ export const numbered = () => ++last;
 const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 // Ask a question {address, fields}, and return a promise of the answer. `part` is called with the answer, or with each part
-// of an answer in parts; each part replaces the one before, and the promise holds the last. A refusal is {error: words}.
-// signal: of an AbortController; a stopped question has the answer null.
+// of an answer in parts; each part replaces the one before, and the promise holds the last. A refusal is {error: words},
+// a file {file: {name, blob}}.
+// signal: of an AbortController; a stopped question has the answer null. `working` is called with what is done of long work
+// before the answer, {done, of}, and whether it began anew after a connection broke; with null once that is over.
 // If the server does not answer, or stops in the middle, the question is sent again after increasing pauses. Any process can
 // answer it.
-export async function ask(name, question, { part = () => {}, signal = null } = {}) {
+export async function ask(
+  name,
+  question,
+  { part = () => {}, signal = null, working = showWork } = {},
+) {
   const send = await transport(name);
+  let hasBegun = false,
+    isAnew = false;
+  const tell = (show) => (progress) => {
+    hasBegun ||= progress !== null;
+    show(progress, isAnew);
+  };
   for (const pause of [...AGAIN, null]) {
     try {
       const { status, contents } = await send(name, question, signal);
       const isLast = pause === null || status !== BUSY;
       if (isLast && !UNREACHED.includes(status)) {
-        const answer = await read(contents, part);
+        const answer = await read(contents, part, {
+          training: tell(showTraining),
+          work: tell(working),
+        });
         if (!answer?.retrained) return answer;
         question = retrained(name, question, answer.retrained);
         continue;
       }
     } catch {
-      // no connection, or none any more
+      isAnew = hasBegun; // no connection, or none any more
     }
     if (signal?.aborted) return null;
     if (pause === null) break;
@@ -51,11 +66,13 @@ const transport = async (name) =>
 
 async function send(name, question, signal) {
   const response = await post(`ask/${name}`, question, signal);
-  const isStream = response.headers.get("content-type")?.includes("ndjson");
-  return {
-    status: response.status,
-    contents: isStream ? parsed(response.body) : [await response.json()],
-  };
+  const isStream = response.headers.get("content-type")?.includes("ndjson"),
+    savedAs = response.headers.get("content-disposition")?.split("filename*=UTF-8''")[1];
+  if (isStream) return { status: response.status, contents: parsed(response.body) };
+  const answer = savedAs
+    ? { file: { name: decodeURIComponent(savedAs), blob: await response.blob() } }
+    : await response.json();
+  return { status: response.status, contents: [answer] };
 }
 
 // A request with a JSON body, to an address below the page's own.
@@ -71,25 +88,49 @@ async function* parsed(stream) {
   for await (const line of lines(stream)) yield JSON.parse(line);
 }
 
-async function read(contents, part) {
+// shows: by the name of what is computed before an answer, what shows how far it is.
+async function read(contents, part, shows) {
   let last = null,
-    isTraining = false;
+    show = null;
   try {
     for await (const answer of contents) {
-      if (answer.training || isTraining) showTraining(answer.training);
-      isTraining = Boolean(answer.training);
-      if (!isTraining) last = answer.status === "error" ? { error: answer.message } : answer;
-      if (!isTraining && !last.retrained) part(last);
+      const name = Object.keys(shows).find((name) => answer[name]);
+      if (show && show !== shows[name]) show(null);
+      show = shows[name];
+      if (show) {
+        show(answer[name]);
+        continue;
+      }
+      if (answer.file?.data) answer.file = unpacked(answer.file);
+      last = answer.status === "error" ? { error: answer.message } : answer;
+      if (!last.retrained) part(last);
     }
   } finally {
-    if (isTraining) showTraining(null);
+    show?.(null);
   }
   return last;
 }
 
-// The visitor's own network is being trained again for an answer: {update, of}; null: no longer.
-const showTraining = (training) =>
-  notice(training ? t("Training your network again: update {update} of {of}", training) : "");
+// A file that came as JSON, its bytes in base64.
+const unpacked = ({ name, type, data }) => ({
+  name,
+  blob: new Blob([Uint8Array.from(atob(data), (character) => character.charCodeAt(0))], { type }),
+});
+
+// The visitor's own network is being trained again for an answer: {update, of}.
+const showTraining = (training, isAnew) =>
+  notice(
+    training
+      ? anew(isAnew) + t("Training your network again: update {update} of {of}", training)
+      : "",
+  );
+
+const showWork = (work, isAnew) =>
+  notice(work ? anew(isAnew) + t("Computing: {done} of {of} parts", work) : "");
+
+// What is said of work that began anew.
+export const anew = (isAnew) =>
+  isAnew ? `${t("The connection broke, so this began anew.")} ` : "";
 
 let reopen = () => {};
 const reopened = new Set(); // addresses, as JSON
@@ -125,11 +166,12 @@ export function createAsker() {
   let current = null;
   return {
     // As ask() above; the answer is null if another question was asked meanwhile.
-    async ask(name, question, { part = () => {} } = {}) {
+    async ask(name, question, { part = () => {}, working } = {}) {
       current?.abort();
       const mine = (current = new AbortController());
       const partIfCurrent = (content) => mine === current && part(content);
-      const answer = await ask(name, question, { part: partIfCurrent, signal: mine.signal });
+      const { signal } = mine,
+        answer = await ask(name, question, { part: partIfCurrent, signal, working });
       if (mine !== current || mine.signal.aborted) return null;
       current = null;
       return answer;

@@ -87,11 +87,26 @@ addEventListener("pagehide", () => {
 export const pageLink = () =>
   new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
 
+// The page's address with these fields behind #. Not "#..." alone, which would drop the query: the page's <base> has none.
+const addressOf = (fields) =>
+  `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`;
+
 // The page's address with these fields in the place of those that it has.
-export function readdress(fields) {
-  const hash = fields.size ? `#${fields}` : "";
-  history.replaceState(history.state, "", `${location.pathname}${location.search}${hash}`);
+export const readdress = (fields) => history.replaceState(history.state, "", addressOf(fields));
+
+// The page's query is the same in every step of its history: browsers send "hashchange" only between addresses with the same.
+let query = location.search;
+
+// Change the page's query, as URLSearchParams.
+export function requery(parameters) {
+  query = parameters.size ? `?${parameters}` : "";
+  history.replaceState(history.state, "", `${location.pathname}${query}${location.hash}`);
 }
+addEventListener("popstate", () => {
+  if (location.search === query) return;
+  requery(new URLSearchParams(query));
+  dispatchEvent(new Event("hashchange"));
+});
 
 // Whether it takes room on the page now.
 export const seen = (node) => Boolean(node?.getClientRects().length);
@@ -155,7 +170,7 @@ function follow(isNews) {
     if (!isFollowed) readdress(view); // a part that opens by and by still reads the link
   } else if (isNews && !opens && !isFollowed) {
     if (!link.has("text")) readdress(last);
-    history.pushState(history.state, "", `#${view}`);
+    history.pushState(history.state, "", addressOf(view));
   } else if (!opens) return;
   last = view;
   if (!opens) [isFollowed, kept] = [false, null];
@@ -184,7 +199,7 @@ export async function copyLink(
     "Link copied: it opens exactly this view. The sentence comes after # and reaches no server log.",
   ),
 ) {
-  const address = `${location.origin}${location.pathname}${location.search}#${fields}`;
+  const address = `${location.origin}${addressOf(fields)}`;
   try {
     await navigator.clipboard.writeText(address);
     show(done);

@@ -1,7 +1,7 @@
 // The attention explorer: its parts and where each stands, its memory of translations, and what becomes of what a person and the
 // server say.
 import { ask as askServer } from "../core/ask.js";
-import { debounce, el, invite, onTheme } from "../core/dom.js";
+import { debounce, download, el, invite, onTheme } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { drawn, openers, pageLink, tabLinks } from "../core/links.js";
 import { pictured } from "../picture/copy.js";
@@ -69,7 +69,7 @@ export default function explorer(root, api) {
   const looks = { controls, thumbnails, views, sentence, lines, cut };
   const drawing = createDrawing({ scene, maps, diverging, ...looks });
   const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
-  const files = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
+  const exports = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
   const heads = pictured(el("div", {}, thumbnails.root, legend), {
     ...about,
     name: t("All heads"),
@@ -113,7 +113,7 @@ export default function explorer(root, api) {
         cut.root,
       ]),
     ]),
-    el("div", { class: "actions" }, files.root, help.button),
+    el("div", { class: "actions" }, exports, help.button),
     summary,
     help.root,
   ];
@@ -211,7 +211,7 @@ export default function explorer(root, api) {
     } else if (value.cut) cut.receive(value.cut);
     else if (value.kept) await receiveKept(value.kept);
     else if (value.alike) receiveAlike(value.alike);
-    else if (value.download) await files.receive(value.download);
+    else if (value.file) download(value.file.name, value.file.blob);
     else if (value.cell) receiveCell(value);
     else if (value.layers || value.overlay || value.tiles) await receivePart(value);
     else if (value.format) await receiveTrace(value);

@@ -6,7 +6,6 @@ import { framed, png } from "../picture/copy.js";
 import { element, plotted, whole, xml } from "../picture/drawing.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
-import { unpack } from "./trace.js";
 
 // A map by Plotly, with what is pinned.
 function mapPicture(detail) {
@@ -96,11 +95,5 @@ export function createExports({ scene, formats, ask, views, title, caption, tell
     formats && button(t("Copy link"), link, { title: t("A link that restores this view") }),
   ]);
 
-  return {
-    root,
-    // {name, type, data}: base64 of a gzipped file, made by the server
-    async receive({ name, type, data }) {
-      download(name, new Blob([await unpack(data)], { type }));
-    },
-  };
+  return root;
 }

@@ -94,6 +94,7 @@ function withKind(state, kind) {
     ...state,
     kind,
     heads: [],
+    combine: state.heads.length ? "single" : state.combine,
     query: now.rows === before.rows ? state.query : null,
     key: now.columns === before.columns ? state.key : null,
   };
@@ -120,8 +121,10 @@ export const stepped = (state, { layers, heads }, down, right) => ({
   head: clamp(state.head + right, heads),
 });
 
-// The next head of all layers, or by -1 the one before.
+// The next head of all layers, or by -1 the one before; of maps of all heads of a layer, the next layer.
 export function paged(state, { layers, heads }, by) {
+  if (state.combine !== "single" && !state.heads.length)
+    return stepped(state, { layers, heads }, by, 0);
   const at = clamp(state.layer * heads + state.head + by, layers * heads);
   return { layer: Math.floor(at / heads), head: at % heads };
 }

@@ -1,60 +1,53 @@
 // What stands beside a survey: long work that can be done here, menus, and the way to a head in the explorer.
+import { anew } from "../core/ask.js";
 import { button, el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { look } from "../core/links.js";
 
-// Work of many parts: the page asks for one after another, so that it can stop at any time.
-export function take(block, keep, api) {
-  let going = false,
-    asked = false;
-  const bar = el("progress", { max: block.of, value: block.done, "aria-label": block.begin }),
-    told = el("span", { role: "status" });
-  const toggle = button("", () => {
-    turn(!going);
-    if (going && !asked) next(performance.now(), bar.value); // else what is under way goes on by itself
-  });
-  const root = el(
+// Work of many parts, which the panel's answer then begins with.
+export const take = (block, keep, api) =>
+  el(
     "div",
     { class: "take" },
     el("p", { class: "text" }, block.about),
-    el("div", { class: "row" }, toggle, bar, told),
+    button(said(block.begin), () => api.begin(block.work), { class: "begin" }),
   );
-  function turn(isOn) {
-    going = isOn;
-    toggle.textContent = going ? t("Stop") : said(block.begin);
+
+// Create what shows how far work is, beside the button that began it, else at the top of a panel: show({done, of}, isAnew), and
+// show(null) once it is over. halt: called by its button.
+export function createProgress(root, halt) {
+  let first = null; // when the first part came, and how many were done
+  const bar = el("progress", { "aria-label": t("Computing …") }),
+    words = el("span", { role: "status" }),
+    stop = button(t("Stop"), () => {
+      halt();
+      show(null);
+    }),
+    element = el("div", { class: "row progress" }, stop, bar, words);
+  function show(progress, isAnew) {
+    const begin = root.querySelector(".take .begin"),
+      hadFocus = [begin, stop].includes(document.activeElement);
+    if (!progress) {
+      first = null;
+      element.remove();
+      if (hadFocus) begin?.focus();
+      return;
+    }
+    const { done, of } = progress;
+    if (!element.isConnected) {
+      if (begin) begin.after(element);
+      else root.prepend(element);
+      if (hadFocus) stop.focus();
+    }
+    first ??= { time: performance.now(), done };
+    Object.assign(bar, { max: of, value: done });
+    const each = (performance.now() - first.time) / 1000 / Math.max(1, done - first.done),
+      n = Math.ceil(each * (of - done));
+    words.replaceChildren(
+      anew(isAnew) + t("{done} of {of} parts, about {n} seconds left", { done, of, n }),
+    );
   }
-  function next(started, from) {
-    asked = true;
-    api.request("step", {}, (value) => {
-      asked = false;
-      if (!root.isConnected) return;
-      if (value.error) {
-        turn(false);
-        return told.replaceChildren(value.error);
-      }
-      const [found] = value.blocks;
-      if (found?.type !== "take") return done(value.blocks);
-      bar.value = found.done;
-      const seconds = (performance.now() - started) / 1000 / Math.max(1, found.done - from);
-      told.replaceChildren(
-        t("{done} of {of} parts, about {n} seconds left", {
-          done: found.done,
-          of: found.of,
-          n: Math.ceil(seconds * (found.of - found.done)),
-        }),
-      );
-      if (going) next(started, from);
-    });
-  }
-  function done(blocks) {
-    if (!blocks.length) return api.again();
-    root.className = "stack";
-    const after = [];
-    root.replaceChildren(...blocks.map((one) => api.block(one, after)));
-    for (const complete of after) complete();
-  }
-  turn(false);
-  return root;
+  return { show, isShown: () => element.isConnected };
 }
 
 // A menu whose choice is answered in a slot.

@@ -3,7 +3,6 @@ import { button, download, el, table as tableOf } from "../core/dom.js";
 import { pointed } from "../core/keys.js";
 import { numeral, said, t } from "../core/language.js";
 import { copyLink, linkTo, look } from "../core/links.js";
-import { bytes } from "../explorer/trace.js";
 import { math } from "./math.js";
 import { figure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
@@ -194,9 +193,7 @@ function exports(block, keep, api) {
     status.textContent = t("Computing …");
     api.request(block.act, { ...block.data, format }, (value) => {
       status.textContent = said(value.error) || "";
-      if (!value.blocks) return;
-      const [{ file, media, data }] = value.blocks;
-      download(file, new Blob([bytes(data)], { type: media }));
+      if (value.file) download(value.file.name, value.file.blob);
     });
   };
   return el(

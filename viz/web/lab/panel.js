@@ -8,7 +8,7 @@ import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
 import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
-import * as surveying from "../heads/take.js";
+import { createProgress, open_head, pick, take } from "../heads/take.js";
 import { taken } from "../picture/figure.js";
 import { words } from "../why/kept.js";
 import { simple } from "./blocks.js";
@@ -17,7 +17,9 @@ import { glossed } from "./glossary.js";
 import { grid, heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 
-const BLOCKS = { ...simple, ...surveying, survey, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
+const BLOCKS = { ...simple, take, pick, open_head, survey, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
+
+const begun = new Set(); // keys of the works that were begun on this page: any process that lacks a result computes it
 
 // Create a panel. described: what viz/ui/lab/lab.py says of it. parent: the element that it is put into; follows: fields of
 // the store that make it ask again; link: fields that set its controls. Returns {set(link)}.
@@ -38,7 +40,7 @@ export function createPanel(described, { parent, follows, link }) {
 
   const controls = createControls(name, described.controls, described.button, {
     // A stream that is under way ends; all else is waited for.
-    moved: () => !described.button && shown() && ask({ waits: !streams }),
+    moved: () => !described.button && shown() && ask({ waits: !streams && !progress.isShown() }),
     pressed: () => shown() && ask(),
   });
   controls.set(link);
@@ -66,9 +68,19 @@ export function createPanel(described, { parent, follows, link }) {
   const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));
   const halt = () => (asker.stop(), stop.remove(), setBusy(false));
   const stop = button(t("Stop"), halt, { class: "plain stop" });
+  let work = null; // the key of what was begun last in this panel
+  const progress = createProgress(root, () => {
+    begun.delete(work);
+    halt();
+  });
+  function begin(key) {
+    begun.add((work = key));
+    ask();
+  }
 
   function show(value) {
     if (value.error) {
+      begun.delete(work);
       setBusy(false);
       stop.remove();
       root.querySelector(".failed")?.remove();
@@ -103,7 +115,7 @@ export function createPanel(described, { parent, follows, link }) {
     BLOCKS[block.type](block, keep, {
       act,
       request,
-      again: () => ask(),
+      begin,
       ask: beside,
       open: visit,
       about: pictureOf,
@@ -124,6 +136,7 @@ export function createPanel(described, { parent, follows, link }) {
       controls: controls.values(),
       selection: store.state.selection,
       asked: store.state.asked,
+      begun: [...begun],
       ...fields,
     },
   });
@@ -176,7 +189,10 @@ export function createPanel(described, { parent, follows, link }) {
     setBusy(true);
     checked = checksPage ? drawn.weights() : undefined;
     asking += 1;
-    await asker.ask("page_panel", question({ drawn: checked }), { part: show });
+    await asker.ask("page_panel", question({ drawn: checked }), {
+      part: show,
+      working: progress.show,
+    });
     asking -= 1;
     if (held && !asking) ask();
   }

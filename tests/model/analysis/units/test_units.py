@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import replace
 
 import numpy as np
@@ -63,8 +64,9 @@ def test_what_is_lost_is_measured_between_the_mean_and_the_stream_itself(tiny_tr
 def test_the_sentences_of_a_unit_are_those_that_excite_it_most(tiny_translator, dictionary, of, monkeypatch):
     monkeypatch.setattr("attention_atlas.model.analysis.units.excited.TOGETHER", 2)
     units = Units(tiny_translator, "de-en", 0, TEXTS, dictionary if of == "dictionary" else None)
-    assert [units.step() for _ in range(2)] == [(1, 2), (2, 2)]
-    values, places = units.peaks()
+    monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
+    assert list(units.peaks.run()) == [(1, 2), (2, 2)]
+    values, places = units.peaks.result()
     assert values.shape == places.shape == (3, len(units.written))
     run = tiny_translator.run(TEXTS, names=[units.place], direction="de-en")[units.place]
     for line, text in enumerate(TEXTS):

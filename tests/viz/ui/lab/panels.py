@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from inspect import isgeneratorfunction
 
+import pytest
+
+from attention_atlas.model.serve.work import WorkNeeded
 from attention_atlas.viz.ui.lab import registry
 from attention_atlas.viz.ui.lab.controls import Choice, Control, Slider
 from attention_atlas.viz.ui.lab.panel import Blocks, Panel
@@ -37,3 +41,12 @@ def contents(panel: Panel, scene: Scene, *values: object) -> list[Blocks]:
     """All that the panel shows, one after another."""
     found = panel.content(scene, *values)
     return list(found) if isgeneratorfunction(panel.compute) else [found]
+
+
+def begin(panel: Panel, scene: Scene, block: dict, *values: object) -> tuple[Scene, list[tuple[int, int]]]:
+    """Begin the work of a block `take` as the page does. Returns the scene that asks for its result, and the parts."""
+    begun = replace(scene, begun=frozenset([block["work"]]))
+    with pytest.raises(WorkNeeded) as needed:
+        panel.content(begun, *values)
+    assert needed.value.work.key == block["work"]
+    return begun, list(needed.value.work.run())

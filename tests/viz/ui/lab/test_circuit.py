@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import pytest
@@ -17,7 +16,7 @@ from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 from attention_atlas.viz.wire.heads import signed
 from attention_atlas.viz.wire.question import names
 from attention_atlas.viz.words import for_page
-from tests.viz.ui.lab.panels import named
+from tests.viz.ui.lab.panels import begin, named
 
 SENTENCE, SECOND = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisch schläft unter dem Hund."
 
@@ -79,25 +78,21 @@ def test_an_edge_is_measured_by_cutting_it(scene):
 def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
     monkeypatch.setattr(circuit_study, "comparable", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
     panel, typed = named("why-circuit"), "Hund = Katze"
-    assert of_type(panel.content(scene, SECOND, 20, typed), "take")["done"] == 0
-    done = []
-    while answer := panel.act(scene, {"act": "step"}, SECOND, 20, typed):
-        done.append(answer[0]["done"])
-    assert done == [1, 2]  # of three: one of three pairs, two of four and two
+    _, parts = begin(panel, scene, of_type(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
+    assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs find it; six test it, four and two
     found = panel.content(scene, SECOND, 20, typed)
     table = [block for block in found if block["type"] == "table"][-1]
     assert len(table["rows"]) == 12 and table["rows"][9][2].startswith("1.00 [")
     json.dumps(for_page(found), allow_nan=False)
     with pytest.raises(Refusal, match="Type fillers as"):
-        panel.act(scene, {"act": "step"}, SECOND, 20, "Hund")
+        begin(panel, scene, of_type(panel.content(scene, SECOND, 20, "Hund"), "take"), SECOND, 20, "Hund")
 
 
 def test_the_rest_is_cut_and_what_comes_is_a_file(scene):
     panel = named("why-circuit")
     (cards,) = panel.act(scene, {"act": "alone"}, SECOND, 80, "")
     assert cards["items"][0][1] == scene.trace.translation
-    (file,) = panel.act(scene, {"act": "export", "format": "mib"}, SECOND, 20, "")
-    written = json.loads(base64.b64decode(file["data"]))
+    written = json.loads(panel.act(scene, {"act": "export", "format": "mib"}, SECOND, 20, "").content)
     assert sum(edge["in_graph"] for edge in written["edges"].values()) >= 20
     assert "a0.h1->c2.h3<q>" in written["edges"] and "enc.input->c0.h0<k>" in written["edges"]
 

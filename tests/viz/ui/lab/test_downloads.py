@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import numpy as np
@@ -25,9 +24,9 @@ def scene(tiny_translator) -> Scene:
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
 def test_what_is_taken_away_reads_back(scene, name) -> None:
-    (found,) = downloads.matrix_file(scene, {"format": name})
-    assert found["file"] == f"why-step4.{name}" and found["media"] == FORMATS[name].media_type
-    values = FORMATS[name].why.read(base64.b64decode(found["data"]))
+    found = downloads.matrix_file(scene, {"format": name})
+    assert found.name == f"why-step4.{name}" and found.media_type == FORMATS[name].media_type
+    values = FORMATS[name].why.read(found.content)
     expected = attribute(scene.translator, scene.trace, step=3)
     assert values.dtype == np.float64
     np.testing.assert_array_equal(values, np.stack([row.values for row in expected.rows]))
@@ -79,13 +78,13 @@ def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
     act, controls = EXPERIMENTS[name]
     for form in (one["text"] for one in buttons["formats"]):
         data = {**json.loads(json.dumps(buttons["data"])), "format": form}
-        (written,) = act(scene, data, *controls)
-        assert written["file"].endswith(f".{form}")
-        values = FORMATS[form].why.read(base64.b64decode(written["data"]))
+        written = act(scene, data, *controls)
+        assert written.name.endswith(f".{form}")
+        values = FORMATS[form].why.read(written.content)
         np.testing.assert_allclose(values[: len(expected)], expected, atol=1e-5)
-    fields = json.loads(base64.b64decode(act(scene, {**buttons["data"], "format": "json"}, *controls)[0]["data"]))
+    fields = json.loads(act(scene, {**buttons["data"], "format": "json"}, *controls).content)
     assert fields["text"] == scene.trace.source_text and len(fields["rows"]) == len(values)
-    table = base64.b64decode(act(scene, {**buttons["data"], "format": "csv"}, *controls)[0]["data"]).decode()
+    table = act(scene, {**buttons["data"], "format": "csv"}, *controls).content.decode()
     assert table.startswith("row,evidence,unit,") and "measured" in table
     with pytest.raises(ValueError, match="asked for something unknown"):
         act(scene, {**buttons["data"], "format": "exe"}, *controls)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import gc
 import json
+from collections import OrderedDict
 from copy import copy
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from attention_atlas.model.analysis.survey.run import SurveyRun
 from attention_atlas.model.trace.alignment.voters import RowToken, Voter
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey.statistics import STATISTICS
-from attention_atlas.model.trace.survey.survey import Survey
+from attention_atlas.model.trace.survey.survey import Survey, to_json
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
@@ -29,6 +29,7 @@ from attention_atlas.viz.ui.scene import Scene, Selection
 from attention_atlas.viz.wire.survey import MARKS
 from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
+from tests.viz.ui.lab.panels import begin
 
 ENCODER = AttentionKind.ENCODER_SELF
 
@@ -233,22 +234,19 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
     assert "first survey 200 sentences" in nothing["text"]
 
 
-def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch, tmp_path):
+def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
     monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
     monkeypatch.setattr(own, "WINDOW", 3)
-    monkeypatch.setattr(own, "_folder", lambda translator: tmp_path / "parts")
+    monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
     scene = Scene(tiny_translator.translate(SENTENCES[0], "de-en"), Selection(), tiny_translator)
-    assert survey.overview(scene)[0]["type"] == "take"
-    done = []
-    for _ in range(9):
-        found = survey.step(scene, {})
-        if found[0]["type"] != "take":
-            break
-        done.append((found[0]["done"], found[0]["of"]))
-    assert done == [(1, 4), (2, 4), (3, 4)] and found[0]["type"] == "survey"
-    assert survey.overview(scene)[0]["type"] == "survey"
+    (take,) = survey.overview(scene)
+    again, parts = begin(survey.PANEL, scene, take)
+    assert parts == sorted(parts) and parts[-1] == (5, 5)  # heads are chosen in two parts, as sentences are measured
+    assert survey.overview(scene)[0]["type"] == survey.overview(again)[0]["type"] == "survey"
     with monkeypatch.context() as patch:
-        patch.setattr(type(tiny_translator.tokenizer), "encode", None)  # what is measured is read, no sentence again
+        patch.setattr(
+            type(tiny_translator.tokenizer), "encode", None
+        )  # what is measured is kept, no sentence read again
         taken = own.surveyed(tiny_translator, "de-en")
     assert taken.linked_by == linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
     assert "alignment_read" in taken.kinds[AttentionKind.CROSS].statistics
@@ -256,20 +254,21 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch, tmp_p
     assert linked[0]["type"] == "text" and linked[1]["type"] == "links"
 
 
-def test_what_is_measured_lies_in_a_folder_of_its_own_that_goes(tiny_checkpoint):
-    """Not where somebody else on the machine could have put a file before."""
-    first, second = (Translator.load(tiny_checkpoint, "cpu") for _ in range(2))
-    assert first.scratch == first.scratch != second.scratch
-    assert first.scratch.stat().st_mode & 0o777 == 0o700 and own._folder(first).parent == first.scratch
-    folders = [first.scratch, second.scratch]
-    first.close()
-    del second
-    gc.collect()
-    assert not any(folder.exists() for folder in folders)
+def test_another_process_takes_the_same_survey(tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
+    works = [own.survey(Translator.load(tiny_checkpoint, "cpu"), "de-en") for _ in range(2)]
+    assert works[0].key == works[1].key
+    for work in works:
+        list(work.run())
+    one, two = (work.result() for work in works)
+    assert to_json(Survey("", "", {"de-en": one})) == to_json(Survey("", "", {"de-en": two}))
 
 
-def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator, monkeypatch, tmp_path):
-    monkeypatch.setattr(own, "_folder", lambda translator: tmp_path / "parts")
+def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator, monkeypatch):
+    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
     monkeypatch.setattr(Translator, "translate_batch", lambda translator, texts, direction: [""] * len(texts))
-    found = own.own(tiny_translator, "de-en")
-    assert found.step() == (1, own.PARTS) and found.linked_by == () and found.run.link is None
+    monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
+    work = own.survey(tiny_translator, "de-en")
+    list(work.run())
+    found = work.result()
+    assert found.linked_by == () and "alignment_read" not in found.kinds[AttentionKind.CROSS].statistics

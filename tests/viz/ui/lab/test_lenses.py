@@ -12,22 +12,23 @@ from attention_atlas.model.analysis.lenses import fitted, own
 from attention_atlas.model.analysis.lenses.encoder import encoder_lens
 from attention_atlas.model.analysis.lenses.fit import Fitting
 from attention_atlas.model.analysis.lenses.fitted import Found
+from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.ui.scene import Scene, Selection
 from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
-from tests.viz.ui.lab.panels import named
+from tests.viz.ui.lab.panels import begin, named
 
 
 @pytest.fixture(scope="module")
 def scene(tiny_checkpoint, tmp_path_factory) -> Scene:
     folder = shutil.copytree(tiny_checkpoint, tmp_path_factory.mktemp("lenses") / "tiny")
     fitting = Fitting(Translator.load(folder), {"de-en": SENTENCES[:2]}, 1, steps=20)  # how well they fit is not asked
-    while fitting.parts.done < fitting.parts.count:
-        fitting.step()
-    lenses = fitting.result()
+    work = Work(fitting.translator, (), fitting.parts)
+    list(work.run())
+    lenses = work.result()
     lenses.found["everyday"] = Found(2, (0.1, 0.2, 0.5), (0.0, 0.1, 0.25))
     fitted.save(folder / fitted.FILE, lenses)
     translator = Translator.load(folder)
@@ -57,28 +58,24 @@ def test_what_was_changed_in_the_translation_is_changed_in_every_layers(scene):
 
 
 def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(own, "LONGEST", 0.0)
+    monkeypatch.setattr(own, "languages", lambda: ())
     bare = Scene(tiny_translator.translate(SENTENCES[0]), Selection(), tiny_translator)
     note, written = named("lenses").content(bare, 2)
     assert "No lenses were fitted" in note["text"] and len(written["rows"]) == 3
-    assert named("lenses").act(bare, {"act": "step"}, 2) == [note]
     shutil.copy(scene.translator.folder / fitted.FILE, tmp_path)
     assert fitted.stored(tmp_path, scene.translator.config, "0" * 16) is None and "other weights" in caplog.text
 
 
-def test_where_it_takes_seconds_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, monkeypatch):
+def test_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, monkeypatch):
     monkeypatch.setattr(own, "SENTENCES", 6)
     monkeypatch.setattr(own, "SLOPES", 2)
     monkeypatch.setattr(own, "STEPS", 5)
     translator = Translator.load(tiny_checkpoint)
     bare, panel = Scene(translator.translate(SENTENCES[0]), Selection(), translator), named("lenses")
     offer, _ = panel.content(bare, 2)
-    assert offer["type"] == "take" and offer["done"] == 0 and "seconds" in offer["about"]
-    done = []
-    while answer := panel.act(bare, {"act": "step"}, 2):
-        done.append(answer[0]["done"])
-        assert panel.content(bare, 2)[0]["done"] == done[-1]  # whoever comes now goes on there
-    assert done == [*range(1, offer["of"])]
+    assert offer["type"] == "take" and "6 of this project's own sentences" in offer["about"]
+    _, parts = begin(panel, bare, offer, 2)
+    assert parts == sorted(parts) and parts[-1] == (3 + translator.config.num_decoder_layers,) * 2
     words, *_ = panel.content(bare, 2)
     assert words["type"] == "table" and bare.lenses.sentences == 6
     found = temperatures.details(translator, bare.trace.source_ids, bare.trace.target_ids)
@@ -86,7 +83,3 @@ def test_where_it_takes_seconds_they_are_fitted_here_in_parts_and_every_tab_has_
     assert (
         own.fitted_to(Translator.load(tiny_checkpoint)) is None
     )  # kept with the process's own, not beside the weights
-
-
-def test_a_language_without_sentences_has_the_command_named(tiny_translator):
-    assert own.offered(tiny_translator, "xx-en") is None

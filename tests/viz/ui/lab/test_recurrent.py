@@ -112,6 +112,14 @@ def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> 
     assert agreed == f"{len(table['rows']) - len(table['marked'])} of {len(table['rows'])} words"
 
 
+@pytest.mark.parametrize("name", ["kernels", "position-schemes"])
+def test_a_panel_that_asks_nothing_of_a_model_is_offered_with_either_network(scene, name) -> None:
+    panel = panels.named(name)
+    assert panel.unmet(scene) == ()
+    for values in panels.settings(panel, scene):
+        assert panels.contents(panel, scene, *values)[-1]
+
+
 def test_a_program_gets_all_maps_of_either_network(scene) -> None:
     found = api._all_maps(scene.trace, "json")["trace"]
     for kind in scene.trace.kinds:

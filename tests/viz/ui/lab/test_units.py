@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -14,14 +15,16 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.ui.lab.heads import units
 from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 from attention_atlas.viz.words import for_page
-from tests.viz.ui.lab.panels import named
+from tests.viz.ui.lab.panels import begin, named
 
 PANEL = named("heads-units")
 
 
 @pytest.fixture()
-def scene(tiny_translator, tmp_path, monkeypatch) -> Scene:
-    monkeypatch.setitem(vars(tiny_translator), "scratch", tmp_path)  # other tests have read sentences, too
+def scene(tiny_translator, monkeypatch) -> Scene:
+    monkeypatch.setitem(
+        vars(tiny_translator), "_results_of_work", OrderedDict()
+    )  # other tests have read sentences, too
     trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
     return Scene(trace, Selection(), tiny_translator, Asked())
 
@@ -45,9 +48,9 @@ def fitted(scene, monkeypatch):
 def test_units_are_read_then_shown_then_turned_up(scene, fitted, kind):
     values = (1, kind, 3, 0)
     (take,) = PANEL.content(scene, *values)
-    assert take["type"] == "take" and take["done"] == 0
-    while PANEL.act(scene, {"act": "step"}, *values):
-        pass
+    assert take["type"] == "take"
+    scene, parts = begin(PANEL, scene, take, *values)
+    assert parts == [(done, 8) for done in range(1, 9)]
     _, table, *qualities = PANEL.content(scene, *values)
     assert len(table["rows"]) == units.SHOWN and bool(qualities) == (kind == "dictionary")
     assert all("[" in row[3] for row in table["rows"])

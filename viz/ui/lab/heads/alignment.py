@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.alignment.sources import WordMaps, chosen_map, every_head, word_maps
-from attention_atlas.model.analysis.survey import own as surveys
 from attention_atlas.model.trace import is_whole
 from attention_atlas.model.trace.alignment.between import words_of
 from attention_atlas.model.trace.alignment.links import Links
@@ -55,7 +54,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
 def measured_row(scene: Scene, source: str) -> RowToken:
     """Which token's links these heads showed over many sentences, the one read or the one then written; where nobody
     counted, the one read."""
-    survey = surveys.surveyed(scene.translator, scene.trace.direction)
+    survey = scene.survey
     found = survey.kinds[AttentionKind.CROSS].statistics if survey and AttentionKind.CROSS in survey.kinds else {}
     if not {"alignment_read", "alignment_predicted"} <= found.keys():
         return RowToken.READ
@@ -75,7 +74,7 @@ def selected(scene: Scene) -> tuple[int, int]:
 
 def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
     """Those that linked words for the survey; none where there is no survey, or one without links."""
-    survey = surveys.surveyed(scene.translator, scene.trace.direction)
+    survey = scene.survey
     return survey.linked_by if survey else ()
 
 

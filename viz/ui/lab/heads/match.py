@@ -62,7 +62,7 @@ def others(scene: Scene) -> list[Other]:
 
 
 def side_by_side(scene: Scene, kind: str) -> list[dict]:
-    if surveys.surveyed(scene.translator, scene.trace.direction) is None:
+    if scene.survey is None:
         return [
             blocks.paragraph(
                 "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
@@ -89,7 +89,7 @@ def chosen(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
 
 
 def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
-    survey = surveys.surveyed(scene.translator, scene.trace.direction)
+    survey = scene.survey
     if kind not in survey.kinds or kind not in other.survey.kinds:
         return [blocks.paragraph("One of the two has no such attention.")]
     one, two = survey.kinds[kind], other.survey.kinds[kind]

@@ -23,7 +23,7 @@ SHOWN = 6
 
 def search(scene: Scene) -> list[dict]:
     kind = scene.selection.kind
-    direction = surveys.surveyed(scene.translator, scene.trace.direction)
+    direction = scene.survey
     found = direction.kinds.get(kind) if direction else None
     return [*_by_cell(scene, found), *_by_map(scene, found)]
 

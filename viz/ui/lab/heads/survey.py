@@ -29,11 +29,19 @@ SHOWN = 3
 
 
 def overview(scene: Scene) -> list[dict]:
-    found = surveys.surveyed(scene.translator, scene.trace.direction)
-    if found is not None:
-        return _found(scene, found)
-    if surveys.can(scene.trace.direction):
-        return [_take(0, surveys.PARTS)]
+    if surveys.can(scene.trace.direction) and scene.survey is None:
+        return [
+            take(
+                surveys.survey(scene.translator, scene.trace.direction).key,
+                say("Survey {n} sentences", n=surveys.SENTENCES),
+                say(
+                    "These heads have not been surveyed yet. A survey reads this project's own sentences and measures "
+                    "every head on each."
+                ),
+            )
+        ]
+    if scene.survey is not None:
+        return _found(scene, scene.survey)
     return [
         blocks.paragraph(
             "These heads have not been surveyed, and this project has no sentences of its own in their source language."
@@ -58,28 +66,9 @@ def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
     ]
 
 
-def step(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """One more window of a survey that is taken here; at its end the survey."""
-    own = surveys.own(scene.translator, scene.trace.direction)
-    done, of = own.step()
-    return [_take(done, of)] if done < of else _found(scene, own.result())
-
-
-def _take(done: int, of: int) -> dict:
-    return take(
-        done,
-        of,
-        say("Survey {n} sentences", n=surveys.SENTENCES),
-        say(
-            "These heads have not been surveyed yet. A survey reads this project's own sentences and measures every "
-            "head on each."
-        ),
-    )
-
-
 def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Everything that is known of one head. ValueError for one that is not there."""
-    found = surveys.surveyed(scene.translator, scene.trace.direction)
+    found = scene.survey
     kind, layer, head = head_of(found, data)
     k = found.kinds[kind]
     names = k.named()[layer][head]
@@ -186,6 +175,6 @@ PANEL = Panel(
     say("What does each head do in general? One sentence shows a pattern; a claim needs many."),
     say("Voita et al. 2019"),
     overview,
-    acts={CARD: card, "step": step},
+    acts={CARD: card},
     paper="https://arxiv.org/abs/1905.09418",
 )

@@ -59,8 +59,16 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
         read = _units(scene, layer, kind)
     except Refusal as error:
         return [blocks.text(error.words, tone="note")]
-    if read.parts.missing:
-        return [_invitation(read)]
+    if scene.result(read.peaks) is None:
+        return [
+            take(
+                read.peaks.key,
+                say("Read {n} sentences", n=READ),
+                say(
+                    "What activates a unit is found on this project's own sentences. They are read once for each layer."
+                ),
+            )
+        ]
     qualities = _qualities(scene) if read.dictionary else []
     return [*_steering(scene, read, unit, strength), _table(scene, read), *qualities]
 
@@ -78,26 +86,10 @@ def _units(scene: Scene, layer: int, kind: str) -> Units:
     return Units(translator, direction, found.layer, texts, found.dictionary)
 
 
-def _invitation(read: Units) -> dict:
-    return take(
-        read.parts.done,
-        read.parts.count,
-        say("Read {n} sentences", n=READ),
-        say("What activates a unit is found on this project's own sentences. They are read once for each layer."),
-    )
-
-
-def step(scene: Scene, data: Mapping[str, object], layer: int, kind: str, *_: int) -> list[dict]:
-    """Some more sentences; at the end the panel is drawn anew."""
-    read = _units(scene, layer, kind)
-    done, of = read.step()
-    return [_invitation(read)] if done < of else []
-
-
 def _table(scene: Scene, read: Units) -> dict:
     """The units that this sentence excites most, with the sentences of ours that do so most."""
     values = read.of(scene.trace.source_ids, scene.trace.interventions)
-    peaks, places = read.peaks()
+    peaks, places = scene.result(read.peaks)
     usual = np.maximum(peaks.max(0), 1e-6)  # a unit is judged by what it can do
     strongest = np.argsort(-(values.max(0) / usual), kind="stable")[:SHOWN]
     kind, rows = DICTIONARY if read.dictionary else NEURONS, []
@@ -159,7 +151,7 @@ def _turned(scene: Scene, read: Units, unit: int, strength: int) -> TranslationT
     written = read.written
     if unit > len(written):
         raise Refusal("There are {n} units here, and no number {unit}.", n=len(written), unit=str(unit))
-    peaks, _ = read.peaks()
+    peaks, _ = read.peaks.result()
     usual = float(np.sort(peaks[:, unit - 1])[-SENTENCES:].mean())
     vector = (written[unit - 1] * usual).float().cpu().numpy()
     return steered(scene.translator, scene.trace, f"encoder.{read.layer}.resid_post", Add(vector, strength / PERCENT))
@@ -170,8 +162,6 @@ def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     config = scene.translator.config
     layer, unit, strength = (one.fitted(fields.whole(data, one.name), config) for one in (LAYER, UNIT, STRENGTH))
     read = _units(scene, layer, KIND.fitted(fields.text(data, KIND.name), config))
-    while read.parts.missing:  # a link may come before the sentences were read
-        read.step()
     return _turned(scene, read, unit, strength)
 
 
@@ -211,7 +201,6 @@ PANEL = Panel(
     needs=(
         Need(lambda scene: surveys.can(scene.trace.direction), say("There are no example sentences in this language.")),
     ),
-    acts={"step": step},
     translates=shown,
     paper="https://arxiv.org/abs/2406.04093",
 )

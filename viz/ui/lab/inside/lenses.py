@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attention_atlas.model.analysis.again import check_again
 from attention_atlas.model.analysis.lenses import own
 from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
@@ -25,7 +23,7 @@ def lenses(scene: Scene, words: int) -> list[dict]:
     names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
     ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
     return [
-        *(_words(scene, names, words) if scene.lenses else [_fitting(scene, own.offered(translator, trace.direction))]),
+        *(_words(scene, names, words) if scene.lenses else [_fitting(scene)]),
         blocks.table(
             blocks.headings("The decoder reads", "and writes"),
             [[name, translator.tokenizer.decode(row)] for name, row in zip(names, ids)],
@@ -34,32 +32,18 @@ def lenses(scene: Scene, words: int) -> list[dict]:
     ]
 
 
-def _fitting(scene: Scene, seconds: float | None) -> dict:
-    """How far fitting them here is. seconds: that it takes; None: too long to be offered."""
-    if seconds is None:
+def _fitting(scene: Scene) -> dict:
+    """The offer to fit them here, where there are sentences."""
+    if not own.can(scene.trace.direction):
         return blocks.note("No lenses were fitted to this model.")
-    parts = own.fitting(scene.translator, scene.trace.direction).parts
     return take(
-        parts.done,
-        parts.count,
+        own.fitting(scene.translator, scene.trace.direction).key,
         say("Fit lenses"),
         say(
-            "No lenses have been fitted to this model. Fitting them on this project's own sentences takes about {n} "
-            "seconds, once.",
-            n=max(1, round(seconds)),
+            "No lenses have been fitted to this model. They can be fitted to {n} of this project's own sentences.",
+            n=own.SENTENCES,
         ),
     )
-
-
-def step(scene: Scene, data: Mapping[str, object], words: int) -> list[dict]:
-    """Some more sentences, or another layer; at the end the panel is drawn anew."""
-    translator, direction = scene.translator, scene.trace.direction
-    seconds = own.offered(translator, direction)
-    if seconds is not None:
-        done, of = own.step(translator, direction)
-        if done == of:
-            return []
-    return [_fitting(scene, seconds)]
 
 
 def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
@@ -116,6 +100,5 @@ PANEL = Panel(
     say("Langedijk et al. 2024"),
     lenses,
     controls=(Slider(say("Words per cell"), 1, 5, 2),),
-    acts={"step": step},
     paper="https://aclanthology.org/2024.findings-naacl.296/",
 )

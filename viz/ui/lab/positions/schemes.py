@@ -7,7 +7,7 @@ from attention_atlas.model.analysis.positions.schemes import SCHEMES, Scheme, of
 from attention_atlas.model.config import PositionCode
 from attention_atlas.viz.ui.lab.controls import Choice, Slider
 from attention_atlas.viz.ui.lab.formulas import SECTION
-from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.ui.lab.panel import TRANSFORMER, Panel
 from attention_atlas.viz.ui.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
@@ -89,7 +89,7 @@ def _own(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
     """What the model itself adds to its embeddings; nothing of a model that adds nothing."""
     translator = scene.translator
     config = translator.config
-    if not config.adds_positions:
+    if not TRANSFORMER.met(scene) or not config.adds_positions:
         return []
     rows = config.max_length if config.position_code is PositionCode.LEARNED else None
     length = min(MOST, config.max_length)
@@ -133,4 +133,5 @@ PANEL = Panel(
         Slider("d_model", 2, 256, 64, step=2),
         Slider(say("base"), 2, 20_000, 10_000),
     ),
+    of_any_network=True,
 )

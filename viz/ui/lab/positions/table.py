@@ -39,7 +39,7 @@ def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
     picture = plot_matrix(
         values, rows=sentence_rows(scene, length), column_title=say("dimension"), row_title=say("position"), limit=limit
     )
-    shape = say("{table}; base {base}", table=name, base=f"{config.position_base:g}")
+    shape = say("{table}; base {base}", table=name, base=blocks.compact(config.position_base))
     lengths = blocks.compact(float(np.linalg.norm(values, axis=1).mean()))
     of_rows = f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}"
     return [

@@ -152,7 +152,7 @@ def _scores(translators: dict[type, Translator], direction: str) -> list[dict]:
         [
             name,
             *(blocks.number(round(found[kind][name]["bleu"], 1)) for kind in KINDS),
-            found[Recurrent][name]["sentences"],
+            blocks.number(found[Recurrent][name]["sentences"]),
         ]
         for name in found[Transformer]
         if name in found[Recurrent]

@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Mapping
 
-from attention_atlas.model.analysis import circuits
 from attention_atlas.model.analysis.circuits.alone import steps
 from attention_atlas.model.analysis.circuits.contrast import Method
 from attention_atlas.model.analysis.circuits.found import Circuit
 from attention_atlas.model.analysis.circuits.graph import Edge
 from attention_atlas.model.analysis.circuits.pairs import Pair
 from attention_atlas.model.analysis.circuits.tested import Tested
+from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.plain import plain
@@ -23,12 +23,13 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.ui import circuit_study, fields
 from attention_atlas.viz.ui.circuit_study import circuit_of, pair_of, scored
 from attention_atlas.viz.ui.lab.controls import Slider, Text
-from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
+from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.ui.lab.menus import most_heads
 from attention_atlas.viz.ui.lab.panel import Panel
 from attention_atlas.viz.ui.lab.why.patch import replaced, with_words
 from attention_atlas.viz.ui.scene import Scene
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import signed
 from attention_atlas.viz.wire.question import names, with_minus
 from attention_atlas.viz.wire.survey import take
@@ -58,8 +59,9 @@ def shown(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
 
 def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     pair = pair_of(scene, text)
-    study = circuit_study.study_of(scene, pair, typed)
-    circuit, worth, tested = circuit_of(scene, pair, edges, study)
+    study = circuit_study.study_of(scene, pair, text, typed)
+    studied = scene.result(study)
+    circuit, worth, tested = circuit_of(scene, pair, edges, studied)
     own = scored(scene.translator, pair)
     token, contrast = names(scene.trace, scene.question)
     config = scene.translator.config
@@ -98,7 +100,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
         blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
         exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
         blocks.folded(say("The largest edges"), _table(circuit, worth, clicks)),
-        *(circuit_study.curves(study) if study and study.whole else [_invitation(study)]),
+        *(circuit_study.curves(studied) if studied else [_invitation(study)]),
     ]
 
 
@@ -155,23 +157,15 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
     return blocks.to_head(kind.value, int(layer), int(head), cell)
 
 
-def _invitation(study: circuits.Study | None) -> dict:
+def _invitation(study: Work) -> dict:
     return take(
-        study.parts.done if study else 0,
-        study.parts.count if study else 12,
+        study.key,
         say("Test on other sentences"),
         say(
             "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
             "and a circuit is found on some of these and tested on the rest."
         ),
     )
-
-
-def step(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
-    """One more part of the test on many sentences; at its end the panel is drawn anew."""
-    study = circuit_study.begun(scene, pair_of(scene, text), text, typed)
-    done, of = study.step()
-    return [_invitation(study)] if done < of else []
 
 
 def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
@@ -202,7 +196,7 @@ def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, ty
 def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
     """The translation with every other edge cut, as far as it comes in seconds."""
     pair = pair_of(scene, text)
-    circuit = circuit_study.found(scene, pair, circuit_study.study_of(scene, pair, typed))
+    circuit = circuit_study.found(scene, pair, scene.result(circuit_study.study_of(scene, pair, text, typed)))
     until, ids, ended = time.monotonic() + SECONDS, [], False
     for written in steps(circuit, circuit.best(circuit.tried(edges)), pair, scene.trace.direction):
         ids = written
@@ -223,13 +217,14 @@ def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed
     ]
 
 
-def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> File:
     """The circuit as a file: its edges, or as MIB writes circuits."""
     pair = pair_of(scene, text)
-    circuit, worth, tested = circuit_of(scene, pair, edges, circuit_study.study_of(scene, pair, typed))
+    studied = scene.result(circuit_study.study_of(scene, pair, text, typed))
+    circuit, worth, tested = circuit_of(scene, pair, edges, studied)
     if data.get("format") == MIB:
         written = json.dumps(circuit.to_mib(edges)).encode()
-        return [download(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)]
+        return File(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)
     return file(data, Explained(as_plain(scene, text, circuit, worth, tested)), about_step("circuit", scene))
 
 
@@ -266,7 +261,7 @@ PANEL = Panel(
             scale=4,
         ),
     ),
-    acts={MEASURED: measured, ALONE: alone, "step": step, EXPORT: as_file},
+    acts={MEASURED: measured, ALONE: alone, EXPORT: as_file},
     fills=replaced,
     paper="https://arxiv.org/abs/2403.17806",
 )

@@ -24,6 +24,7 @@ from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, exports, fi
 from attention_atlas.viz.ui.lab.panel import Panel, preparing_means
 from attention_atlas.viz.ui.scene import Scene
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import effects_block, head_name, signed
 from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.wire.question import candidates, with_minus
@@ -70,7 +71,7 @@ def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict]
         yield notes, estimates, found
 
 
-def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> File:
     """The estimates and what is measured, as a file."""
     *_, (_, estimates, found) = _found(scene, instead, extent)
     table = {**question_fields(scene), **effects_table(found, estimates)}

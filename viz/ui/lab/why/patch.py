@@ -21,6 +21,7 @@ from attention_atlas.viz.ui.lab.downloads import EXPORT, about_step, exports, fi
 from attention_atlas.viz.ui.lab.panel import Panel
 from attention_atlas.viz.ui.scene import MAX_TOKENS, Scene
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import signed
 from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.wire.question import names
@@ -105,7 +106,7 @@ def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
     ]
 
 
-def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> File:
     """The map as a file."""
     found = patched_with(scene, text, place, Direction(direction))
     fields = {**question_fields(scene), "second": text, "place": place, **found.as_plain()}

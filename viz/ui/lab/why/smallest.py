@@ -17,6 +17,7 @@ from attention_atlas.viz.ui.lab.panel import Panel, preparing_means
 from attention_atlas.viz.ui.lab.why.heads import named, translated, voices_for
 from attention_atlas.viz.ui.scene import Scene
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import sets_block
 from attention_atlas.viz.words import Words, say
 
@@ -94,7 +95,7 @@ def _translate_alone(scene: Scene, sets: list[SmallestSet]) -> dict:
     return blocks.translate(say("Translate with these {n} heads alone", n=len(kept)), heads=off)
 
 
-def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:
     """The sets that the page shows, as a file: to search for them again takes seconds."""
 
     def read(one: object) -> SmallestSet:

@@ -95,4 +95,5 @@ PANEL = Panel(
     say("Paper, section {n}", n="3.2.1"),
     kernels,
     controls=(CHOICE, Slider(say("Bandwidth, in tenths"), 1, 30, 5), Slider(say("Points"), 5, 100, 40)),
+    of_any_network=True,
 )
