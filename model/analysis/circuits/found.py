@@ -190,7 +190,8 @@ def contrasts(translator: Translator, edges: Graph, pairs: Sequence[Pair]) -> It
 def find(
     translator: Translator, pairs: Sequence[Pair], method: Method | str = Method.EAP_IG, *, steps: int = STEPS
 ) -> Circuit:
-    """Every edge's score over pairs. steps: of EAP-IG. ValueError for no pairs; a Refusal, in words, for a model whose
+    """Score every edge over pairs (EAP-IG; Hanna et al. 2024). method: or another of Method, by its name; steps: of
+    EAP-IG. ValueError for no pairs; a Refusal, in words, for a model whose
     stream is no sum (graph)."""
     check_plain(translator)
     edges, method, steps = graph(translator.config), Method(method), count_of("number of steps", steps)
@@ -220,5 +221,5 @@ def circuit(
 ) -> Circuit:
     """Of one sentence and the same with a word changed: along which edges does the difference decide between two
     tokens, written after `prefix`? A Refusal as in pair(). For a claim about more than this sentence take pairs()
-    and find(). Six parameters: those of a pair."""
+    and find()."""
     return find(translator, [pair(translator, clean, corrupt, contrast, prefix=prefix, direction=direction)])

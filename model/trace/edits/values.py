@@ -140,7 +140,7 @@ class Replace(Edit):
 
 @dataclass(frozen=True)
 class Scale(Edit):
-    """x times a number."""
+    """x times a number: `Scale(0.5, heads=[1])`."""
 
     by: float
     positions: Sequence[int] | None = None
@@ -156,7 +156,7 @@ class Scale(Edit):
 
 @dataclass(frozen=True)
 class Ablate(Edit):
-    """0 in x's place."""
+    """0 in x's place: `Ablate(heads=[1])`."""
 
     positions: Sequence[int] | None = None
     heads: Sequence[int] | None = None
