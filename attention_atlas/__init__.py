@@ -1,26 +1,55 @@
 """Look inside a translation Transformer: every head, every step, verifiable.
 
-from attention_atlas import Translator, viz
+    from attention_atlas import Translator, viz
 
-translator = Translator.load("de-en")
-viz.explore(translator.translate("Ich möchte ein Bier, bitte."))
+    translator = Translator.load("de-en")
+    viz.explore(translator.translate("Ich möchte ein Bier, bitte."))
+
+Translator      a checkpoint on a device: translations, and traces of everything that happened inside
+Interventions   what to switch off, cut or shift in a pass
+edits           values to add, scale, replace or ablate at the named places of a pass
+why             why a token was written: measured, split exactly, or estimated
+circuits        by which paths a decision is made
+lenses          what a residual stream would say if the model stopped there
+viz             pictures of a trace, for notebooks
+
+Each is imported when it is first used: `import attention_atlas` alone imports no torch.
 """
 
 import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
-__all__ = ["Translator", "viz"]
+__all__ = ["Interventions", "Translator", "circuits", "edits", "lenses", "viz", "why"]
 
 # In a wheel, model/ and viz/ lie inside this package; in a checkout, beside it.
 if not (Path(__file__).parent / "model").is_dir():
     __path__.append(str(Path(__file__).resolve().parent.parent))
 
+if TYPE_CHECKING:
+    from attention_atlas import viz
+    from attention_atlas.model.analysis import circuits, lenses, why
+    from attention_atlas.model.trace import edits
+    from attention_atlas.model.trace.interventions import Interventions
+    from attention_atlas.model.translator import Translator
+else:  # type checkers would take any name for an attribute of a module that has __getattr__
+    _CLASSES = {"Interventions": "model.trace.interventions", "Translator": "model.translator"}
+    _MODULES = {
+        "circuits": "model.analysis.circuits",
+        "edits": "model.trace.edits",
+        "lenses": "model.analysis.lenses",
+        "viz": "viz",
+        "why": "model.analysis.why",
+    }
 
-def __getattr__(name: str) -> object:
-    # Not before they are asked for: torch takes seconds, which `attention-atlas --help` need not wait for.
-    if name not in __all__:
+    def __getattr__(name):
+        """Import lazily: torch takes seconds, and `attention-atlas --help` does not need it."""
+        if name in _CLASSES:
+            return getattr(importlib.import_module(f"{__name__}.{_CLASSES[name]}"), name)
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{_MODULES[name]}")
         raise AttributeError(f"{__name__} has no {name!r}: it has {', '.join(__all__)}")
-    if name == "viz":
-        return importlib.import_module("attention_atlas.viz")
-    return importlib.import_module("attention_atlas.model.translator").Translator
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

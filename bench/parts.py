@@ -67,7 +67,7 @@ told("Python")
 import torch; torch.set_num_threads(1); told("importing torch")
 {middle}
 translator = Translator.load({folder!r}, "cpu"); told("loading a checkpoint")
-translator._traced([translator.request({text!r}, None, NO_INTERVENTIONS)]); told("the first translation")
+translator._traced([translator._request({text!r}, None, NO_INTERVENTIONS)]); told("the first translation")
 """
 IMPORTS = """
 {before}
@@ -96,7 +96,7 @@ def with_maps(translator: Translator, args: argparse.Namespace) -> Iterator[Row]
     """One sentence to a forced length with every map: bench.speed.translate_with_maps, part by part."""
     model = translator.model
     (text,) = texts(1, parse_direction(translator.directions[0])[0])
-    request = translator.request(text, None, translator.changes)
+    request = translator._request(text, None, translator.changes)
     source = torch.tensor([request.source_ids])
     speed, bandwidth = matrix_speed(translator.config.d_model), reading_speed(model.step_numbers)
     encoder = sum(weight.nbytes for weight in model.encoder.parameters())
@@ -164,7 +164,7 @@ def many(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
     sentences = texts(SENTENCES, parse_direction(translator.directions[0])[0])
     some = sentences[:: SENTENCES // 8]
     traces = translator.trace_batch(some)
-    requests = [translator.request(text, None, translator.changes) for text in some]
+    requests = [translator._request(text, None, translator.changes) for text in some]
     works = {
         "one by one": (lambda: [translator._traced([request]) for request in requests], len(some)),
         "in batches": (lambda: list(translator.traces(sentences)), SENTENCES),

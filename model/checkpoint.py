@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -60,7 +61,7 @@ class Checkpoint:
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
     tokenizer: TextTokenizer
     directions: tuple[str, ...]
-    metrics: dict
+    metrics: dict[str, Any]
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
     survey: Survey | None = None

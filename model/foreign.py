@@ -36,6 +36,8 @@ from attention_atlas.model.trace.tokens import Token, TokenKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE, in_words, words_by_spaces
 
+__all__ = ["trace_of"]
+
 THEIRS = {
     AttentionKind.ENCODER_SELF: "encoder_attentions",
     AttentionKind.DECODER_SELF: "decoder_attentions",

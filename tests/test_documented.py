@@ -66,7 +66,7 @@ def test_the_reference_has_what_a_class_inherits_and_what_a_call_returns():
         for word in re.findall(r"\w+", str(inspect.signature(call).return_annotation))
     }
     missing = {one.__name__ for one in classes | {*filter(ours, returned)} if one not in shown}
-    assert missing == {"Figure", "Request"}  # Plotly's own; what waits in a batch
+    assert missing == {"Figure"}  # Plotly's own
 
 
 @pytest.mark.long

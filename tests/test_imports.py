@@ -74,6 +74,8 @@ WITHOUT_TORCH = (
     "model.trace.scores",
     "model.trace.tokens",
     "model.trace.directions",
+    "model.trace.edits",
+    "viz",
 )
 
 
@@ -214,6 +216,30 @@ def test_importable_without_torch():
         "    assert os.wait()[1] == 0, name"
     )
     subprocess.run([sys.executable, "-c", program, *(PACKAGE + name for name in WITHOUT_TORCH)], cwd=ROOT, check=True)
+
+
+def test_the_package_imports_torch_once_something_needs_it():
+    program = (
+        "import sys, attention_atlas\n"
+        "assert {*attention_atlas.__all__} <= {*dir(attention_atlas)}\n"
+        "from attention_atlas import Interventions, edits, viz\n"
+        "assert Interventions(edits=[('logits', edits.Scale(2))]) and viz.View\n"
+        "assert 'torch' not in sys.modules\n"
+        "print(*(getattr(attention_atlas, name).__name__ for name in attention_atlas.__all__))\n"
+        "attention_atlas.absent"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    analysis = "attention_atlas.model.analysis"
+    assert done.stdout.split() == [
+        "Interventions",
+        "Translator",
+        f"{analysis}.circuits",
+        "attention_atlas.model.trace.edits",
+        f"{analysis}.lenses",
+        "attention_atlas.viz",
+        f"{analysis}.why",
+    ]
+    assert "AttributeError: attention_atlas has no 'absent': it has Interventions, Translator" in done.stderr
 
 
 def test_what_traces_are_made_of_is_all_importable_without_torch():

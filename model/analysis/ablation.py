@@ -26,6 +26,8 @@ from attention_atlas.model.trace.maps import jensen_shannon_bits
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
+__all__ = ["Comparison", "compare"]
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:

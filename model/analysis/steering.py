@@ -21,6 +21,8 @@ from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
+__all__ = ["direction", "steered"]
+
 
 def direction(
     translator: Translator, towards: str, away: str, *, place: str, languages: str | None = None

@@ -31,6 +31,8 @@ from attention_atlas.model.trace.kinds import Side
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Run"]
+
 Item = TypeVar("Item")
 
 FLOAT = 4  # bytes
@@ -54,6 +56,7 @@ class Run:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The places that were kept, in the order of the pass."""
         return tuple(self.tensors)
 
     def __getitem__(self, name: str) -> Tensor:

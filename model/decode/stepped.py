@@ -51,7 +51,8 @@ class SteppedMaps:
     """The maps of a decode by kind and sentence, as ForwardOutput has those of a pass."""
 
     def __init__(self, steps: Steps, model: Transformer, source: SourceMemory, changes: Changes) -> None:
-        self.steps, self.model, self.source, self.changes = steps, model, source, changes
+        self.steps, self.model, self.source = steps, model, source
+        self.changes: Changes = changes
         self.owners = torch.tensor(steps.sentences)
         layers, config = model.decoder.layers, model.config
         places = [visit(changes, f"{Side.DECODER.value}.{layer.index}", 0, config) for layer in layers]

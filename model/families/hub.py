@@ -25,6 +25,8 @@ from attention_atlas.model.families.card import CARD
 from attention_atlas.model.families.folder import CONFIG, GENERATION, PICKLE, SAFETENSORS, TOKENIZER_CONFIG, Folder
 from attention_atlas.model.families.settings import Settings
 
+__all__ = ["locate"]
+
 TRANSPORT = HfHubHTTPError.__bases__[0]  # of the HTTP library that the hub's is built on: httpx, or its successor
 SMALL = (
     CONFIG,

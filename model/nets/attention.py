@@ -141,11 +141,14 @@ class MultiHeadAttention(nn.Module):
         all heads together are d_model."""
         super().__init__()
         assert d_head or d_model % num_heads == 0
-        self.d_model, self.num_heads, self.dropout, self.scaled = d_model, num_heads, dropout, scaled
-        self.d_head = d_head or d_model // num_heads
-        self.width = num_heads * self.d_head  # of all heads side by side
-        self.projection = Linear(d_model, 3 * self.width, bias=biases)  # rows: queries, keys, values
-        self.output = Linear(self.width, d_model, bias=biases)
+        self.d_model: int = d_model
+        self.num_heads: int = num_heads
+        self.dropout: float = dropout
+        self.scaled: bool = scaled
+        self.d_head: int = d_head or d_model // num_heads
+        self.width: int = num_heads * self.d_head  # of all heads side by side
+        self.projection: nn.Linear = Linear(d_model, 3 * self.width, bias=biases)  # rows: queries, keys, values
+        self.output: nn.Linear = Linear(self.width, d_model, bias=biases)
         for part in self.projection.weight.chunk(3):  # each matrix by its own fan-in and fan-out
             nn.init.xavier_uniform_(part)
         nn.init.xavier_uniform_(self.output.weight)

@@ -50,8 +50,8 @@ class KeyValueCache:
     """
 
     def __init__(self, num_layers: int) -> None:
-        self.layers = [LayerCache() for _ in range(num_layers)]
-        self.length = 0
+        self.layers: list[LayerCache] = [LayerCache() for _ in range(num_layers)]
+        self.length: int = 0
 
     def truncate(self, length: int) -> None:
         """Forget the rows from position `length` on."""

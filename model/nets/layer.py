@@ -3,6 +3,7 @@ section 3.1)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -63,9 +64,10 @@ class SubLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = norm(config)
-        self.dropout = Dropout(config.dropout)
-        self.norm_first, self.residual = config.norm_first, config.residual
+        self.norm: nn.Module = norm(config)
+        self.dropout: Dropout = Dropout(config.dropout)
+        self.norm_first: bool = config.norm_first
+        self.residual: bool = config.residual
 
     def enter(self, x: Tensor) -> Tensor:
         return self.norm(x) if self.norm_first else x
@@ -95,11 +97,12 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.activation, self.dropout = ACTIVATIONS[config.activation], Dropout(config.feedforward_dropout)
+        self.activation: Callable[[Tensor], Tensor] = ACTIVATIONS[config.activation]
+        self.dropout: Dropout = Dropout(config.feedforward_dropout)
         narrow, wide = config.d_model, config.d_feedforward
-        self.expand = Linear(narrow, wide, bias=config.biases)
-        self.gate = Linear(narrow, wide, bias=config.biases) if config.gated else None
-        self.contract = Linear(wide, narrow, bias=config.biases)
+        self.expand: nn.Linear = Linear(narrow, wide, bias=config.biases)
+        self.gate: nn.Linear | None = Linear(narrow, wide, bias=config.biases) if config.gated else None
+        self.contract: nn.Linear = Linear(wide, narrow, bias=config.biases)
         for linear in filter(None, (self.expand, self.gate, self.contract)):
             nn.init.xavier_uniform_(linear.weight)
             if config.biases:
@@ -122,7 +125,8 @@ class Layer(nn.Module):
 
     def __init__(self, config: ModelConfig, index: int, *, decoder: bool) -> None:
         super().__init__()
-        self.index, self.config = index, config
+        self.index: int = index
+        self.config: ModelConfig = config
         self.kind = AttentionKind.DECODER_SELF if decoder else AttentionKind.ENCODER_SELF
         own = config.of(self.kind.side)
 
@@ -136,10 +140,10 @@ class Layer(nn.Module):
                 biases=config.biases,
             )
 
-        self.self_attention = attention()
-        self.cross_attention = attention() if decoder else None
-        self.feed_forward = FeedForward(own)
-        self.sublayers = nn.ModuleList(SubLayer(config) for _ in range(3 if decoder else 2))
+        self.self_attention: MultiHeadAttention = attention()
+        self.cross_attention: MultiHeadAttention | None = attention() if decoder else None
+        self.feed_forward: FeedForward = FeedForward(own)
+        self.sublayers: nn.ModuleList = nn.ModuleList(SubLayer(config) for _ in range(3 if decoder else 2))
 
     def forward(
         self,

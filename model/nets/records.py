@@ -25,6 +25,8 @@ from torch import Tensor
 from attention_atlas.model.trace.interventions import LayerEdit
 from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
 
+__all__ = ["AttentionRecord", "ForwardOutput", "LayerRecord", "NormRecord", "SubLayerRecord"]
+
 
 @dataclass(frozen=True, eq=False)
 class AttentionRecord:

@@ -58,7 +58,7 @@ class Sweep:
     gates: Mapping[AttentionKind, Tensor] = field(default_factory=dict)
     instead: Mapping[AttentionKind, Tensor] = field(default_factory=dict)
     values: Mapping[Patch, PatchValue] = field(default_factory=dict)
-    edits: tuple[tuple[str, Callable], ...] = ()
+    edits: tuple[tuple[str, Callable[..., Tensor]], ...] = ()
     kept: object | None = None
 
     def __post_init__(self) -> None:
@@ -205,7 +205,7 @@ def _without(edits: tuple, known: tuple) -> tuple:
     return tuple(remaining)
 
 
-def edited(edits: Mapping[str, Edit | Callable]) -> Changes:
+def edited(edits: Mapping[str, Edit | Callable[..., Tensor]]) -> Changes:
     """Edits by place, in their order: plain ones as Interventions, which a trace keeps; with functions as a sweep."""
     if not isinstance(edits, Mapping):
         raise ValueError(f"edits are a dict from the names of places, found {edits!r:.80}")

@@ -31,13 +31,16 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, *, decoder: bool) -> None:
         super().__init__()
         num_layers = config.num_decoder_layers if decoder else config.num_encoder_layers
-        self.layers = nn.ModuleList(Layer(config, index, decoder=decoder) for index in range(num_layers))
-        self.side, self.config = Side.DECODER if decoder else Side.ENCODER, config
-        self.norm_before_positions = decoder and config.norm_before_positions
-        self.norm = norm(config) if config.norm_first else nn.Identity()
-        self.entry = norm(config) if config.norm_embedding else nn.Identity()
+        self.layers: nn.ModuleList = nn.ModuleList(Layer(config, index, decoder=decoder) for index in range(num_layers))
+        self.side: Side = Side.DECODER if decoder else Side.ENCODER
+        self.config: ModelConfig = config
+        self.norm_before_positions: bool = decoder and config.norm_before_positions
+        self.norm: nn.Module = norm(config) if config.norm_first else nn.Identity()
+        self.entry: nn.Module = norm(config) if config.norm_embedding else nn.Identity()
         tables = 0 if config.position_code is not PositionCode.RELATIVE else num_layers if config.layer_positions else 1
-        self.relative = nn.ModuleList(RelativePositions(config, both_ways=not decoder) for _ in range(tables))
+        self.relative: nn.ModuleList = nn.ModuleList(
+            RelativePositions(config, both_ways=not decoder) for _ in range(tables)
+        )
 
     def entered(self, rows: Tensor, code: Tensor | None) -> Tensor:
         """What the first layer reads of embedded rows and the code of their positions."""
@@ -104,18 +107,24 @@ class Transformer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.config = config
-        self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
-        self.output_scale = config.d_model**-0.5 if config.scale_output else 1.0
-        self.embedding = _embedding(config.vocabulary_size, config.d_model)
-        self.target_embedding = (
+        self.config: ModelConfig = config
+        self.scale: float = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        self.output_scale: float = config.d_model**-0.5 if config.scale_output else 1.0
+        self.embedding: nn.Embedding = _embedding(config.vocabulary_size, config.d_model)
+        self.target_embedding: nn.Embedding | None = (
             None if config.shared_embeddings else _embedding(config.num_target_tokens, config.d_model)
         )
-        self.output = None if config.tied_output else _embedding(config.num_target_tokens, config.d_model)
-        self.output_bias = nn.Parameter(torch.zeros(config.num_target_tokens)) if config.logits_bias else None
-        self.dropout = Dropout(config.dropout)
-        self.encoder = Stack(config, decoder=False)
-        self.decoder = Stack(config, decoder=True)
+        self.output: nn.Embedding | None = (
+            None if config.tied_output else _embedding(config.num_target_tokens, config.d_model)
+        )
+        self.output_bias: nn.Parameter | None = (
+            nn.Parameter(torch.zeros(config.num_target_tokens)) if config.logits_bias else None
+        )
+        self.dropout: Dropout = Dropout(config.dropout)
+        self.encoder: Stack = Stack(config, decoder=False)
+        self.decoder: Stack = Stack(config, decoder=True)
+        self.source_positions: nn.Module
+        self.target_positions: nn.Module
         self.source_positions, self.target_positions = position_modules(config)
 
     @property

@@ -51,7 +51,8 @@ class Batcher(Generic[Item, Result]):
     ) -> None:
         """run: a batch of items of one key -> their results, in order. size: bytes that a row of a batch takes whose
         longest item has this length."""
-        self._run, self.limits, self._size = run, limits, size
+        self.limits: BatchLimits = limits
+        self._run, self._size = run, size
         self._changed = threading.Condition()
         self._line: list[_Job[Item, Result]] = []
         self._workers = self._idle = self._under_way = 0  # threads, those of them that wait, jobs that run

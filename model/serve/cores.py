@@ -103,7 +103,8 @@ class Cores:
 
     def __init__(self, number: int) -> None:
         """number: of the cores, at least 1"""
-        self.number = self.cores = number
+        self.number: int = number
+        self.cores: int = number
         self._lock, self._under_way, self._helpers = threading.Lock(), 0, 0
 
     @contextmanager

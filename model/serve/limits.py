@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.serve.cores import Cores
@@ -58,7 +59,7 @@ class BatchLimits:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, found {getattr(self, name)}")
 
-    def share(self) -> AbstractContextManager:
+    def share(self) -> AbstractContextManager[Any]:
         """For one pass: its share of the cores."""
         return nullcontext() if self.cores is None else self.cores.share()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import Token, TokenKind
@@ -61,7 +62,7 @@ class TextTokenizer(ABC):
         return self.decode(ids)
 
     @abstractmethod
-    def write(self, folder: Path) -> dict:
+    def write(self, folder: Path) -> dict[str, Any]:
         """Put the tokenizer's files into a checkpoint folder; what its config.json says of them."""
 
     def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from attention_atlas.model.trace import decoding, interventions_file
 from attention_atlas.model.trace.decoding import Decoding
@@ -38,7 +39,7 @@ class TraceIdentity:
     interventions: Interventions = NO_INTERVENTIONS
     unique: str = ""
 
-    def to_plain(self) -> dict:
+    def to_plain(self) -> dict[str, Any]:
         """JSON-ready. Equal identities give the same JSON text."""
         return {
             "checkpoint": self.checkpoint,

@@ -11,12 +11,27 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from attention_atlas.model.trace.edits.values import Edit
 from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, numbered, told
+
+__all__ = [
+    "NO_INTERVENTIONS",
+    "Edge",
+    "HeadOutput",
+    "Interventions",
+    "LayerEdit",
+    "Patch",
+    "Positions",
+    "Stream",
+    "SubLayerOutput",
+    "heads_off",
+    "positions_off",
+    "positions_shifted",
+]
 
 MOST_SHIFT = 1_000_000  # positions, either way
 
@@ -96,7 +111,11 @@ class Patch:
     """Where a pass goes on with a value from elsewhere: a place, at these positions (None: at all)."""
 
     place: HeadOutput | SubLayerOutput | Stream
-    positions: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.positions is not None:
+            object.__setattr__(self, "positions", tuple(self.positions))
 
 
 @dataclass(frozen=True)
@@ -141,7 +160,7 @@ class Interventions:
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         _are(Edge, 'an edge is told by Edge("cross", query=5, key=3)', self.cut_edges | self.zeroed_edges)
         _are(Patch, 'a patch is told by Patch(Stream("decoder", 1), positions)', self.patches)
-        object.__setattr__(self, "edits", tuple(self.edits.items() if isinstance(self.edits, dict) else self.edits))
+        object.__setattr__(self, "edits", tuple(self.edits.items() if isinstance(self.edits, Mapping) else self.edits))
 
     def __bool__(self) -> bool:
         return self != NO_INTERVENTIONS
@@ -272,7 +291,7 @@ def _attention_of(place: HeadOutput | SubLayerOutput | Stream) -> tuple[Attentio
 
 
 def _check_patches(patches: frozenset[Patch]) -> None:
-    taken: dict[object, list[tuple[int, ...] | None]] = {}
+    taken: dict[object, list[Sequence[int] | None]] = {}
     for patch in patches:
         positions = patch.positions
         if positions is not None and (len(set(positions)) < len(positions) or min(positions, default=0) < 0):
@@ -296,6 +315,6 @@ def positions_shifted(shift: int) -> Interventions:
     return Interventions(source_positions=Positions(shift=shift), target_positions=Positions(shift=shift))
 
 
-def heads_off(kind: AttentionKind, layer: int, heads: tuple[int, ...]) -> Interventions:
+def heads_off(kind: Kind, layer: int, heads: Iterable[int]) -> Interventions:
     """These heads of one attention say nothing."""
     return Interventions(heads_off=frozenset((kind, layer, head) for head in heads))

@@ -13,6 +13,8 @@ from typing import Any
 
 from attention_atlas.model.trace import number_of
 
+__all__ = ["TRANSFORMER_KINDS", "AttentionKind", "Kind", "Named", "Side", "SubLayerName"]
+
 
 class Named(str, Enum):
     """An enumeration whose members people name: another name is refused in words."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class Words(str):
@@ -46,7 +47,7 @@ class Refusal(ValueError):
     """A user's mistake or misfortune, said in words: `Refusal("The text has {n} tokens.", n=99)`."""
 
     def __init__(self, english: str, /, **values: object) -> None:
-        self.words = Words(english, values)
+        self.words: Words = Words(english, values)
         super().__init__(self.words)
 
     @classmethod
@@ -54,7 +55,7 @@ class Refusal(ValueError):
         """A refusal in words that stand elsewhere."""
         return cls(words.english, **words.values)
 
-    def __reduce__(self) -> tuple:  # on a ZeroGPU Space errors cross from one process to another
+    def __reduce__(self) -> tuple[Any, ...]:  # on a ZeroGPU Space errors cross from one process to another
         return functools.partial(type(self), self.words.english, **self.words.values), ()
 
 

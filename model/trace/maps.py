@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from attention_atlas.model.trace.language import Refusal
+
+__all__ = ["AttentionMaps", "ComputedWeights", "jensen_shannon_bits"]
 
 ROW_SUM_TOLERANCE = 1e-4  # float32 softmax over at most a few hundred keys stays well inside
 ROUNDED_BITS = 1e-11  # float32 sums in another order move a row's weights by some 1e-6 of each: 1e-13 bits
@@ -60,21 +62,23 @@ class ComputedWeights:
     cut: tuple[Edges, ...] = ()
     kernel: Kernel = in_numpy
 
-    dtype = np.dtype(np.float32)
-    ndim = 4
+    dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
+    ndim: ClassVar[int] = 4
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
+        """The shape of all maps: (layers, heads, query, key)."""
         layers, heads, queries, _ = self.queries.shape
         return layers, heads, queries, self.keys.shape[2]
 
     @property
     def size(self) -> int:
+        """The number of weights in all maps."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Of what is kept."""
+        """The bytes of the queries, keys and biases that are kept, not of the maps."""
         return sum(part.nbytes for part in (self.queries, self.keys, self.bias) if part is not None)
 
     def __len__(self) -> int:
@@ -201,10 +205,12 @@ class AttentionMaps:
 
     @property
     def num_layers(self) -> int:
+        """The number of layers."""
         return self.weights.shape[0]
 
     @property
     def num_heads(self) -> int:
+        """The number of heads in each layer."""
         return self.weights.shape[1]
 
 

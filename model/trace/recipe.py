@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from attention_atlas.model.trace import is_whole
 
@@ -22,7 +23,7 @@ class Recipe:
     updates: int
 
     @classmethod
-    def of(cls, corpus: str, settings: dict, updates: int) -> Recipe:
+    def of(cls, corpus: str, settings: dict[str, Any], updates: int) -> Recipe:
         """With the settings as plain values."""
         return cls(corpus, json.dumps(settings, sort_keys=True), updates)
 
@@ -41,6 +42,6 @@ class Recipe:
             raise ValueError("updates must be a whole number, 0 or more.")
         return cls.of(data["corpus"], settings, data["updates"])
 
-    def to_plain(self) -> dict:
+    def to_plain(self) -> dict[str, Any]:
         """JSON-ready. Equal recipes give the same JSON text."""
         return {"corpus": self.corpus, "settings": json.loads(self.settings), "updates": self.updates}

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+__all__ = ["ScoreMap"]
+
 Groups = tuple[tuple[int, ...], ...]
 
 

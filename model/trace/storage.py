@@ -50,6 +50,8 @@ from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
 from attention_atlas.model.trace.tokens import facts, told_by_spelling, with_facts
 from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
+__all__ = ["from_json", "from_npz", "read_fields", "to_json", "to_npz", "write_npz"]
+
 SCHEMA, VERSION, COMPUTED, READABLE = "attention-atlas-trace", 2, 3, (1, 2, 3)
 _KINDS = tuple(kind.value for kind in AttentionKind)
 ROOM = 64_000_000  # bytes that the arrays of any file may take in memory
@@ -169,7 +171,7 @@ def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
                 np.lib.format.write_array(part, array, allow_pickle=False)
 
 
-def read_fields(path: Path) -> dict:
+def read_fields(path: Path) -> dict[str, Any]:
     """What stands in a file of write_npz() beside the arrays. ValueError if it is anything else."""
     with _refusing("not a trace in NPZ format"), path.open("rb") as file:
         return json.loads(str(_arrays(file, ("fields",))["fields"]))

@@ -24,13 +24,15 @@ from attention_atlas.model.files import replace_file
 from attention_atlas.model.trace.decoding import Decoding, decoding_words
 from attention_atlas.model.trace.identity import TraceIdentity
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
-from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side
 from attention_atlas.model.trace.language import Words
 from attention_atlas.model.trace.maps import AttentionMaps
 from attention_atlas.model.trace.recipe import Recipe
 
 if TYPE_CHECKING:
     import pandas as pd
+
+__all__ = ["TranslationTrace"]
 
 
 Maps = AttentionMaps | Any  # None where a model has no such attention, which whoever reads `kinds` knows
@@ -180,8 +182,8 @@ class TranslationTrace:
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def maps(self, kind: AttentionKind) -> AttentionMaps:
-        """The maps of one kind. ValueError if it holds none of this kind."""
+    def maps(self, kind: Kind) -> AttentionMaps:
+        """Return the maps of one kind, such as "cross". ValueError if the trace has none of this kind."""
         found = getattr(self, AttentionKind(kind).value)
         if found is None:
             raise ValueError(f"{self.checkpoint} has no {AttentionKind(kind).value} attention")

@@ -21,7 +21,8 @@ class SummedLoss(nn.Module):
 
     def __init__(self, model: AnyNetwork, label_smoothing: float) -> None:
         super().__init__()
-        self.model, self.label_smoothing = model, label_smoothing
+        self.model: AnyNetwork = model
+        self.label_smoothing: float = label_smoothing
 
     def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
         """source [batch, source]; inputs, outputs [batch, target] -> a scalar."""

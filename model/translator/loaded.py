@@ -10,9 +10,11 @@ from __future__ import annotations
 import torch
 
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.nets.lean.halves import trust
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.translator.texts import Texts
+
+__all__ = ["Loaded"]
 
 
 class Loaded(Texts):
@@ -21,9 +23,6 @@ class Loaded(Texts):
 
     def __init__(self, checkpoint: Checkpoint, device: torch.device, limits: BatchLimits) -> None:
         super().__init__(checkpoint, limits)
-        self.device, self.model = device, checkpoint.model.to(device)
-        self.weight_bytes = sum(parameter.nbytes for parameter in self.model.parameters())
-
-    def serve_alone(self) -> None:
-        """From now on nobody else changes the network: its packed copies are not compared with it."""
-        trust(self.model)
+        self.device: torch.device = device
+        self.model: Transformer = checkpoint.model.to(device)
+        self.weight_bytes: int = sum(parameter.nbytes for parameter in self.model.parameters())

@@ -37,7 +37,7 @@ from attention_atlas.model.nets.lean.halves import looking_once
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.places.registry import Place, places
-from attention_atlas.model.nets.places.visit import check_positions
+from attention_atlas.model.nets.places.visit import At, check_positions
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import Changes, Sweep, edited, joined, with_given
 from attention_atlas.model.serve.cores import map_over_cores
@@ -53,13 +53,15 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator.loaded import Loaded
 from attention_atlas.model.translator.texts import Sentence
 
+__all__ = ["Passes"]
+
 
 class Passes(Loaded):
     """The network, without a line of requests before it."""
 
     def __init__(self, checkpoint: Checkpoint, device: torch.device, limits: BatchLimits) -> None:
         super().__init__(checkpoint, device, limits)
-        self.limits = limits
+        self.limits: BatchLimits = limits
         self.changes: Changes = NO_INTERVENTIONS  # that every pass of edit()'s copies is made with
 
     def places(self) -> tuple[Place, ...]:
@@ -68,7 +70,7 @@ class Passes(Loaded):
         check_transformer(self.model)
         return places(self.config)
 
-    def edit(self, edits: Mapping[str, Edit | Callable]) -> Self:
+    def edit(self, edits: Mapping[str, Edit | Callable[[Tensor, At], Tensor]]) -> Self:
         """This translator with something changed at named places, in everything that it does: one pass, steps, beam,
         batches. It shares the model, and other threads may use it alongside this one. Edits of an edited translator
         come after those that it has. Edits passed as `interventions` that it already has are not made again.
@@ -243,7 +245,7 @@ class Passes(Loaded):
 
     def generate(
         self,
-        sources: Sequence[list[int]],
+        sources: Sequence[Sequence[int]],
         direction: str | None = None,
         *,
         batch_size: int = 64,

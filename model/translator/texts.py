@@ -10,15 +10,23 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.checkpoint import Checkpoint, Example
+from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.tidy import tidy
-from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.directions import Languages, parse_direction
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.survey.survey import Survey
 from attention_atlas.model.trace.tokens import whole_ids
 from attention_atlas.model.trace.translation import TranslationTrace
+
+__all__ = ["Sentence", "Texts"]
 
 Sentence = str | Sequence[int] | TranslationTrace  # a text, its ids, or a trace that holds both sides' ids
 
@@ -27,13 +35,18 @@ class Texts:
     """Everything about a checkpoint but its network."""
 
     def __init__(self, checkpoint: Checkpoint, limits: BatchLimits) -> None:
-        self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
-        self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
-        self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
-        self.examples, self.survey, self.folder = checkpoint.examples, checkpoint.survey, checkpoint.folder
-        self.recipe = checkpoint.recipe
-        self.config = checkpoint.model.config
-        self.max_tokens = limits.longest(self.config)  # that each side of a text may have
+        self.name: str = checkpoint.name
+        self.digest: str = checkpoint.digest
+        self.metrics: dict[str, Any] = checkpoint.metrics
+        self.directions: tuple[str, ...] = checkpoint.directions
+        self.tokenizer: TextTokenizer = checkpoint.tokenizer
+        self.languages: Languages | None = checkpoint.languages  # of which any pair is a direction; None: of none
+        self.examples: Mapping[str, tuple[Example, ...]] = checkpoint.examples
+        self.survey: Survey | None = checkpoint.survey
+        self.folder: Path | None = checkpoint.folder
+        self.recipe: Recipe | None = checkpoint.recipe
+        self.config: ModelConfig = checkpoint.model.config
+        self.max_tokens: int = limits.longest(self.config)  # that each side of a text may have
 
     def encode(self, text: str, direction: str | None = None) -> list[int]:
         """Source ids of a text: `<2xx>` .. `</s>`.

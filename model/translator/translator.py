@@ -37,30 +37,47 @@ from attention_atlas.model.trace.tokens import whole_ids
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator.passes import Passes
 
+__all__ = ["Translator"]
+
 TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
 
 log = logging.getLogger(__name__)
 
 
 class Translator(Passes):
-    """A checkpoint on a device. One instance serves many threads, and batches what they ask for at the same time."""
+    """A checkpoint on a device: it translates, and returns traces of everything that happened inside.
+
+    translator = Translator.load("de-en")
+    trace = translator.translate("Der Hund schläft.")
+    trace.translation, trace.cross.weights.shape  # [layers, heads, target, source]
+
+    One instance serves many threads, and batches what they ask for at the same time.
+    """
 
     def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
         super().__init__(checkpoint, device, limits)
-        self.requests = self._batcher(limits)
+        self._requests = self._batcher(limits)
         self._twin: Translator | None = None
         self._twin_lock = threading.Lock()
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translator:
-        """Load a checkpoint folder. device None: CUDA if present, else CPU. ValueError if either cannot be used."""
+        """Load a checkpoint.
+
+        folder   a checkpoint's folder, or the name of a shipped one, such as "de-en"
+        device   "cpu", "cuda" or "mps"; None: CUDA if present, else CPU
+        limits   of memory and waiting, for servers
+
+        ValueError if the folder holds no checkpoint or the device cannot be used.
+        """
         return cls(checkpoints.load(folder), choose_device(device), limits=limits)
 
     def to(self, device: torch.device) -> None:
         """Move the model to a device. Only before an app starts serving."""
-        self.model, self.device = self.model.to(device), device
+        self.model.to(device)
+        self.device: torch.device = device
         # The old one's threads would be missing in a process forked from this one.
-        self.requests = self._batcher(self.limits)
+        self._requests = self._batcher(self.limits)
 
     def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
         return Batcher(
@@ -76,8 +93,14 @@ class Translator(Passes):
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> TranslationTrace:
-        """Translate one text and return everything that happened inside. beam, length_penalty: as in translate_batch().
-        ValueError as in trace()."""
+        """Translate one text and return everything that happened inside.
+
+        direction       such as "de-en"; None: the checkpoint's first
+        interventions   what the pass is changed by, such as Interventions(heads_off=[("cross", 2, 4)])
+        beam, length_penalty   as in translate_batch()
+
+        ValueError as in trace().
+        """
         return self.trace(text, direction, interventions=interventions, beam=beam, length_penalty=length_penalty)
 
     def trace(
@@ -92,7 +115,7 @@ class Translator(Passes):
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> TranslationTrace:
-        """translate() from given ids, or with a target that is given in whole or in part.
+        """Translate from given ids, or read a target that is given in whole or in part.
 
         text, source_ids   what is translated, as a text or as the ids of encode(); with both, the ids are read, and
                            the text is their label
@@ -104,7 +127,7 @@ class Translator(Passes):
         Calls from many threads at once share batches (model/serve/batching.py), unless something is given.
 
         ValueError, in words, for a text, ids, a target or interventions that cannot be used, and Busy when more wait
-        than the limits allow. Eight parameters: those of translate(), and what may be given.
+        than the limits allow.
         """
         if target is not None and (prefix is not None or (beam, length_penalty) != (1, 0.0)):
             raise ValueError("a target is the whole of a translation: give it without prefix, beam and length_penalty")
@@ -113,19 +136,19 @@ class Translator(Passes):
         if whole is not None or begun[-1:] == (self.tokenizer.end_id,) or len(begun) == self.max_tokens - 1:
             whole = tuple(self.check_target(begun if whole is None else whole))
         decoding = Decoding(beam, length_penalty, len(whole if whole is not None else begun))
-        request = self.request(text, direction, interventions, decoding, source_ids)
+        request = self._request(text, direction, interventions, decoding, source_ids)
         if whole is not None or begun:
             return self._traced([replace(request, target=whole, prefix=begun)])[0]
         # A long text goes through alone: padding would change how its maps' rows are summed.
         alone = object() if self._is_long(request) else None
         key = (request.interventions, decoding, self.forced_prefix(request.direction), alone)
-        return self.requests(request, length=len(request.source_ids), key=key)
+        return self._requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(
         self, texts: Iterable[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
-        """Translate many in one batch. The steps that find the ids leave behind what every map follows from."""
-        requests = [self.request(text, direction, interventions) for text in several("texts", texts)]
+        """Return the traces of many texts, translated in one batch. ValueError as in trace()."""
+        requests = [self._request(text, direction, interventions) for text in several("texts", texts)]
         if not any(map(self._is_long, requests)):
             return self._traced(requests)
         return [self._traced([request])[0] for request in requests]
@@ -133,8 +156,8 @@ class Translator(Passes):
     def traces(
         self, texts: Iterable[str], direction: str | None = None, *, batch_size: int = 32
     ) -> Iterator[TranslationTrace]:
-        """translate() of any number of texts, in their order, `batch_size` at a time on each core (on one GPU): no
-        more are in memory at once."""
+        """Yield the traces of any number of texts, in their order. `batch_size` at a time are translated on each core,
+        or on one GPU, and no more are in memory at once. ValueError as in trace()."""
         at_once = torch.get_num_threads() if self.device.type == "cpu" else 1
         for part in batched(several("texts", texts), at_once * count_of("batch size", batch_size)):
             by_length = sorted(range(len(part)), key=lambda i: -len(tidy(part[i])))  # what is padded takes time, too
@@ -153,9 +176,14 @@ class Translator(Passes):
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> list[str]:
-        """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the width of the
-        search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.decode.beam.beam_search. An empty text gives
-        an empty translation. ValueError for a text or a setting that cannot be used."""
+        """Return the translations of many texts, without maps, in the order of the texts.
+
+        batch_size       texts in one pass, sorted by length
+        beam             the width of the search, 1 to 8; 1 is greedy decoding
+        length_penalty   as in model.decode.beam.beam_search
+
+        An empty text has an empty translation. ValueError for a text or a setting that cannot be used.
+        """
         direction, texts = self.check_direction(direction), list(several("texts", texts))
         rows = [i for i, text in enumerate(texts) if tidy(text)]
         found = self.generate(
@@ -170,7 +198,7 @@ class Translator(Passes):
             results[i] = self.tokenizer.decode(ids)
         return results
 
-    def request(
+    def _request(
         self,
         text: str | None,
         direction: str | None,

@@ -115,7 +115,7 @@ def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
     translator = made(model, tokenizer, BatchLimits(tokens=model.config.max_length))
     longest = translator.max_tokens
     for rows, length in ((1, longest), (3, longest // 2)):
-        request = replace(translator.request(SENTENCES[0], "de-en", NO_INTERVENTIONS), source_ids=tuple([40] * length))
+        request = replace(translator._request(SENTENCES[0], "de-en", NO_INTERVENTIONS), source_ids=tuple([40] * length))
         for prefix, least in ((), 0.0), ((41,), 0.5):
             with TensorMemory() as memory:
                 traces = translator._traced([replace(request, prefix=prefix)] * rows)
@@ -134,18 +134,18 @@ def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
 
 def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
     alone = made(tiny_model, tokenizer, BatchLimits(tokens=64))
-    request = alone.request(SENTENCES[0], "de-en", NO_INTERVENTIONS)
+    request = alone._request(SENTENCES[0], "de-en", NO_INTERVENTIONS)
     length = len(request.source_ids)
     row = FLOAT * alone.config.pass_numbers(length, alone.step_limit(length))
     translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=5 * row // 2, tokens=64))
     assert translator.max_tokens == alone.max_tokens
     taken = []
     trace = translator._traced
-    translator.requests._run = lambda requests: (taken.append(len(requests)), trace(requests))[1]
+    translator._requests._run = lambda requests: (taken.append(len(requests)), trace(requests))[1]
     jobs = [_Job(request, length, None) for _ in range(7)]
-    translator.requests._line = list(jobs)
-    while translator.requests._line:
-        translator.requests._finish(translator.requests._take())
+    translator._requests._line = list(jobs)
+    while translator._requests._line:
+        translator._requests._finish(translator._requests._take())
     assert taken == [2, 2, 2, 1] and all(job.result.target_ids for job in jobs)
 
 
@@ -287,5 +287,5 @@ def test_all_requests_share_one_set_of_weights(tokenizer):
     translator = made(model, tokenizer)
     matrix = model.decoder.layers[0].feed_forward.expand.weight
     with Largest() as largest:
-        translator._traced([translator.request("Ein Hund.", "de-en", NO_INTERVENTIONS)])
+        translator._traced([translator._request("Ein Hund.", "de-en", NO_INTERVENTIONS)])
     assert largest.numbers < matrix.numel()

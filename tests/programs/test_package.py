@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,7 +23,7 @@ from uv import find_uv_bin
 
 from attention_atlas.__main__ import COMMANDS
 from bench.ports import free_port
-from tests import ROOT
+from tests import ROOT, public_types
 from tests.pages import block
 from tests.programs.test_docker import of
 
@@ -157,6 +158,22 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
     translated, shown = done.stdout.splitlines()
     assert translated.split(" ", 2)[2] == same.stdout.strip()
     assert int(shown) > 1_000_000, "the second cell of Colab shows the explorer with all that it needs"
+
+
+@pytest.mark.long
+def test_pyright_knows_the_type_of_every_public_name(installed):
+    assert not public_types.unknown(installed / "python")
+
+
+@pytest.mark.long
+def test_the_documented_calls_have_the_types_that_they_say(installed, tmp_path):
+    """By mypy's strict rules, and when they run."""
+    shutil.copy(Path(__file__).with_name("typed_calls.py"), tmp_path)
+    strict = ["-m", "mypy", "--strict", "--python-executable", installed / "python", "typed_calls.py"]
+    done = far(sys.executable, *strict, at=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = far(installed / "python", "typed_calls.py", at=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.long

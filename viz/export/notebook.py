@@ -22,6 +22,8 @@ from attention_atlas.viz.maps.reduce import View
 from attention_atlas.viz.wire.payload import payload
 from attention_atlas.viz.words import for_page
 
+__all__ = ["Explorer", "compare", "explore"]
+
 HEIGHT = 760  # pixels, until the frame knows better
 _CARRIERS = "_attention_atlas"  # in the session's own names: cell -> the request for which it was run last
 

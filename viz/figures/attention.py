@@ -19,6 +19,8 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import head_patterns
 from attention_atlas.viz.maps.reduce import Combine, View, pool, score_map
 
+__all__ = ["ColourScale", "Transform", "plot_grid", "plot_heatmap", "plot_lines"]
+
 DECADES = 4  # a log scale ends this many powers of ten below its maximum
 GAP = 0.12  # of a map's side, between the maps of a grid
 SIDE = 64  # cells a side of a grid's map; longer maps show the largest weight of each block

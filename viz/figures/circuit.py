@@ -11,6 +11,8 @@ from attention_atlas.model.trace.kinds import Side
 from attention_atlas.viz import theme
 from attention_atlas.viz.words import Words, join, say
 
+__all__ = ["Drawn", "Shape", "plot_circuit"]
+
 FOR, AGAINST = "#e0701a", "#4b86d9"  # seen on a light page and on a dark one, told apart with any colour vision
 WIDEST = 9.0  # pixels
 NODE = "#5f6b7d"  # white reads on it, and it stands out from either page
@@ -33,10 +35,12 @@ class Drawn:
 
     @property
     def name(self) -> str:
+        """The edge's name: both ends, and for a head's input its letter."""
         return f"{self.sender} → {self.reader}" + (f", {self.letter}" if self.letter else "")
 
     @property
     def spoken(self) -> Words:
+        """The edge in words, which the page translates."""
         return join((spoken(self.sender), " → ", spoken(self.reader), f", {self.letter}" if self.letter else ""))
 
 

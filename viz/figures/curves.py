@@ -10,6 +10,8 @@ import plotly.graph_objects as go
 from attention_atlas.viz import theme
 from attention_atlas.viz.words import join, say
 
+__all__ = ["plot_curves", "plot_regression", "plot_rotation"]
+
 GRID = {"gridcolor": "rgba(128,128,128,0.18)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
 LEGEND = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0.0}
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # not every environment has it
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["COLOURS", "legend", "panels", "write_png"]
+
 INK, MUTED, LINE = (theme.COLOURS[name][0] for name in ("ink", "muted", "line"))
 COLOURS = theme.HEAD_COLOURS
 PANEL = (4.2, 2.9)  # inches
@@ -46,7 +48,7 @@ def legend(axes: Axes) -> None:
 
 
 def write_png(figure: Figure, path: Path) -> None:
-    """ValueError if the folder is missing or cannot be written."""
+    """Write a figure as a PNG file. ValueError if the folder is missing or cannot be written."""
     try:
         figure.savefig(path, format="png", dpi=110, metadata={"Software": None})
     except OSError as error:

@@ -13,6 +13,8 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.reduce import View
 from attention_atlas.viz.words import Words, say
 
+__all__ = ["Pattern", "head_patterns", "most_telling"]
+
 LEAST_SHARE = 0.4  # of the mass, for a pattern to be named
 LEAST_OVER_CHANCE = 1.5  # times what a head that spreads evenly would put there
 POINTED = 0.5  # mean largest weight above which a head is said to point

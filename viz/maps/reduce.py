@@ -22,6 +22,8 @@ from attention_atlas.model.trace.translation import TranslationTrace, a_trace
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.maps import labels
 
+__all__ = ["Combine", "Special", "View", "score_map"]
+
 THUMBNAIL = 40  # cells a side of the thumbnails that stand in for layers not sent yet
 
 
@@ -56,7 +58,7 @@ class View:
     kind: Kind = AttentionKind.CROSS
     layer: int = 0
     head: int = 0
-    heads: tuple[tuple[int, int], ...] = ()
+    heads: Sequence[tuple[int, int]] = ()
     combine: Combine | Any = Combine.SINGLE
     words: bool = False
     special: Special | Any = Special.SHOW
@@ -104,7 +106,7 @@ class View:
         elif self.combine == Combine.ROLLOUT or not self.heads:
             used = tuple((self.layer, head) for head in range(maps.num_heads))
         else:
-            used = self.heads
+            used = tuple(self.heads)
         self._check(trace, used)
         return used
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +20,9 @@ from attention_atlas.model.trace import count_of
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TOGETHER = 16  # pairs of one pass
 STEPS = 5  # of EAP-IG
@@ -128,7 +132,7 @@ class Circuit:
             ]
         )
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A pandas table of all edges, the largest scores first."""
         import pandas as pd  # nothing else here needs it
 
@@ -138,7 +142,7 @@ class Circuit:
         )
         return table.sort_values("score", key=np.abs, ascending=False, ignore_index=True)
 
-    def to_mib(self, count: int) -> dict:
+    def to_mib(self, count: int) -> dict[str, Any]:
         """JSON-ready, in the form of the Mechanistic Interpretability Benchmark (Mueller et al. 2025; EAP-IG's
         Graph.to_json): cfg, nodes and edges by name, of which best(tried(count)) are in_graph. A decoder's nodes have
         that form's names ("a0.h3", "m0", "input", "logits"), cross-attention's begin with "c", the encoder's with
@@ -176,7 +180,7 @@ def _mib(name: str) -> str:
     return f"{start}m{layer}" if part == "ffn" else f"{start}{'c' if part == 'cross' else 'a'}{layer}.h{head[0]}"
 
 
-def contrasts(translator: Translator, edges: Graph, pairs: Sequence[Pair]):
+def contrasts(translator: Translator, edges: Graph, pairs: Sequence[Pair]) -> Iterator[Contrast]:
     """Pairs in batches, one after another. ValueError for none."""
     for start in range(0, max(len(pairs), 1), TOGETHER):
         part = batch(pairs[start : start + TOGETHER], translator.config.pad_id, translator.device)
@@ -186,7 +190,8 @@ def contrasts(translator: Translator, edges: Graph, pairs: Sequence[Pair]):
 def find(
     translator: Translator, pairs: Sequence[Pair], method: Method | str = Method.EAP_IG, *, steps: int = STEPS
 ) -> Circuit:
-    """Every edge's score over pairs. steps: of EAP-IG. ValueError for no pairs; a Refusal, in words, for a model whose
+    """Score every edge over pairs (EAP-IG; Hanna et al. 2024). method: or another of Method, by its name; steps: of
+    EAP-IG. ValueError for no pairs; a Refusal, in words, for a model whose
     stream is no sum (graph)."""
     check_plain(translator)
     edges, method, steps = graph(translator.config), Method(method), count_of("number of steps", steps)
@@ -209,12 +214,12 @@ def circuit(
     translator: Translator,
     clean: str,
     corrupt: str,
-    contrast: tuple[str, str],
+    contrast: Sequence[str],
     *,
     prefix: str = "",
     direction: str | None = None,
 ) -> Circuit:
     """Of one sentence and the same with a word changed: along which edges does the difference decide between two
     tokens, written after `prefix`? A Refusal as in pair(). For a claim about more than this sentence take pairs()
-    and find(). Six parameters: those of a pair."""
+    and find()."""
     return find(translator, [pair(translator, clean, corrupt, contrast, prefix=prefix, direction=direction)])

@@ -44,14 +44,13 @@ def pair(
     translator: Translator,
     sentence: str,
     changed: str,
-    words: tuple[str, str],
+    words: Sequence[str],
     *,
     prefix: str = "",
     direction: str | None = None,
 ) -> Pair:
     """Of two sentences that differ in a word. words: the token after `prefix` that is right for the first sentence, and
-    the one for the changed sentence. A Refusal, in words, where a word is more than one token. Six parameters: each of
-    them is the pair's own."""
+    the one for the changed sentence. A Refusal, in words, where a word is more than one token."""
     first, second = (tuple(translator.encode(text, direction)) for text in (sentence, changed))
     if first == second:
         raise Refusal("The second sentence is the same: change a word.")
@@ -61,7 +60,7 @@ def pair(
     return Pair(first, second, target, *tokens, (sentence, changed))
 
 
-def _tokens(translator: Translator, words: tuple[str, str]) -> tuple[int, int]:
+def _tokens(translator: Translator, words: Sequence[str]) -> tuple[int, int]:
     """Their ids. A Refusal for a word of several tokens; ValueError for what are not two words."""
     if len(several("words", words)) != 2 or words[0] == words[1]:
         raise ValueError(f"the words are two, and not the same: found {words!r:.80}")
@@ -102,7 +101,7 @@ def pairs(
     sentence: str,
     changed: str,
     fillings: Mapping[str, Sequence[str]],
-    words: tuple[str, str],
+    words: Sequence[str],
     *,
     direction: str | None = None,
 ) -> list[Pair]:
@@ -110,7 +109,7 @@ def pairs(
     others for further words of both, {"Hund": ("Vogel", "Fisch")}. What is written so far is the model's own
     translation of the sentence up to the first of `words`; fillings whose translation lacks it are left out, and those
     whose sentences have as many tokens where the template's have not, or the other way round. ValueError for a filling
-    of a word that neither sentence has. Six parameters: each of them is the template's own."""
+    of a word that neither sentence has."""
     for word in fillings:
         if not any(re.search(_whole(word), text) for text in (sentence, changed)):
             raise ValueError(f"there is nothing to fill in for {word!r:.80}: no sentence has this word")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attention_atlas.model.trace.language import Refusal
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of the edges (Mueller et al. 2025, MIB)
 RESAMPLES = 1000
@@ -37,7 +41,7 @@ class Tested:
     random: Curve
     pairs: int
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A pandas table, one row a share and kind of circuit."""
         import pandas as pd  # nothing else here needs it
 

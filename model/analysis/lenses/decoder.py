@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,7 @@ def streams_of(output: ForwardOutput, side: Side) -> Tensor:
 def decoder_lens(
     model: Transformer,
     output: ForwardOutput,
-    target_ids: list[int],
+    target_ids: Sequence[int],
     lens: Callable[[Tensor], Tensor] = lambda streams: streams,
 ) -> DecoderLens:
     """A lens over a recorded pass of a batch of one; target_ids y1 .. yT, what its rows predict. lens: what it makes of

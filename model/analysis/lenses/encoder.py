@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +62,7 @@ def best(model: Transformer, streams: Tensor, count: int = TOP) -> tuple[Tensor,
 @torch.inference_mode()
 def layer_translations(
     translator: Translator,
-    source_ids: list[int],
+    source_ids: Sequence[int],
     direction: str | None = None,
     interventions: Interventions = NO_INTERVENTIONS,
 ) -> list[list[int]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+__all__ = ["languages", "sentences"]
+
 FOLDER = Path(__file__).parent
 
 

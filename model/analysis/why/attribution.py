@@ -43,7 +43,9 @@ def attribute(
     cross_layer: int | None = None,
     baseline: Baseline | None = None,
 ) -> Why:
-    """Ask several methods about one written token. The options, each independent of the others:
+    """Ask several methods why one token was written and not another.
+
+    why.attribute(translator, trace, step=3, contrast="tea").to_frame()  # a line a word, a column a method
 
     step         the row of the decoder; None: that of the least certain content word
     contrast     text, a token's id, Against.RUNNER_UP or Against.NOTHING (see model.analysis.why.pinned.ask)
@@ -56,7 +58,6 @@ def attribute(
                  prefix, each one row [d_model] or a row for each position; None: what an average embedding is
 
     ValueError, in words, for what cannot be asked.
-    Nine parameters: a question is asked in that many independent ways, and a caller names one or two.
     """
     methods = check_methods(methods)
     question = ask(translator, trace, step, contrast)
@@ -77,11 +78,10 @@ def attribute_batch(
     batch_size: int = 16,
     progress: bool = False,
 ) -> Iterator[Why]:
-    """attribute() of any number of texts, translated `batch_size` at a time, or of traces, in their order: no more lie
-    in memory at once. step, contrast, methods, words: as in attribute(). progress: a bar on standard error (tqdm).
+    """Ask about any number of texts or traces, in their order. Texts are translated `batch_size` at a time, and no more
+    are in memory at once. step, contrast, methods, words: as in attribute(). progress: a bar on standard error (tqdm).
 
     ValueError, saying which text, for one that cannot be translated or asked about.
-    Nine parameters: those of attribute() that make sense of many, and of their translation.
     """
     means = stored_means(translator)
     asked = partial(attribute, translator, step=step, contrast=contrast, methods=methods, words=words, means=means)

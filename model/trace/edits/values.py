@@ -9,13 +9,15 @@ True
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from attention_atlas.model.trace import is_number, number_of
+
+__all__ = ["Ablate", "Add", "Edit", "Numbers", "Recipe", "Replace", "Scale"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Recipe:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The vector's shape; () before it is found."""
         return () if self.vector is None else self.vector.shape
 
 
@@ -73,13 +76,15 @@ class Edit:
 
     positions  of the place's rows, from 0 at the start of the sentence; None: all
     heads      of a place that has heads; None: all
+
+    Both are kept as tuples.
     """
 
-    positions: tuple[int, ...] | None
-    heads: tuple[int, ...] | None
+    positions: Sequence[int] | None
+    heads: Sequence[int] | None
 
     def describe(self) -> str:
-        """In words, for a trace's record."""
+        """Describe the edit in words, for a trace's record."""
         raise NotImplementedError
 
     def _told(self, **numbers: object) -> None:
@@ -104,13 +109,14 @@ class Add(Edit):
 
     value: Numbers | Recipe | Any  # an array, a tensor, a list or a number will do
     strength: float = 1.0
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told(value=self.value)
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         if isinstance(self.value, Recipe):
             return f"plus {self.strength:g} times ({self.value.towards!r} less {self.value.away!r})"
         return f"plus {self.strength:g} times a vector"
@@ -121,42 +127,45 @@ class Replace(Edit):
     """The value in x's place, as of another run (activation patching). value: as in Add."""
 
     value: Numbers | Any  # an array, a tensor, a list or a number will do
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told(value=self.value)
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         return "replaced"
 
 
 @dataclass(frozen=True)
 class Scale(Edit):
-    """x times a number."""
+    """x times a number: `Scale(0.5, heads=[1])`."""
 
     by: float
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told()
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         return f"times {self.by:g}"
 
 
 @dataclass(frozen=True)
 class Ablate(Edit):
-    """0 in x's place."""
+    """0 in x's place: `Ablate(heads=[1])`."""
 
-    positions: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         self._told()
 
     def describe(self) -> str:
+        """Describe the edit in words, for a trace's record."""
         return "0"
 
 

@@ -36,6 +36,8 @@ from attention_atlas.model.trace.results.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.rows import Why
 
+__all__ = ["Attribution", "from_inseq", "to_inseq"]
+
 OUTPUT, SEQUENCE, TOKEN = (
     ["inseq.data.attribution", "FeatureAttributionOutput"],
     ["inseq.data.attribution", "CoarseFeatureAttributionSequenceOutput"],
@@ -58,7 +60,7 @@ class Attribution(Result):
     step_scores: dict[str, np.ndarray]
     method: str = ""
 
-    def columns_of_table(self) -> dict:
+    def columns_of_table(self) -> dict[str, Any]:
         """A line for each token that was read: `side`, `token`, then a column a step. ValueError for scores that are
         not one number a token."""
         sides = [("source", self.source, self.source_scores), ("target", self.target, self.target_scores)]
@@ -73,6 +75,7 @@ class Attribution(Result):
         return {**told, **{f"{i} {self.target[i]}": step for i, step in enumerate(steps, self.start)}}
 
     def about(self) -> str:
+        """Return the method and both sentences in one line."""
         return f"{self.method}: {' '.join(self.source)} → {' '.join(self.target)}"
 
 

@@ -29,6 +29,8 @@ from attention_atlas.model.trace.tokens import Token
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Result"]
+
 SCHEMA, VERSION = "attention-atlas-result", 1
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Words, say
 
+__all__ = ["STATISTICS", "Statistic", "of_kind"]
+
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SELF, EVERY = (ENCODER, DECODER), (ENCODER, DECODER, CROSS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class Evidence(str, Enum):
@@ -37,7 +38,7 @@ class Sum:
     found: float
     tolerance: float
 
-    def as_plain(self) -> dict:
+    def as_plain(self) -> dict[str, Any]:
         """For model.trace.why.plain."""
         return {"expected": self.expected, "found": self.found, "error": self.error, "holds": self.holds}
 

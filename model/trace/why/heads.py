@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class HeadEffects(Result):
     draws: int = 1
     unit: Unit = Unit.NATS
 
-    def columns_of_table(self) -> dict:
+    def columns_of_table(self) -> dict[str, Any]:
         """A line for each head: `kind`, `layer`, `head`, `effect` in nats, and `flips` where that was seen."""
         heads = [(kind, *place) for kind, values in self.effects.items() for place in np.ndindex(values.shape)]
         found = {"effect": self.effects} if self.flips is None else {"effect": self.effects, "flips": self.flips}
@@ -97,14 +98,14 @@ class SmallestSet(Result):
     passes: int
     verified: bool
 
-    def columns_of_table(self) -> dict:
+    def columns_of_table(self) -> dict[str, Any]:
         """A line for each head that is kept: `kind`, `layer`, `head`."""
         return _named(sorted(self.kept))
 
     def about(self) -> str:
         return f"{len(self.kept)} of {self.total} heads write the same translation"
 
-    def as_plain(self) -> dict:
+    def as_plain(self) -> dict[str, Any]:
         """For model.trace.why.plain."""
         return {"kept": self.kept, "heads": self.total, "tried": self.passes, "verified": self.verified}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +44,13 @@ class Parts(Result):
     evidence: Evidence = Evidence.EXACT_SPLIT
     unit: Unit = Unit.NATS
 
-    def as_plain(self) -> dict:
+    def as_plain(self) -> dict[str, Any]:
         """For model.trace.why.plain: heads without the keys that they read, which an archive has."""
         names = ("evidence", "unit", "token", "position", "feed_forward", "output_biases", "norm_biases", "constant")
         heads = {kind: self.heads(kind) for kind in self.keys}
         return {**{name: getattr(self, name) for name in names}, "heads": heads, "sum": self.sum}
 
-    def columns_of_table(self) -> dict:
+    def columns_of_table(self) -> dict[str, Any]:
         """A line for each part: `part`, `kind`, `layer` and `head` where it has one, and `nats`, which sum to
         `expected`."""
         lines: list[tuple] = [("token", None, None, None, self.token), ("position", None, None, None, self.position)]

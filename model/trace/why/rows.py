@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class Why(Result):
     rows: tuple[Row, ...]
     agreement: dict[str, float | None]
 
-    def as_plain(self) -> dict:
+    def as_plain(self) -> dict[str, Any]:
         """For model.trace.why.plain: of columns the first `source_columns` are the source's."""
         return {
             "question": self.question,
@@ -88,7 +89,7 @@ class Why(Result):
                 return row
         raise ValueError(f"no row {method!r}: there are {', '.join(row.method for row in self.rows)}")
 
-    def columns_of_table(self) -> dict:
+    def columns_of_table(self) -> dict[str, Any]:
         """A line for each column of the matrix in its order, so that a word that occurs twice has two; `side` ("source"
         or "prefix"), `word`, `special` (a symbol), and each method's values, NaN where it says nothing."""
         sides = ["source"] * len(self.columns.source) + ["prefix"] * len(self.columns.prefix)

@@ -123,3 +123,9 @@ def test_edits_at_two_positions_are_two_traces(tiny_translator):
     assert len({key_of(trace) for trace in traces}) == 4
     function = tiny_translator.edit({"logits": lambda values, at: values})
     assert key_of(function.translate(TEXT)) != key_of(function.translate(TEXT))
+
+
+def test_a_patch_and_edits_take_lists_of_positions_and_heads():
+    place = Stream("decoder", 0)
+    assert {Patch(place, [0, 3])} == {Patch(place, (0, 3))}
+    assert Ablate([0], heads=range(2)) == Ablate((0,), (0, 1)) and hash(Ablate(heads=[1]))

@@ -31,8 +31,8 @@ def parts(
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
 ) -> Parts:
-    """Direct logit attribution of one written token (model.analysis.why.split.parts). step, contrast: as in
-    attribute(). ValueError, in words, for what cannot be asked."""
+    """Split the logits of one written token exactly over the decoder's parts (direct logit attribution). step,
+    contrast: as in attribute(). ValueError, in words, for what cannot be asked."""
     return split.parts(ask_case(translator, trace, step, contrast))
 
 
@@ -44,7 +44,7 @@ def heads(
     contrast: str | int | Against = Against.RUNNER_UP,
     replacement: Replacement | str = Replacement.ZERO,
 ) -> HeadEffects:
-    """What one written token loses without each head alone, measured, in nats. step, contrast: as in attribute().
+    """Measure what one written token loses without each head alone, in nats. step, contrast: as in attribute().
     ValueError, in words, for what cannot be asked, and where there is nothing to be heard in a head's place."""
     case = ask_case(translator, trace, step, contrast)
     return measured(case, voices(case, translator, trace, Replacement(replacement)))
@@ -57,8 +57,8 @@ def smallest_set(
     replacement: Replacement | str = Replacement.ZERO,
     seed: int | None = None,
 ) -> SmallestSet:
-    """Heads with which alone every token of the translation is still written, found along one order; seed: of another
-    one. ValueError, in words, if the plain model does not write this translation."""
+    """Find heads with which alone every token of the translation is still written, removing them in one order. seed: of
+    another order. ValueError, in words, if the plain model does not write this translation."""
     replacement = Replacement(replacement)
     found = smallest.whole(ask_case(translator, trace, 0, Against.NOTHING), translator, trace)
     if replacement is Replacement.RESAMPLE:

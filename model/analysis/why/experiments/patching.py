@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import Any
 
 import numpy as np
 import torch
@@ -105,13 +106,13 @@ class PatchEffects(Result):
     evidence: Evidence = Evidence.MEASURED
     unit: Unit = Unit.NATS
 
-    def as_plain(self) -> dict:
+    def as_plain(self) -> dict[str, Any]:
         """For model.trace.why.plain: a row a layer."""
         names = ("direction", "base", "other", "pairs", "columns", "recovered")
         rows = by_layer(self.metrics, self.evidence, self.unit)
         return {**{name: getattr(self, name) for name in names}, "rows": rows}
 
-    def columns_of_table(self) -> dict:
+    def columns_of_table(self) -> dict[str, Any]:
         """A line for each place: `layer`, `position` (or head) from 0 and what stands there, `metric` in nats, and
         `recovered` where the two runs are far enough apart."""
         layers, positions = np.indices(self.metrics.shape).reshape(2, -1)
