@@ -47,9 +47,10 @@ log = logging.getLogger(__name__)
 class Translator(Passes):
     """A checkpoint on a device: it translates, and returns traces of everything that happened inside.
 
-    translator = Translator.load("de-en")
-    trace = translator.translate("Der Hund schläft.")
-    trace.translation, trace.cross.weights.shape  # [layers, heads, target, source]
+    >>> translator = Translator.load("de-en", device="cpu")
+    >>> trace = translator.translate("Der Hund schläft.")
+    >>> trace.translation, trace.cross.weights.shape  # [layers, heads, target, source]
+    ('The dog is sleeping.', (4, 8, 6, 6))
 
     One instance serves many threads, and batches what they ask for at the same time.
     """

@@ -45,7 +45,7 @@ def attribute(
 ) -> Why:
     """Ask several methods why one token was written and not another.
 
-    why.attribute(translator, trace, step=3, contrast="tea").to_frame()  # a line a word, a column a method
+    `why.attribute(translator, trace, step=3, contrast="tea").to_frame()` has a line a word, a column a method.
 
     step         the row of the decoder; None: that of the least certain content word
     contrast     text, a token's id, Against.RUNNER_UP or Against.NOTHING (see model.analysis.why.pinned.ask)
