@@ -36,8 +36,8 @@ def say(english: str, /, **values: object) -> Words:
     return Words(english, values)
 
 
-def join(parts: Iterable[str], separator: str = "") -> Words:
-    """Words and other strings one after another: each part is put into the page's language by itself."""
+def join(parts: Iterable[str | int], separator: str = "") -> Words:
+    """Words, other strings and numbers one after another: each part is put into the page's language by itself."""
     values = {f"part{index}": part for index, part in enumerate(parts)}
     between = separator.replace("{", "{{").replace("}", "}}")
     return Words(between.join(f"{{{name}}}" for name in values), values)

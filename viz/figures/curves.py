@@ -72,7 +72,7 @@ def _ticks(x: np.ndarray) -> dict:
     """On a logarithmic axis: both ends, and the powers of ten that are well apart from them."""
     first, last = max(float(x.min()), 0.5), max(float(x.max()), 0.5)
     powers = [10.0**power for power in range(10) if 1.6 * first < 10.0**power < last / 1.6]
-    names = [say("{n}", n=0 if at < 1 else round(at)) for at in (first, *powers, last)]
+    names = [join([0 if at < 1 else round(at)]) for at in (first, *powers, last)]
     return {"tickvals": [first, *powers, last], "ticktext": names}
 
 

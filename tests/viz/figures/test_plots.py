@@ -91,7 +91,7 @@ def test_the_documented_example_runs(hand_made_trace):
     snippet = block(PAGE, "python", "viz.plot_heatmap")
     assert "viz.plot_grid" in snippet and "viz.plot_lines" in snippet
     lines = [line for line in snippet.splitlines() if "Translator" not in line and "translator" not in line]
-    names = {"trace": hand_made_trace}
+    names = {"trace": hand_made_trace, "viz": viz}
     # The hand-made trace has four heads.
     smaller = "\n".join(lines).replace("head=4", "head=3").replace("(2, 4)", "(2, 3)")
     exec(compile(smaller, PAGE, "exec"), names)

@@ -322,6 +322,8 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
             }
         if found.get("type") == "action":  # its data go back to the server
             found = {"text": found["text"]}
+        if found.get("type") == "take":  # a key of the work goes back to the server
+            found = {"begin": found["begin"], "about": found["about"]}
         if found.get("type") == "words":  # of the sentence, and a hint
             found = {"hint": found["hint"]}
         if found.get("type") == "marked":  # sentences, word by word

@@ -88,8 +88,11 @@ export const pageLink = () =>
   new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
 
 // The page's address with these fields behind #. Not "#..." alone, which would drop the query: the page's <base> has none.
-const addressOf = (fields) =>
-  `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`;
+// fields: URLSearchParams, or their text.
+function addressOf(fields) {
+  const hash = fields.toString();
+  return `${location.pathname}${location.search}${hash && `#${hash}`}`;
+}
 
 // The page's address with these fields in the place of those that it has.
 export const readdress = (fields) => history.replaceState(history.state, "", addressOf(fields));

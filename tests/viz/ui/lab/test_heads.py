@@ -231,7 +231,7 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
     (alone,) = match.side_by_side(scene, ENCODER.value)
     assert "No other model" in alone["text"]
     (nothing,) = match.side_by_side(replace(scene, made_by=tiny_translator), ENCODER.value)
-    assert "first survey 200 sentences" in nothing["text"]
+    assert "survey 200 sentences in the panel All heads" in nothing["text"]
 
 
 def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):

@@ -24,6 +24,7 @@ from attention_atlas.viz.ui.lab import registry
 from attention_atlas.viz.ui.lab.lab import described
 from attention_atlas.viz.ui.lab.train.learned import RECORD, records
 from attention_atlas.viz.ui.scene import Scene, Selection, most_telling
+from attention_atlas.viz.words import for_page, join
 from tests.conftest import build_tiny_model
 from tests.viz.ui.lab.panels import named
 
@@ -151,4 +152,4 @@ def test_a_history_opens_with_its_first_record_beside_its_last(shipped_translato
             values = np.frombuffer(base64.b64decode(one["data"]), "<f4").reshape(one["shape"])
             np.testing.assert_array_equal(values, expected.astype(np.float32))
     axes = [block["figure"]["layout"]["xaxis"] for block in shown if block["type"] == "figure"]
-    assert [axis["type"] for axis in axes] == ["log", "log"] and axes[0]["ticktext"][0] == "0"
+    assert [axis["type"] for axis in axes] == ["log", "log"] and axes[0]["ticktext"][0] == for_page(join([0]))
