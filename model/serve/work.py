@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 KEPT = 32  # results of a model
-Result = TypeVar("Result")
+Part, Result = TypeVar("Part"), TypeVar("Result")
 Parts = Generator[tuple[int, int], None, Result]  # after each part, how many are done, of how many
+
+
+def finish(parts: Generator[Part, None, Result], watch: Callable[[Part], object] = lambda part: None) -> Result:
+    """Run a generator to its end and return its result. watch: called with what it yields."""
+    while True:
+        try:
+            part = next(parts)
+        except StopIteration as end:
+            return end.value
+        watch(part)
 
 
 class Owner(Protocol):

@@ -184,5 +184,5 @@ def test_work_whose_replica_is_killed_begins_anew_at_another_and_the_page_says_s
         for replica in replicas:
             replica.end(signal.SIGKILL)
         replicas[1].start()
-        expect(status).to_contain_text("The connection broke, so this began anew.", timeout=PATIENCE)
+        expect(status).to_contain_text("The connection broke, so this started again.", timeout=PATIENCE)
         expect(panel.locator(".head-cell").first).to_be_visible(timeout=PATIENCE)

@@ -18,7 +18,7 @@ from attention_atlas.model.analysis.lenses.fitted import Lenses
 from attention_atlas.model.analysis.lenses.jacobian import Jacobians
 from attention_atlas.model.analysis.lenses.streams import streams
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.serve.work import Parts
+from attention_atlas.model.serve.work import Parts, finish
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.translator import Translator
 
@@ -61,8 +61,8 @@ class Fitting:
                 slopes.restore(part["slopes"], part["positions"])
             yield done + 1, of
         for done, layer in enumerate(range(layers), len(self._batches)):
-            found = yield from self._stored(done, of, lambda progress, layer=layer: self._layer(layer, rows, progress))
-            weights.append(found)
+            part = yield from self._stored(done, of, lambda progress, layer=layer: self._layer(layer, rows, progress))
+            weights.append(part)
             yield done + 1, of
         encoder, decoder = (slopes.means(side) for side in (Side.ENCODER, Side.DECODER))
         matrices, biases = (torch.from_numpy(np.stack([one[name] for one in weights])) for name in ("weight", "bias"))
@@ -113,14 +113,11 @@ class Fitting:
     def _layer(self, layer: int, rows: Sequence[np.ndarray], progress: tuple[int, int]) -> Arrays:
         model = self.translator.model
         both = torch.from_numpy(np.concatenate([one[[layer, -1]] for one in rows], axis=1)).to(self.translator.device)
-        fitting = tuned.fitting(lambda one: model.project(model.decoder.norm(one)), *both, steps=self.steps)
-        while True:
-            try:
-                next(fitting)
-            except StopIteration as end:
-                weight, bias = end.value
-                return {"weight": weight.cpu().numpy(), "bias": bias.cpu().numpy()}
-            yield progress
+        fitting = tuned.fitting(
+            lambda one: model.project(model.decoder.norm(one)), *both, steps=self.steps, progress=progress
+        )
+        weight, bias = yield from fitting
+        return {"weight": weight.cpu().numpy(), "bias": bias.cpu().numpy()}
 
 
 def fit(
@@ -134,11 +131,7 @@ def fit(
     """A Fitting to its end. watch hears how many parts are done, of how many. ValueError for no text, and for a network
     that is no Transformer."""
     parts = Fitting(translator, texts, slopes, folder=folder).parts()
-    while True:
-        try:
-            watch(*next(parts))
-        except StopIteration as end:
-            return end.value
+    return finish(parts, lambda progress: watch(*progress))
 
 
 def _spread(count: int, most: int) -> set[int]:

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from attention_atlas.model.nets.blocks import exact
+from attention_atlas.model.serve.work import finish
 
+Progress = tuple[int, int]  # how many parts are done, of how many
 Project = Callable[[Tensor], Tensor]  # a last stream [row, d_model], before its norm -> logits [row, vocabulary]
 
 STEPS = 250
@@ -26,23 +28,22 @@ def fit(project: Project, streams: Tensor, *, steps: int = STEPS, seed: int = 0)
     Begins with least squares, whose ridge pulls W to 0, the logit lens; then Adam on the divergence itself. Of all that
     was tried what did best on rows that nothing was fitted to is kept, the logit lens among it. steps: of Adam.
     """
-    found = []
-    for stream in streams[:-1]:
-        layer = fitting(project, stream, streams[-1], steps, seed)
-        while True:
-            try:
-                next(layer)
-            except StopIteration as end:
-                found.append(end.value)
-                break
-    weights, biases = zip(*found)
+    layers = [finish(fitting(project, stream, streams[-1], steps, seed)) for stream in streams[:-1]]
+    weights, biases = zip(*layers)
     return torch.stack(weights), torch.stack(biases)
 
 
 def fitting(
-    project: Project, stream: Tensor, last: Tensor, steps: int = STEPS, seed: int = 0
-) -> Generator[None, None, tuple[Tensor, Tensor]]:
-    """W and b of one layer's stream [row, d_model], step by step. Steps may be taken by different threads."""
+    project: Project,
+    stream: Tensor,
+    last: Tensor,
+    steps: int = STEPS,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+) -> Generator[Progress | None, None, tuple[Tensor, Tensor]]:
+    """Fit W and b of one layer's stream [row, d_model], and yield `progress` before each step. Steps may be taken by
+    different threads."""
     held = torch.arange(len(stream), device=stream.device) % HELD_OUT == 0
     with torch.no_grad():
         wanted = project(last[held]).log_softmax(-1)
@@ -55,7 +56,7 @@ def fitting(
     best = stream.new_zeros(width, width), stream.new_zeros(width)
     best_miss = missed(*best)
     for ridge in RIDGES:
-        yield
+        yield progress
         tried = _least_squares(stream[~held], last[~held], ridge)
         if (miss := missed(*tried)) < best_miss:
             best, best_miss = tried, miss
@@ -64,7 +65,7 @@ def fitting(
         optimiser, chance = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(seed)
     rows = (~held).nonzero()[:, 0]
     for step in range(steps):
-        yield
+        yield progress
         for group in optimiser.param_groups:
             group["lr"] = RATE * (1 - step / steps)
         drawn = rows[torch.randint(len(rows), (ROWS,), generator=chance).to(rows.device)]

@@ -139,7 +139,7 @@ def test_work_before_an_answer_is_told_and_so_is_that_it_began_anew(page) -> Non
       atlas.ask("page_one", {});
     }""")
     page.clock.run_for(2000)
-    assert "The connection broke, so this began anew. Computing: 2 of 2 parts" in page.evaluate("notices")
+    assert "The connection broke, so this started again. Computing: 2 of 2 parts" in page.evaluate("notices")
 
 
 def test_a_toy_with_other_weights_is_asked_about_and_opened_anew(page) -> None:

@@ -130,7 +130,7 @@ const showWork = (work, isAnew) =>
 
 // What is said of work that began anew.
 export const anew = (isAnew) =>
-  isAnew ? `${t("The connection broke, so this began anew.")} ` : "";
+  isAnew ? `${t("The connection broke, so this started again.")} ` : "";
 
 let reopen = () => {};
 const reopened = new Set(); // addresses, as JSON
