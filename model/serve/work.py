@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 KEPT = 32  # results of a model
-Part, Result = TypeVar("Part"), TypeVar("Result")
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 Parts = Generator[tuple[int, int], None, Result]  # after each part, how many are done, of how many
 
 

@@ -1,6 +1,6 @@
-"""Build what a release would upload, and try it: `make release`. Nothing is uploaded.
+"""Build and try a wheel and an archive of the sources: `make release`. Nothing is uploaded.
 
-A wheel and an archive of the sources are built into dist/ and checked by twine. Each is installed into an environment
+Both are built into dist/ and checked by twine. Each is installed into an environment
 of its own, with what the package index has for it, where the command and README.md's Python run far from the checkout.
 """
 
