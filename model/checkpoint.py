@@ -31,7 +31,7 @@ from attention_atlas.model.serve.device import uncollected
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.pieces import PieceTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import Languages, parse_direction
 from attention_atlas.model.trace.recipe import Recipe
 from attention_atlas.model.trace.survey.survey import Survey, survey_from_json
@@ -267,7 +267,7 @@ def _read_metrics(path: Path) -> dict:
             raise ValueError(f'{path}: "{name}" must be a list of texts, found {value!r:.80}')
         if name == "training" and not isinstance(value, str):
             raise ValueError(f'{path}: "{name}" must be a text, found {value!r:.80}')
-        if name == "parameters" and not is_whole(value, 0):
+        if name == "parameters" and not is_integer(value, 0):
             raise ValueError(f'{path}: "{name}" must be a whole number, found {value!r:.80}')
         if name == "origin" and not (
             isinstance(value, dict) and all(isinstance(value.get(field), str) for field in ("name", "licence"))

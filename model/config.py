@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from enum import Enum
 
-from attention_atlas.model.trace import is_number, is_whole
+from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.kinds import Side
 
 # Upper bounds on what a config file may ask for. They are far above anything this project trains, and exist so
@@ -28,7 +28,7 @@ PARTS = ("look_ahead_mask", "scale_scores", "residual")
 
 
 def check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
-    if not is_whole(value):
+    if not is_integer(value):
         raise ValueError(f"{name} must be a whole number, found {value!r}")
     if value < low or (high is not None and value > high):
         upper = "" if high is None else f" and at most {high}"

@@ -24,7 +24,7 @@ from attention_atlas.model.nets.places import registry
 from attention_atlas.model.nets.places.visit import Kept
 from attention_atlas.model.nets.sweep import Changes, Sweep, joined
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace import count_of, several
+from attention_atlas.model.trace import check_count, check_sequence
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import Side
 
@@ -115,14 +115,16 @@ def chunks(
 
 def batched(items: Iterable, size: int) -> Iterator[tuple]:
     """`size` of them at a time, and what is left. ValueError for a size below 1."""
-    remaining, size = iter(items), count_of("batch size", size)
+    remaining, size = iter(items), check_count("batch size", size)
     while part := tuple(islice(remaining, size)):
         yield part
 
 
 def paired(texts: Iterable[Item], targets: Iterable[Item]) -> Iterator[tuple[Item, Item]]:
     """A text and its target, one pair after the other. ValueError, in words, where one side has more."""
-    for number, (text, target) in enumerate(zip_longest(several("texts", texts), several("targets", targets))):
+    for number, (text, target) in enumerate(
+        zip_longest(check_sequence("texts", texts), check_sequence("targets", targets))
+    ):
         if text is None or target is None:
             raise ValueError(f"each text has its target: one side ended after {number}")
         yield text, target

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from attention_atlas.model.config import LIMITS, Activation, ModelConfig
 from attention_atlas.model.families.folder import CONFIG, GENERATION, TOKENIZER_CONFIG, Folder
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 
 # The names that the families' configs use.
 ACTIVATIONS = {
@@ -37,7 +37,7 @@ class Settings:
         value = self.config.get(name, default)
         if value is None:
             raise ValueError(f"{self.path}/{CONFIG} lacks {name!r}")
-        if not is_whole(value):
+        if not is_integer(value):
             raise ValueError(f"{self.path}/{CONFIG}: {name} must be a whole number, found {value!r}")
         return value
 
@@ -72,7 +72,7 @@ class Settings:
         if isinstance(found, list) and len(found) == 1:
             found = found[0]
         found = default if found is None else found
-        if found is not None and not is_whole(found, 0):
+        if found is not None and not is_integer(found, 0):
             raise ValueError(f"{self.path}: {name} must be the id of one token, found {found!r}")
         return found
 
@@ -83,7 +83,7 @@ class Settings:
         if not isinstance(words, list) or not isinstance(tokens, list):
             raise ValueError(f"{self.path}: bad_words_ids and suppress_tokens must be lists")
         single = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
-        return {i for i in (*single, *tokens) if is_whole(i, 0)}
+        return {i for i in (*single, *tokens) if is_integer(i, 0)}
 
     def network(self, *, activation: str, scale_embedding: bool, pad: int = 1) -> ModelConfig:
         """The shape, as all families of fairseq's kind describe it; with these where config.json leaves them out.

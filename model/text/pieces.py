@@ -12,7 +12,7 @@ from attention_atlas.model.config import from_json
 from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
 from attention_atlas.model.text.interface import TextTokenizer, check_utf8
 from attention_atlas.model.text.splitters import Bytes, Splitter, splitter_of
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.tokens import Token, TokenKind
 
 UNKNOWN = "<unk>"
@@ -69,7 +69,7 @@ class Symbols:
             *pairs,
             *(("special_ids", i) for i in (*self.special_ids, *self.source_begin, *self.target_begin)),
         ):
-            if not is_whole(found, 0):
+            if not is_integer(found, 0):
                 raise ValueError(f"the id of {name} must be a whole number from 0, found {found!r}")
 
 

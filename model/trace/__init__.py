@@ -1,51 +1,50 @@
-"""What a translation left behind, and what may be done to one: numpy and plain values. Imports no torch."""
+"""The data types of a translation: traces, interventions, score maps and what analyses return. No module here needs
+torch.
+
+This module holds the checks of plain values that the others share.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import index
-from typing import Any, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
-Many = TypeVar("Many", bound=Iterable)
+Values = TypeVar("Values", bound=Iterable)
 
 
-def is_whole(value: object, least: float = float("-inf"), most: float = float("inf")) -> TypeGuard[int]:
-    """Whether it is a whole number from `least` to `most`."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def is_integer(value: object, low: float = float("-inf"), high: float = float("inf")) -> TypeGuard[int]:
+    """Whether `value` is an int, no bool, in low..high."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number, whole or not."""
+    """Whether `value` is an int or a float, no bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def whole(value: object) -> int:
-    """The whole number itself. ValueError for anything else."""
-    if is_whole(value):
-        return value
-    raise ValueError(f"expected a whole number, found {value!r}")
-
-
-def number_of(what: str, value: Any) -> int:
-    """The number of a layer, a head, a step: also numpy's. ValueError, in words, for what is not whole."""
+def check_integer(name: str, value: object) -> int:
+    """Return `value` as an int. NumPy integers are accepted; anything else raises ValueError with `name` in it."""
     try:
-        return index(value)
-    except TypeError as error:
-        raise ValueError(f"a {what} is told by a whole number, found {value!r:.80}") from error
+        if not isinstance(value, bool):
+            return index(value)
+    except TypeError:
+        pass
+    raise ValueError(f"{name} must be a whole number, found {value!r:.80}")
 
 
-def count_of(what: str, value: Any) -> int:
-    """How many there are to be of something: 1 or more. ValueError, in words, for anything else."""
-    if (found := number_of(what, value)) < 1:
-        raise ValueError(f"a {what} is 1 or more, found {found}")
-    return found
+def check_count(name: str, value: object) -> int:
+    """Return `value` as an int of at least 1. ValueError otherwise."""
+    count = check_integer(name, value)
+    if count < 1:
+        raise ValueError(f"{name} must be at least 1, found {count}")
+    return count
 
 
-def several(what: str, values: Many) -> Many:
-    """The values themselves. ValueError for a text in their place, which would be taken for its letters, and for what
-    is not several of anything."""
+def check_sequence(name: str, values: Values) -> Values:
+    """Return `values` unchanged. ValueError for strings and for what is not iterable."""
     if isinstance(values, str | bytes):
-        raise ValueError(f"{what} are a list, found the text {values!r:.80}: put it into brackets")
+        raise ValueError(f"{name} must be a list, found the text {values!r:.80}: put it into brackets")
     if not isinstance(values, Iterable):
-        raise ValueError(f"{what} are a list, found {values!r:.80}")
+        raise ValueError(f"{name} must be a list, found {values!r:.80}")
     return values

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from attention_atlas.model.trace import decoding, interventions_file, is_whole
+from attention_atlas.model.trace import decoding, interventions_file, is_integer
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.recipe import Recipe
@@ -101,6 +101,6 @@ def _ids(data: dict, name: str) -> tuple[int, ...] | None:
     value = data.get(name)
     if value is None:
         return None
-    if not isinstance(value, list) or not all(is_whole(one, 0) for one in value):
+    if not isinstance(value, list) or not all(is_integer(one, 0) for one in value):
         raise ValueError(f"{name} must be a list of token numbers.")
     return tuple(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from attention_atlas.model.trace import is_number, is_whole
+from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.language import Refusal, Words, say
 
 MAX_WIDTH = 8  # of a beam
@@ -22,7 +22,7 @@ class Decoding:
     given: int = 0
 
     def __post_init__(self) -> None:
-        if not is_whole(self.width, 1, MAX_WIDTH):
+        if not is_integer(self.width, 1, MAX_WIDTH):
             raise Refusal(
                 "the beam width must be a whole number from 1 to {limit}, found {found}",
                 limit=MAX_WIDTH,
@@ -33,7 +33,7 @@ class Decoding:
         ):
             raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(self.length_penalty))
         object.__setattr__(self, "length_penalty", float(self.length_penalty) + 0.0)  # 0.0 for -0.0
-        if not is_whole(self.given, 0):
+        if not is_integer(self.given, 0):
             raise ValueError(f"how many tokens were given must be a whole number, found {self.given!r}")
 
     @property

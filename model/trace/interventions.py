@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attention_atlas.model.trace.edits.values import Edit
-from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, numbered, told
+from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, coerce_enums, coerce_integers
 
 __all__ = [
     "NO_INTERVENTIONS",
@@ -50,8 +50,8 @@ class Edge:
     head: int | None = None
 
     def __post_init__(self) -> None:
-        told(self, kind=AttentionKind)
-        numbered(self, "query", "key", "layer", "head")
+        coerce_enums(self, kind=AttentionKind)
+        coerce_integers(self, "query", "key", "layer", "head")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Positions:
     shift: int = 0
 
     def __post_init__(self) -> None:
-        numbered(self, "shift")
+        coerce_integers(self, "shift")
         if abs(self.shift) > MOST_SHIFT:
             raise ValueError(f"positions are shifted by at most {MOST_SHIFT:,}, found {self.shift:.3g}")
 
@@ -76,8 +76,8 @@ class HeadOutput:
     head: int
 
     def __post_init__(self) -> None:
-        told(self, kind=AttentionKind)
-        numbered(self, "layer", "head")
+        coerce_enums(self, kind=AttentionKind)
+        coerce_integers(self, "layer", "head")
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class SubLayerOutput:
     sublayer: SubLayerName
 
     def __post_init__(self) -> None:
-        told(self, side=Side, sublayer=SubLayerName)
-        numbered(self, "layer")
+        coerce_enums(self, side=Side, sublayer=SubLayerName)
+        coerce_integers(self, "layer")
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Stream:
     after: SubLayerName | None = None
 
     def __post_init__(self) -> None:
-        told(self, side=Side, **({} if self.after is None else {"after": SubLayerName}))
-        numbered(self, "layer")
+        coerce_enums(self, side=Side, **({} if self.after is None else {"after": SubLayerName}))
+        coerce_integers(self, "layer")
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ class Interventions:
         object.__setattr__(self, "heads_off", frozenset(map(_head, self.heads_off)))
         for name in ("cut_edges", "zeroed_edges", "patches"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
-        _are(Edge, 'an edge is told by Edge("cross", query=5, key=3)', self.cut_edges | self.zeroed_edges)
-        _are(Patch, 'a patch is told by Patch(Stream("decoder", 1), positions)', self.patches)
+        _are(Edge, 'an edge is written Edge("cross", query=5, key=3)', self.cut_edges | self.zeroed_edges)
+        _are(Patch, 'a patch is written Patch(Stream("decoder", 1), positions)', self.patches)
         object.__setattr__(self, "edits", tuple(self.edits.items() if isinstance(self.edits, Mapping) else self.edits))
 
     def __bool__(self) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 
-from attention_atlas.model.trace import whole
+from attention_atlas.model.trace import check_integer
 from attention_atlas.model.trace.edits import Add, Edit, Recipe
 from attention_atlas.model.trace.edits import file as edits_file
 from attention_atlas.model.trace.interventions import (
@@ -113,6 +113,10 @@ def _maybe(read: Callable) -> Callable:
     return lambda value: None if value is None else read(value)
 
 
+def _integer(value: object) -> int:
+    return check_integer("a number", value)
+
+
 def _truth(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, found {value!r}")
@@ -124,15 +128,15 @@ _FIELDS: dict[str, Callable] = {
     "kind": AttentionKind,
     "side": Side,
     "sublayer": SubLayerName,
-    "query": whole,
-    "key": whole,
-    "shift": whole,
+    "query": _integer,
+    "key": _integer,
+    "shift": _integer,
     "enabled": _truth,
     "after": _maybe(SubLayerName),
-    "layer": whole,
-    "head": whole,
+    "layer": _integer,
+    "head": _integer,
 }
-_EDGE = {**_FIELDS, "layer": _maybe(whole), "head": _maybe(whole)}
+_EDGE = {**_FIELDS, "layer": _maybe(_integer), "head": _maybe(_integer)}
 
 
 def _object(type_: type, values: dict, read: dict[str, Callable] = _FIELDS) -> object:
@@ -143,7 +147,7 @@ def _head(values: list) -> tuple[AttentionKind, int, int]:
     if not isinstance(values, (list, tuple)) or len(values) != 3:
         raise ValueError(f"a head is its kind, its layer and its number, found {values!r:.80}")
     kind, layer, head = values
-    return AttentionKind(kind), whole(layer), whole(head)
+    return AttentionKind(kind), check_integer("layer", layer), check_integer("head", head)
 
 
 def _edges(values: list) -> frozenset[Edge]:
@@ -153,7 +157,9 @@ def _edges(values: list) -> frozenset[Edge]:
 def _patch(values: dict) -> Patch:
     positions = values["positions"]
     place = {name: value for name, value in values.items() if name not in ("place", "positions")}
-    return Patch(_object(_PLACES[values["place"]], place), None if positions is None else tuple(map(whole, positions)))
+    return Patch(
+        _object(_PLACES[values["place"]], place), None if positions is None else tuple(map(_integer, positions))
+    )
 
 
 def _words(value: object) -> str:

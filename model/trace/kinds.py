@@ -11,12 +11,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from attention_atlas.model.trace import number_of
+from attention_atlas.model.trace import check_integer
 
-__all__ = ["TRANSFORMER_KINDS", "AttentionKind", "Kind", "Named", "Side", "SubLayerName"]
+__all__ = ["TRANSFORMER_KINDS", "AttentionKind", "Kind", "NamedEnum", "Side", "SubLayerName"]
 
 
-class Named(str, Enum):
+class NamedEnum(str, Enum):
     """An enumeration whose members people name: another name is refused in words."""
 
     @classmethod
@@ -24,27 +24,27 @@ class Named(str, Enum):
         raise ValueError(f"{value!r} is none of {', '.join(cls)}")
 
 
-def told(place: object, **types: type[Named]) -> None:
+def coerce_enums(instance: object, **types: type[NamedEnum]) -> None:
     """Make enums of the strings that stand for them. ValueError, with the names that there are, for another."""
     for name, type_ in types.items():
-        object.__setattr__(place, name, type_(getattr(place, name)))
+        object.__setattr__(instance, name, type_(getattr(instance, name)))
 
 
-def numbered(place: object, *names: str) -> None:
+def coerce_integers(instance: object, *names: str) -> None:
     """Make plain numbers of these fields. ValueError, in words, for one that is not whole; None stays."""
     for name in names:
-        if (value := getattr(place, name)) is not None:
-            object.__setattr__(place, name, number_of(name, value))
+        if (value := getattr(instance, name)) is not None:
+            object.__setattr__(instance, name, check_integer(name, value))
 
 
-class Side(Named):
+class Side(NamedEnum):
     """The two stacks of layers."""
 
     ENCODER = "encoder"
     DECODER = "decoder"
 
 
-class SubLayerName(Named):
+class SubLayerName(NamedEnum):
     """The functions that a layer adds to the residual stream, in this order (Vaswani et al. 2017, section 3.1)."""
 
     SELF_ATTENTION = "self_attention"
@@ -52,7 +52,7 @@ class SubLayerName(Named):
     FEED_FORWARD = "feed_forward"
 
 
-class AttentionKind(Named):
+class AttentionKind(NamedEnum):
     """The three attentions of an encoder-decoder Transformer (Vaswani et al. 2017, section 3.2.3), and the one of the
     recurrent networks before it."""
 

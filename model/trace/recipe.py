@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Recipe:
             raise ValueError("corpus must be a text.")
         if not isinstance(settings, dict) or not all(isinstance(v, str | int | float) for v in settings.values()):
             raise ValueError("settings must be an object of texts, numbers, true and false.")
-        if not is_whole(data["updates"], 0):
+        if not is_integer(data["updates"], 0):
             raise ValueError("updates must be a whole number, 0 or more.")
         return cls.of(data["corpus"], settings, data["updates"])
 

@@ -42,7 +42,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from attention_atlas.model.trace import decoding, interventions_file, is_number, is_whole
+from attention_atlas.model.trace import decoding, interventions_file, is_integer, is_number
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.language import Refusal
@@ -256,7 +256,7 @@ def _computed(kind: str, how: dict, arrays: dict) -> ComputedWeights:
         raise ValueError(f"causal and scaled of the {kind} maps are true or false")
     edges = [edge for layer in cut for edge in layer]
     if len(cut) not in (0, heads[0]) or not all(
-        len(edge) == 3 and all(is_whole(part, 0) or (part is None and n == 2) for n, part in enumerate(edge))
+        len(edge) == 3 and all(is_integer(part, 0) or (part is None and n == 2) for n, part in enumerate(edge))
         for edge in edges
     ):
         raise ValueError(f"the {kind} edges that are cut must be (query, key, head) by layer")
@@ -322,7 +322,7 @@ def _are_texts(found: object) -> bool:
 
 
 def _are_ids(found: object) -> bool:
-    return isinstance(found, list) and all(is_whole(i, 0, LARGEST_ID) for i in found)
+    return isinstance(found, list) and all(is_integer(i, 0, LARGEST_ID) for i in found)
 
 
 # The form of each field of _PLAIN, and its name in words.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from operator import index
 
-from attention_atlas.model.trace import several, whole
+from attention_atlas.model.trace import check_integer, check_sequence
 from attention_atlas.model.trace.language import Refusal
 
 
@@ -71,7 +71,7 @@ def with_facts(pieces: Sequence[str], found: object) -> tuple[Token, ...]:
     kinds = {kind[0]: kind for kind in TokenKind}
     try:
         return tuple(
-            Token(piece, kinds[letter], None if word is None else whole(word))
+            Token(piece, kinds[letter], None if word is None else check_integer("word", word))
             for piece, letter, word in zip(pieces, found["kinds"], found["words"], strict=True)
         )
     except (TypeError, KeyError, ValueError) as error:
@@ -90,7 +90,7 @@ def _kind(piece: str) -> TokenKind:
 def whole_ids(ids: Sequence[int], vocabulary: int) -> list[int]:
     """The ids as plain integers. ValueError, in words, for one that is not a whole number or not in a vocabulary of
     so many tokens."""
-    found = list(several("token ids", ids))
+    found = list(check_sequence("token ids", ids))
     try:
         found = [index(i) for i in found]
     except TypeError as error:

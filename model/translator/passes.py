@@ -43,7 +43,7 @@ from attention_atlas.model.nets.sweep import Changes, Sweep, edited, joined, wit
 from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.serve.limits import FLOAT, BatchLimits
 from attention_atlas.model.text.tidy import tidy
-from attention_atlas.model.trace import several
+from attention_atlas.model.trace import check_sequence
 from attention_atlas.model.trace.decoding import Decoding
 from attention_atlas.model.trace.edits import Edit, Recipe
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
@@ -184,7 +184,7 @@ class Passes(Loaded):
         Of a trace the tokens alone are used, not its interventions. grad: keep the graph, for torch.autograd.grad.
         ValueError for names, texts or targets that cannot be used; runs() is for many sentences."""
         texts = [texts] if isinstance(texts, TranslationTrace) else texts
-        if not several("texts", texts):
+        if not check_sequence("texts", texts):
             raise ValueError("there is no text to read: name one or more")
         return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, room=sys.maxsize))
 
@@ -201,10 +201,10 @@ class Passes(Loaded):
         """run() in order, with as many sentences at a time as fit into `room` bytes: any number of sentences can be
         streamed."""
         check_transformer(self.model)
-        if not several("names", names):
+        if not check_sequence("names", names):
             raise ValueError("there is no place to read: name one or more")
         direction = self.check_direction(direction)
-        pairs = zip(several("texts", texts), repeat(None)) if targets is None else paired(texts, targets)
+        pairs = zip(check_sequence("texts", texts), repeat(None)) if targets is None else paired(texts, targets)
         for part in batched(pairs, room if room == sys.maxsize else AT_ONCE):
             sources = [self.source_ids(text, direction) for text, _ in part]
             check_positions(self.changes, self.config, sources, self.max_tokens)
@@ -336,10 +336,10 @@ class Passes(Loaded):
         targets: each a text, ids or a trace; targets None: those of the sources, which then are traces. direction: of
         texts."""
         if targets is None:
-            if not all(isinstance(source, TranslationTrace) for source in several("sources", sources)):
+            if not all(isinstance(source, TranslationTrace) for source in check_sequence("sources", sources)):
                 raise ValueError("there are no targets to read: only traces have their own")
             targets = sources
-        if len(several("sources", sources)) != len(several("targets", targets)):
+        if len(check_sequence("sources", sources)) != len(check_sequence("targets", targets)):
             raise ValueError(f"each source has its target: found {len(sources)} and {len(targets)}")
         sources = [self.source_ids(source, direction) for source in sources]
         targets = [self.target_ids(target, direction) for target in targets]
@@ -355,7 +355,7 @@ class Passes(Loaded):
         )
 
     def _checked(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
-        found = [whole_ids(ids, self.config.vocabulary_size) for ids in several("sources", sources)]
+        found = [whole_ids(ids, self.config.vocabulary_size) for ids in check_sequence("sources", sources)]
         if not all(found):
             raise Refusal("The text is empty: type a sentence to translate.")
         return found

@@ -29,7 +29,7 @@ from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.serve.device import choose_device
 from attention_atlas.model.serve.limits import FLOAT, BatchLimits
 from attention_atlas.model.text.tidy import tidy
-from attention_atlas.model.trace import count_of, several
+from attention_atlas.model.trace import check_count, check_sequence
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.language import Refusal
@@ -149,7 +149,7 @@ class Translator(Passes):
         self, texts: Iterable[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
         """Return the traces of many texts, translated in one batch. ValueError as in trace()."""
-        requests = [self._request(text, direction, interventions) for text in several("texts", texts)]
+        requests = [self._request(text, direction, interventions) for text in check_sequence("texts", texts)]
         if not any(map(self._is_long, requests)):
             return self._traced(requests)
         return [self._traced([request])[0] for request in requests]
@@ -160,7 +160,7 @@ class Translator(Passes):
         """Yield the traces of any number of texts, in their order. `batch_size` at a time are translated on each core,
         or on one GPU, and no more are in memory at once. ValueError as in trace()."""
         at_once = torch.get_num_threads() if self.device.type == "cpu" else 1
-        for part in batched(several("texts", texts), at_once * count_of("batch size", batch_size)):
+        for part in batched(check_sequence("texts", texts), at_once * check_count("batch size", batch_size)):
             by_length = sorted(range(len(part)), key=lambda i: -len(tidy(part[i])))  # what is padded takes time, too
             rows = list(batched(by_length, min(batch_size, math.ceil(len(part) / at_once))))
             asked = [[part[i] for i in batch] for batch in rows]
@@ -185,7 +185,7 @@ class Translator(Passes):
 
         An empty text has an empty translation. ValueError for a text or a setting that cannot be used.
         """
-        direction, texts = self.check_direction(direction), list(several("texts", texts))
+        direction, texts = self.check_direction(direction), list(check_sequence("texts", texts))
         rows = [i for i, text in enumerate(texts) if tidy(text)]
         found = self.generate(
             [self.encode(texts[i], direction) for i in rows],

@@ -11,7 +11,7 @@ from math import isfinite
 
 import numpy as np
 
-from attention_atlas.model.trace import decoding, is_number, is_whole
+from attention_atlas.model.trace import decoding, is_integer, is_number
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.language import Refusal
@@ -71,11 +71,11 @@ class Branch:
             raise ValueError("A branch cannot be read.")
         ids, tokens, log_probabilities = map(tuple, lists)
         is_read = (
-            all(is_whole(one, 0) for one in ids)
+            all(is_integer(one, 0) for one in ids)
             and all(isinstance(one, str) for one in (*tokens, data["text"]))
             and all(is_number(one) and isfinite(one) for one in log_probabilities)
-            and all(is_whole(data[name], 0) for name in ("number", "fork"))
-            and (data["parent"] is None or is_whole(data["parent"], 0))
+            and all(is_integer(data[name], 0) for name in ("number", "fork"))
+            and (data["parent"] is None or is_integer(data["parent"], 0))
             and isinstance(data["finished"], bool)
         )
         if not is_read:
@@ -115,7 +115,7 @@ class Tree:
         address, branches = Address.from_plain(data.get("address")), data["branches"]
         numbers = (data.get("next_number"), data.get("dropped"))
         known = isinstance(data.get("key"), str) and address.source_ids is not None
-        if not known or not 0 < len(branches) <= MAX_BRANCHES or not all(is_whole(number, 0) for number in numbers):
+        if not known or not 0 < len(branches) <= MAX_BRANCHES or not all(is_integer(number, 0) for number in numbers):
             raise ValueError("The tree of branches cannot be read.")
         address = replace(address, target_ids=None, decoding=GREEDY)
         return Tree(address, tuple(map(Branch.from_plain, branches)), *numbers, data["key"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attention_atlas.model.trace import number_of, whole
+from attention_atlas.model.trace import check_integer
 from attention_atlas.model.trace.flow import decoder_rollout, rollout
 from attention_atlas.model.trace.kinds import AttentionKind, Kind
 from attention_atlas.model.trace.scores import Groups, ScoreMap
@@ -67,10 +67,10 @@ class View:
     def __post_init__(self) -> None:
         for name, type_ in (("kind", AttentionKind), ("combine", Combine), ("special", Special)):
             object.__setattr__(self, name, type_(getattr(self, name)))  # "cross" will do
-        object.__setattr__(self, "layer", number_of("layer", self.layer))
-        object.__setattr__(self, "head", number_of("head", self.head))
+        object.__setattr__(self, "layer", check_integer("layer", self.layer))
+        object.__setattr__(self, "head", check_integer("head", self.head))
         try:
-            heads = tuple((number_of("layer", layer), number_of("head", head)) for layer, head in self.heads)
+            heads = tuple((check_integer("layer", layer), check_integer("head", head)) for layer, head in self.heads)
         except TypeError as error:
             raise ValueError(f"heads are pairs (layer, head), found {self.heads!r:.80}") from error
         object.__setattr__(self, "heads", heads)
@@ -84,12 +84,11 @@ class View:
     def of(cls, found: Any) -> View:
         """The view that a JSON object of these fields stands for. ValueError for anything else."""
         try:
-            heads = tuple((whole(layer), whole(head)) for layer, head in found["heads"])
             return cls(
                 found["kind"],
-                whole(found["layer"]),
-                whole(found["head"]),
-                heads,
+                found["layer"],
+                found["head"],
+                found["heads"],
                 found["combine"],
                 bool(found["words"]),
                 found["special"],

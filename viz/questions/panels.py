@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.labels import shorten
@@ -93,7 +93,7 @@ def page_panel_translate(context: Context, address: Address | None, fields: Mapp
     panel.require(scene)
     trace = panel.translates(scene, data)
     context.traces.add(trace)
-    asks = {name: value for name in ("step", "token") if is_whole(value := data.get(name))}
+    asks = {name: value for name in ("step", "token") if is_integer(value := data.get(name))}
     return {"opens": Address.of(trace).to_plain(), "asks": asks}
 
 

@@ -19,7 +19,7 @@ from anyio import CapacityLimiter, to_thread
 from attention_atlas.model.analysis.why.means_cache import MeansCache
 from attention_atlas.model.serve.cancellation import Cancelled
 from attention_atlas.model.serve.limits import Busy
-from attention_atlas.model.trace import interventions_file, is_whole
+from attention_atlas.model.trace import interventions_file, is_integer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
@@ -83,7 +83,7 @@ def string(name: str, value: object) -> str:
 
 def whole(name: str, value: object) -> int:
     """The value of a field. ValueError if it is no whole number."""
-    if not is_whole(value):
+    if not is_integer(value):
         raise ValueError(f"{name} must be a whole number, found {value!r:.80}.")
     return value
 

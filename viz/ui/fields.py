@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from attention_atlas.model.trace import is_number, is_whole
-from attention_atlas.model.trace import whole as checked
+from attention_atlas.model.trace import check_integer, is_integer, is_number
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 
@@ -19,7 +18,7 @@ _NEEDED = object()
 def whole(data: Data, name: str, default: object = _NEEDED) -> int:
     """A whole number; the default where there is no such field."""
     value = _given(data, name, default)
-    return value if is_whole(value) else _refuse(name, value)
+    return value if is_integer(value) else _refuse(name, value)
 
 
 def wholes(data: Data, name: str) -> list[int]:
@@ -40,13 +39,13 @@ def each(data: Data, name: str, read: Callable[[object], Value]) -> list[Value]:
 def kind_and_layer(value: object) -> tuple[AttentionKind, int]:
     """For each(): [kind, layer]."""
     named, layer = value
-    return AttentionKind(named), checked(layer)
+    return AttentionKind(named), check_integer("layer", layer)
 
 
 def head(value: object) -> tuple[AttentionKind, int, int]:
     """For each(): [kind, layer, head]."""
     named, layer, number = value
-    return AttentionKind(named), checked(layer), checked(number)
+    return AttentionKind(named), check_integer("layer", layer), check_integer("head", number)
 
 
 def number(data: Data, name: str, default: object = _NEEDED) -> float:

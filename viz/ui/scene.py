@@ -18,7 +18,7 @@ from attention_atlas.model.analysis.why.means_cache import MeansCache, Progress
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.serve.work import Result, Work
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.survey.survey import DirectionSurvey
@@ -56,7 +56,7 @@ class Selection:
 
         def position(name: str) -> int | None:
             value = data.get(name)
-            return value if is_whole(value, 0) else None
+            return value if is_integer(value, 0) else None
 
         kind = entry(data, "kind", {kind.value: kind for kind in AttentionKind})
         return cls(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
@@ -99,14 +99,14 @@ class Asked:
     @classmethod
     def from_plain(cls, data: object) -> Asked:
         """Read the result of to_plain(), which the page sends back. Anything else is no question yet: Asked()."""
-        if not isinstance(data, dict) or not is_whole(data.get("step"), 0) or not _is_ids(data.get("about")):
+        if not isinstance(data, dict) or not is_integer(data.get("step"), 0) or not _is_ids(data.get("about")):
             return cls()
         contrast, about = data.get("contrast"), tuple(map(tuple, data["about"]))
         if isinstance(contrast, dict):
             against = contrast.get("against")
             found = next((one for one in Against if one.value == against), Against.RUNNER_UP)
             return cls(data["step"], found, about)
-        if not isinstance(contrast, str) and not is_whole(contrast):
+        if not isinstance(contrast, str) and not is_integer(contrast):
             return cls()
         return cls(data["step"], contrast, about)
 
@@ -143,7 +143,7 @@ def _has_letters(token: str) -> bool:
 
 def _is_ids(value: object) -> bool:
     """Whether it is a list of lists of whole numbers."""
-    return isinstance(value, list) and all(isinstance(ids, list) and all(map(is_whole, ids)) for ids in value)
+    return isinstance(value, list) and all(isinstance(ids, list) and all(map(is_integer, ids)) for ids in value)
 
 
 def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:
@@ -154,14 +154,14 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
     """What the page asks with {step, and token (an id), text, or alone: true}. Another step is compared with its own
     runner-up, or with nothing where nothing was compared before; a step that there is not is the one asked before."""
     before, step = asked.fitted(trace), data.get("step")
-    if not is_whole(step, 0, len(trace.target_ids) - 1):
+    if not is_integer(step, 0, len(trace.target_ids) - 1):
         step = before.step
     contrast: Contrast = Against.NOTHING if before.contrast is Against.NOTHING else Against.RUNNER_UP
     if data.get("alone"):
         contrast = Against.NOTHING
     elif isinstance(data.get("text"), str):
         contrast = data["text"]
-    elif is_whole(data.get("token")):
+    elif is_integer(data.get("token")):
         contrast = data["token"]
     return Asked.of(trace, step, contrast)
 

@@ -16,7 +16,7 @@ from attention_atlas.model.analysis.circuits.contrast import Contrast, Method
 from attention_atlas.model.analysis.circuits.graph import Edge, Graph, graph
 from attention_atlas.model.analysis.circuits.pairs import Pair, batch, pair
 from attention_atlas.model.analysis.circuits.tested import SHARES, Tested, tested
-from attention_atlas.model.trace import count_of
+from attention_atlas.model.trace import check_count
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
@@ -194,7 +194,7 @@ def find(
     EAP-IG. ValueError for no pairs; a Refusal, in words, for a model whose
     stream is no sum (graph)."""
     check_plain(translator)
-    edges, method, steps = graph(translator.config), Method(method), count_of("number of steps", steps)
+    edges, method, steps = graph(translator.config), Method(method), check_count("number of steps", steps)
     return gathered(
         translator, pairs, method, [one.found(method, steps) for one in contrasts(translator, edges, pairs)]
     )

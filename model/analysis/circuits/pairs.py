@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attention_atlas.model.nets.masks import pad
-from attention_atlas.model.trace import several
+from attention_atlas.model.trace import check_sequence
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
 
@@ -62,7 +62,7 @@ def pair(
 
 def _tokens(translator: Translator, words: Sequence[str]) -> tuple[int, int]:
     """Their ids. A Refusal for a word of several tokens; ValueError for what are not two words."""
-    if len(several("words", words)) != 2 or words[0] == words[1]:
+    if len(check_sequence("words", words)) != 2 or words[0] == words[1]:
         raise ValueError(f"the words are two, and not the same: found {words!r:.80}")
     ids = [translator.tokenizer.encode(word) for word in words]
     for word, pieces in zip(words, ids):
@@ -73,7 +73,7 @@ def _tokens(translator: Translator, words: Sequence[str]) -> tuple[int, int]:
 def filled(sentence: str, fillings: Mapping[str, Sequence[str]], most: int = MOST, seed: int = 0) -> list[str]:
     """The sentence as it is, then with words of it replaced: by every choice of what fillings have for them, or by
     `most` of these drawn by lot; the same seed draws the same for every sentence."""
-    sizes = [1 + len(several("fillings", others)) for others in fillings.values()]
+    sizes = [1 + len(check_sequence("fillings", others)) for others in fillings.values()]
     if math.prod(sizes) <= most:
         choices = list(product(*map(range, sizes)))
     else:

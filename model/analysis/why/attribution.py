@@ -20,7 +20,7 @@ from attention_atlas.model.analysis.why.pinned import ask
 from attention_atlas.model.analysis.why.registry import METHODS, other_occlusion
 from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.serve.cores import side_by_side
-from attention_atlas.model.trace import several
+from attention_atlas.model.trace import check_sequence
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.trace.why.question import Against
@@ -115,7 +115,7 @@ def _named(number: int, ask: Callable[..., One], *given: object) -> One:
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     """Their slugs, also of those that are called as they were before they had any. ValueError, in words, for one that
     there is not, and for none at all."""
-    if not (methods := tuple(several("methods", methods))):
+    if not (methods := tuple(check_sequence("methods", methods))):
         raise ValueError(f"there is no method to ask: name one or more of {', '.join(METHODS)}")
     for name in methods:
         if slug_of(name) not in METHODS:

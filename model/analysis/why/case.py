@@ -21,7 +21,7 @@ from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.cores import side_by_side
-from attention_atlas.model.trace import number_of
+from attention_atlas.model.trace import check_integer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.language import Refusal, Words, say
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -267,7 +267,7 @@ def open_case(
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers
-    if cross_layer is not None and not 0 <= number_of("layer", cross_layer) < layers:
+    if cross_layer is not None and not 0 <= check_integer("layer", cross_layer) < layers:
         raise ValueError(f"cross has layers 0 to {layers - 1}, found {cross_layer}")
     device = translator.device
     return Case(

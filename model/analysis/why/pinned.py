@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from attention_atlas.model.trace import number_of
+from attention_atlas.model.trace import check_integer
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.language import Refusal, say
 from attention_atlas.model.trace.scores import Groups
@@ -94,7 +94,7 @@ def ask(
     the first one counts that differs from what was written, and the question moves to its step and says so.
     ValueError, in words, for a step, token or text that cannot be asked about.
     """
-    step = default_step(a_trace(trace)) if step is None else number_of("step", step)
+    step = default_step(a_trace(trace)) if step is None else check_integer("step", step)
     if not 0 <= step < len(trace.target_ids):
         raise Refusal(
             "There is no step {n}: the translation has steps 0 to {last}.", n=step, last=len(trace.target_ids) - 1
@@ -104,7 +104,7 @@ def ask(
         step, contrast, note = _typed(translator, trace, step, contrast)
     elif contrast is Against.RUNNER_UP:
         contrast = contrasts(trace, step)[0]
-    elif contrast is not Against.NOTHING and not 0 <= number_of("token", contrast) < len(translator.tokenizer):
+    elif contrast is not Against.NOTHING and not 0 <= check_integer("token", contrast) < len(translator.tokenizer):
         raise Refusal(
             "There is no token {n}: the vocabulary has tokens 0 to {last}.",
             n=str(contrast),

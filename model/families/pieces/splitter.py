@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from attention_atlas.model.config import LIMITS
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.files import MAX_VOCABULARY_BYTES
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 
 SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made
@@ -77,7 +77,7 @@ def _vocabulary(model: dict, path: str) -> tuple[dict[str, int], dict[str, float
     else:
         raise ValueError(f"{path}: expected a vocabulary of type Unigram or BPE, found {kind!r:.60}")
     for piece, i in found.items():
-        if not is_whole(i, 0, LIMITS["vocabulary_size"] - 1):
+        if not is_integer(i, 0, LIMITS["vocabulary_size"] - 1):
             raise ValueError(f"{path}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
     check_distinct(found, path)
     return found, scores

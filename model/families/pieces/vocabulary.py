@@ -14,7 +14,7 @@ from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.files import MAX_VOCABULARY_BYTES
 from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.text.splitters import HEADER, SentencePieces
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import Languages, language_of
 
 SPIECE = "spiece.model"  # what Google calls its SentencePiece models
@@ -34,7 +34,7 @@ def numbered(folder: Folder, name: str) -> dict[str, int]:
 def checked_ids(found: dict, path: Path) -> dict[str, int]:
     """Pieces and their ids, as a file has them. ValueError, naming it, unless they are ids."""
     for piece, i in found.items():
-        if not is_whole(i, 0, LIMITS["vocabulary_size"] - 1):
+        if not is_integer(i, 0, LIMITS["vocabulary_size"] - 1):
             raise ValueError(f"{path}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
     check_distinct(found, path)
     return found

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attention_atlas.model.trace import is_number, number_of
+from attention_atlas.model.trace import check_integer, is_number
 
 __all__ = ["Ablate", "Add", "Edit", "Numbers", "Recipe", "Replace", "Scale"]
 
@@ -180,7 +180,7 @@ def _finite(name: str, value: object) -> float:
 def _counted(name: str, values: Iterable[int]) -> tuple[int, ...]:
     if not isinstance(values, Iterable):
         raise ValueError(f"an edit's {name} are a list of numbers, found {values!r:.80}")
-    found = tuple(number_of(name.removesuffix("s"), value) for value in values)
+    found = tuple(check_integer(name.removesuffix("s"), value) for value in values)
     if any(i < 0 for i in found) or len(set(found)) < len(found):
         raise ValueError(f"an edit's {name} count from 0, each once, found {found!r:.80}")
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attention_atlas.model.trace.kinds import AttentionKind, Named
+from attention_atlas.model.trace.kinds import AttentionKind, NamedEnum
 from attention_atlas.model.trace.results.result import Result
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
 from attention_atlas.model.trace.why.rows import by_layer
@@ -16,7 +16,7 @@ from attention_atlas.model.trace.why.rows import by_layer
 Head = tuple[AttentionKind, int, int]  # kind, layer, head: as in Interventions.heads_off
 
 
-class Replacement(Named):
+class Replacement(NamedEnum):
     """What is heard of a head that is switched off.
 
     ZERO      nothing (Michel et al. 2019); it also takes away what the head always says

@@ -7,7 +7,7 @@ from enum import Enum
 
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.recurrent import RecurrentConfig
-from attention_atlas.model.trace import is_number, is_whole
+from attention_atlas.model.trace import is_integer, is_number
 
 MAX_UPDATES = 2000  # of one run
 LEARNT, SURE = 1e-4, 20  # a loss this near its floor, in nats a token, in so many updates: nothing more is to be seen
@@ -110,7 +110,7 @@ class ToySettings:
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value <= 0.5:
                 raise ValueError(f"{name} is from 0 to 0.5, found {value!r}")
-        if not is_whole(self.seed, 0, 999):
+        if not is_integer(self.seed, 0, 999):
             raise ValueError(f"seed is a whole number from 0 to 999, found {self.seed!r}")
 
     def config(self, source: int, target: int) -> ModelConfig | RecurrentConfig:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import Route
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
@@ -89,7 +89,7 @@ def answered(
     stops = [stop for stop in tour.stops if chosen(translator, route.direction, tour, stop)]
     if not stops:
         raise Refusal("This model shows nothing of what this tour is about.")
-    number = number if is_whole(number, 1, len(stops)) else 1
+    number = number if is_integer(number, 1, len(stops)) else 1
     stop = stops[number - 1]
     listed = [
         {"name": one.name, "title": Words(one.title, {}), "minutes": one.minutes} for one in offered(translators, every)

@@ -21,7 +21,7 @@ from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import PatchValue, Sweep
 from attention_atlas.model.serve.cores import side_by_side
 from attention_atlas.model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
-from attention_atlas.model.trace.kinds import AttentionKind, Named, Side, SubLayerName, told
+from attention_atlas.model.trace.kinds import AttentionKind, NamedEnum, Side, SubLayerName, coerce_enums
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.results.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -33,7 +33,7 @@ from attention_atlas.model.translator import Translator
 LEAST_GAP = 1.0  # nats between the two runs: below it a recovered share is a quotient of nothings
 
 
-class Direction(Named):
+class Direction(NamedEnum):
     """DENOISE: the corrupt run receives what the clean one had there: is it enough? NOISE: the clean run receives the
     corrupt one's: is it needed? (Heimersheim and Nanda 2024)"""
 
@@ -48,7 +48,7 @@ class StreamGrid:
     side: Side
 
     def __post_init__(self) -> None:
-        told(self, side=Side)
+        coerce_enums(self, side=Side)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SubLayerGrid:
     sublayer: SubLayerName
 
     def __post_init__(self) -> None:
-        told(self, side=Side, sublayer=SubLayerName)
+        coerce_enums(self, side=Side, sublayer=SubLayerName)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class HeadGrid:
     kind: AttentionKind
 
     def __post_init__(self) -> None:
-        told(self, kind=AttentionKind)
+        coerce_enums(self, kind=AttentionKind)
 
 
 Grid = StreamGrid | SubLayerGrid | HeadGrid
@@ -145,7 +145,7 @@ def patch(
     step, contrast: as in attribute(). grid: or its name in GRIDS. ValueError, in words, for what cannot be asked or
     patched.
 
-    Seven parameters: besides the question a patch is told by the other sentence, the places and the way."""
+    Seven parameters: besides the question a patch is coerce_enums by the other sentence, the places and the way."""
     grid = grid_of(grid) if isinstance(grid, str) else grid
     case = ask_case(translator, trace, step, contrast)
     return between(case, translator, trace, other, grid, Direction(direction))

@@ -221,9 +221,9 @@ def test_pairs_that_cannot_be_compared_are_refused_in_words(tiny_translator, tok
     for words in (("a", "a"), "ab", ("a",)):
         with pytest.raises(ValueError, match="words are"):
             circuits.pair(tiny_translator, "Hund", "Tisch", words)
-    with pytest.raises(ValueError, match="fillings are a list"):
+    with pytest.raises(ValueError, match="fillings must be a list"):
         circuits.pairs(tiny_translator, "Hund", "Tisch", {"Hund": "Boot"}, ("a", "b"))
-    with pytest.raises(ValueError, match="number of steps is 1 or more"):
+    with pytest.raises(ValueError, match="number of steps must be at least 1"):
         circuits.find(tiny_translator, UNEQUAL, steps=0)
     with pytest.raises(ValueError, match="its edits would be missing"):
         circuits.find(tiny_translator.edit({"encoder.final": Scale(0.5)}), UNEQUAL)

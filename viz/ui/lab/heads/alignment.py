@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.alignment.sources import WordMaps, chosen_map, every_head, word_maps
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.alignment.between import words_of
 from attention_atlas.model.trace.alignment.links import Links
 from attention_atlas.model.trace.alignment.score import Gold, score
@@ -166,7 +166,7 @@ def _links(data: Mapping[str, object], name: str, sources: int, targets: int) ->
 
     def link(pair: object) -> tuple[int, int]:
         source, target = pair
-        if not (is_whole(source, 0, sources - 1) and is_whole(target, 0, targets - 1)):
+        if not (is_integer(source, 0, sources - 1) and is_integer(target, 0, targets - 1)):
             raise ValueError(f"{pair!r} is no link between {sources} and {targets} words")
         return source, target
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.sentences import sentences
 from attention_atlas.model.analysis.survey import own as surveys
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey import cells
@@ -92,7 +92,7 @@ def head_of(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[
     if found is None or kind not in found.kinds:
         raise ValueError(f"there is no survey of {kind.value}")
     layers, heads = found.kinds[kind].shape
-    if not (is_whole(layer, 0, layers - 1) and is_whole(head, 0, heads - 1)):
+    if not (is_integer(layer, 0, layers - 1) and is_integer(head, 0, heads - 1)):
         raise ValueError(f"{kind.value} has no layer {layer!r}, head {head!r}")
     return kind, layer, head
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.why import split
-from attention_atlas.model.trace import is_whole
+from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
 from attention_atlas.model.trace.why.parts import Parts
@@ -95,7 +95,7 @@ def _head(found: Parts, data: Mapping[str, object]) -> tuple[AttentionKind, int,
     row, column = data.get("row"), data.get("column")
     heads = [(kind, head) for kind in found.keys for head in range(found.keys[kind].shape[1])]
     layers = len(found.feed_forward)
-    if not is_whole(column, 0, len(heads) - 1) or row not in map(str, range(layers)):
+    if not is_integer(column, 0, len(heads) - 1) or row not in map(str, range(layers)):
         raise ValueError(f"no head stands in row {row!r}, column {column!r}")
     kind, head = heads[column]
     return kind, int(row), head
