@@ -27,14 +27,13 @@ from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz import shell
+from attention_atlas.viz import directions, shell
 from attention_atlas.viz.questions.traces import CacheBytes
 from attention_atlas.viz.server.ask import lender
 from attention_atlas.viz.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
 from attention_atlas.viz.server.health import leave
 from attention_atlas.viz.server.options import check_port, parse
 from attention_atlas.viz.shell import Page
-from attention_atlas.viz.ui import direction
 
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C
@@ -78,7 +77,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     for translator in translators.all:
         trust(translator.model)  # nobody else changes it
-    if not any(map(direction.is_large, translators.all)):
+    if not any(map(directions.is_large, translators.all)):
         # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
         # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.
         shared.number = 1

@@ -39,10 +39,10 @@ from attention_atlas.model.trace.storage import to_npz
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz.ui.lab import registry
-from attention_atlas.viz.ui.lab.controls import Text
-from attention_atlas.viz.ui.lab.panel import Panel
-from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.panels.controls import Text
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
 from bench.made.captions import texts
 from bench.speed import NO_END
 from bench.why import inputs, matrix_speed

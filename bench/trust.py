@@ -16,9 +16,9 @@ from attention_atlas.model.analysis.beside.models import twins
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, given, program, whole
 from attention_atlas.model.serve.device import share_cores
 from attention_atlas.model.translator import Translator
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.panels.verify import trust
 from attention_atlas.viz.server import options
-from attention_atlas.viz.ui.lab.verify import trust
-from attention_atlas.viz.ui.scene import Scene
 
 TEXT = {"de": "Eine Frau liest ihrem Kind abends ein Buch vor.", "en": "A woman reads her child a book every evening."}
 BARS = {"line": 0.03, "panel": 0.3, "dropout": 1.5, "two models": 0.4}  # seconds

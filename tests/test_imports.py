@@ -52,9 +52,10 @@ VIZ = (
     ("viz.words",),
     ("viz.maps",),
     ("viz.figures", "viz.wire"),
-    ("viz.export",),
-    ("viz.questions",),
-    ("viz.ui", "viz", "viz.learning_curves"),
+    ("viz.export", "viz.component"),
+    ("viz.panels", "viz.directions"),
+    ("viz.explorer", "viz.tours"),
+    ("viz.questions", "viz", "viz.learning_curves"),
     ("viz.server",),
     ("viz.shell",),
 )
@@ -63,9 +64,17 @@ EXCEPTIONS = {
     ("model.evaluate", "model.train"),
     ("model.truth.alignment", "model.align"),
     ("viz.wire.readback", "viz.figures"),
-    # Until panels, tours and what they share have left viz.ui.
-    *((f"viz.questions.{name}", "viz.ui") for name in ("header", "maps", "panels", "steps", "tours", "train")),
 }
+# These ask models; the rest of viz reads traces.
+ASK_MODELS = (
+    "viz/panels",
+    "viz/directions.py",
+    "viz/explorer",
+    "viz/tours",
+    "viz/questions",
+    "viz/server",
+    "viz/shell.py",
+)
 WITHOUT_TORCH = (
     "model.trace.flow",
     "model.trace.words",
@@ -158,7 +167,7 @@ def test_imports_go_one_way():
         ("model.checkpoint", "model.translator"),
         ("viz.maps.reduce", "viz.wire.payload"),
         ("model.analysis.lenses.decoder", "model.training.batches"),
-        ("viz.figures.attention", "viz.ui.selection"),
+        ("viz.figures.attention", "viz.panels.scene"),
     ],
 )
 def test_the_test_of_layers_sees_a_step_up(name, imported):
@@ -186,12 +195,11 @@ def test_pictures_know_only_traces():
         found = imports(path)
         top = {name.split(".")[0] for name in found}
         assert not top & {"torch", "app"}, path
-        if not where(path).startswith(("viz/ui", "viz/server", "viz/shell.py")):
+        if not where(path).startswith(("viz/component.py", "viz/server", "viz/shell.py")):
             assert "gradio" not in top, path
-        if not where(path).startswith(("viz/ui", "viz/questions", "viz/server", "viz/shell.py")):
+        if not where(path).startswith(ASK_MODELS):
             known = ("model.trace", "model.program", "model.files")
             assert all(n.startswith(known) for n in found if n.split(".")[0] == "model"), path
-            assert not any(n.startswith("viz.ui") for n in found), path
 
 
 def test_torchs_own_attention_is_the_oracle_only():

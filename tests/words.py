@@ -16,8 +16,8 @@ from tree_sitter import Language, Parser, Query, QueryCursor
 
 from attention_atlas.model.program import program
 from attention_atlas.viz import words
-from attention_atlas.viz.ui.tours.tour import WORDS as TOURS
-from attention_atlas.viz.ui.tours.tour import tours
+from attention_atlas.viz.tours.tour import WORDS as TOURS
+from attention_atlas.viz.tours.tour import tours
 from tests import ROOT
 
 SAYING = ROOT / "viz/web/core/language.js"  # the functions themselves

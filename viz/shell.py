@@ -19,32 +19,52 @@ from starlette.middleware import Middleware
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz import assets, theme
+from attention_atlas.viz import assets, directions, theme
+from attention_atlas.viz.component import add_component, label, translations
+from attention_atlas.viz.explorer import explorer
+from attention_atlas.viz.panels.registry import TABS as LAB_TABS
+from attention_atlas.viz.panels.registry import Tab, describe_tab
+from attention_atlas.viz.panels.scene import most_telling
 from attention_atlas.viz.questions import header, registry, train
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import CacheBytes, Traces
 from attention_atlas.viz.server import api, ask, guard, health, web_files
 from attention_atlas.viz.server.line import Line
 from attention_atlas.viz.server.middleware import Headers
-from attention_atlas.viz.ui import direction, explorer
-from attention_atlas.viz.ui.component import add_component, label, translations
-from attention_atlas.viz.ui.lab import lab
-from attention_atlas.viz.ui.lab.registry import TABS as LAB_TABS
-from attention_atlas.viz.ui.tours import guide
-from attention_atlas.viz.wire.summary import inviting
+from attention_atlas.viz.tours import guide
+from attention_atlas.viz.wire.summary import INVITATION, inviting
 from attention_atlas.viz.words import say
 
 TITLE = "Attention Atlas"
 SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Translate")
+
+
+def _build_explorer(context: Context, first: TranslationTrace | None) -> None:
+    """Lay out the tab of the maps. Later translations reach it through the page's store."""
+    explorer.add_explorer(
+        explorer.sent(context.translators, first, most_telling(first)) if first else {"invitation": INVITATION},
+        model=True,
+    )
+
+
+def _build_stepper(context: Context, first: TranslationTrace | None) -> None:
+    add_component("stepper", elem_id="stepper")
+
+
+def _build_panels(tab: Tab, context: Context, first: TranslationTrace | None) -> None:
+    """Lay out a tab of panels; the tab Train begins with the network that a visitor can train."""
+    options = describe_tab(tab, [translator.config for translator in context.translators.values()])
+    if tab.name == "train":
+        options["places"].insert(0, train.place())
+    add_component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
+
+
 TABS = (  # (title, id, build(context, first))
-    (say("Attention"), "explorer", explorer.build),
-    (say("Step by step"), "stepper", lambda context, first: add_component("stepper", elem_id="stepper")),
-    *(
-        (tab.title, tab.name, partial(lab.build, tab, before=train.place if tab.name == "train" else None))
-        for tab in LAB_TABS
-    ),
+    (say("Attention"), "explorer", _build_explorer),
+    (say("Step by step"), "stepper", _build_stepper),
+    *((tab.title, tab.name, partial(_build_panels, tab)) for tab in LAB_TABS),
 )
-LABELS = (SENTENCE, DIRECTION, TRANSLATE, *direction.LABELS, *(title for title, *_ in TABS))
+LABELS = (SENTENCE, DIRECTION, TRANSLATE, *directions.LABELS, *(title for title, *_ in TABS))
 MAX_SESSIONS = 50  # that Gradio keeps, of programs that call the endpoints; the page has none
 THREADS = 96
 
@@ -137,7 +157,7 @@ def _header(context: Context) -> TranslationTrace | None:
     page opens with, of the first example; None where there is no example."""
     translators = context.translators
     default = translators.routes[0]
-    example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
+    example, model = next(iter(directions.sentences(translators, default)), ""), translators[default.label]
     first = _opening(model, example, default.direction) if example else None
     if first:
         context.traces.add(first)
@@ -155,10 +175,10 @@ def _header(context: Context) -> TranslationTrace | None:
             elem_id="source-text",
             submit_btn=False,
         )
-        add_component("examples", direction.chosen(translators, default), elem_id="examples")
+        add_component("examples", directions.chosen(translators, default), elem_id="examples")
         menu = gr.Dropdown(
-            [*direction.entries(translators), (label(direction.YOURS), direction.TOY)],
-            value=direction.entry_of(translators, default),
+            [*directions.entries(translators), (label(directions.YOURS), directions.TOY)],
+            value=directions.entry_of(translators, default),
             label=label(DIRECTION),
             show_label=False,
             scale=2,

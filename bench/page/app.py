@@ -20,13 +20,13 @@ from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import assets, shell
+from attention_atlas.viz.explorer import explorer
 from attention_atlas.viz.figures.attention import plot_heatmap
 from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.panels.scene import Selection
 from attention_atlas.viz.questions import registry
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
-from attention_atlas.viz.ui import explorer
-from attention_atlas.viz.ui.scene import Selection
 from attention_atlas.viz.wire.payload import payload
 from attention_atlas.viz.words import for_page
 from bench.made.synthetic import random_trace

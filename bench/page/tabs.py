@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from playwright.sync_api import Page
 
-from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.panels import registry
 from bench.page.stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
 
 STEPPER = "document.querySelector('.atlas-stepper')"

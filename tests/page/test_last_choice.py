@@ -169,7 +169,7 @@ def test_of_two_links_the_second_opens_its_sentence_and_its_tab(page, held) -> N
 
 
 def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, held, monkeypatch) -> None:
-    from attention_atlas.viz.ui.lab import frame
+    from attention_atlas.viz.panels import frame
 
     known = frame.wanted_by
 
@@ -190,7 +190,7 @@ def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, held, monkeyp
 
 def test_of_a_panel_s_controls_moved_fast_the_last_position_counts(page, held, monkeypatch) -> None:
     """While the first is computed, of all others only the last is."""
-    from attention_atlas.viz.ui.lab.panel import Panel
+    from attention_atlas.viz.panels.panel import Panel
 
     known, computed = Panel.content, []
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from attention_atlas.viz.export.standalone import to_html
-from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.panels import registry
 from attention_atlas.viz.words import FOLDER, files, read
 from tests.page.browser import no_violations, open_tab
 from tests.page.lab.test_lab import DRAWN, PLACES

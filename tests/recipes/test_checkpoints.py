@@ -11,7 +11,7 @@ import pytest
 
 from attention_atlas.model.training import options
 from attention_atlas.model.training.history import due
-from attention_atlas.viz.ui.lab.train.learned import MOST
+from attention_atlas.viz.panels.train.learned import MOST
 from recipes import checkpoints, collect, judge
 from recipes.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order, read_recipe
 from recipes.train import MIXED

@@ -22,9 +22,9 @@ from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.panels.registry import PANELS
 from attention_atlas.viz.questions.registry import QUESTIONS, Question
 from attention_atlas.viz.server.api import ENDPOINTS
-from attention_atlas.viz.ui.lab.registry import PANELS
 from attention_atlas.viz.wire.file import File
 from bench.load import running_app
 

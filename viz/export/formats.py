@@ -34,7 +34,7 @@ class Scope(Generic[Write]):
     read: Callable[[bytes], Mapping[AttentionKind, np.ndarray] | np.ndarray]
 
 
-# A trace, and what a file that can be looked at opens with: viz.ui.scene.Selection, a link as text, or None.
+# A trace, and what a file that can be looked at opens with: viz.panels.scene.Selection, a link as text, or None.
 WholeTrace = Callable[[TranslationTrace, object], bytes]
 # A trace, the view of it that is shown, and the map of that view, which may be another than attention's.
 OneMap = Callable[[TranslationTrace, View, ScoreMap], bytes]

@@ -73,7 +73,7 @@ def bundle_of(digest: str) -> Bundle:
 
 def to_html(trace: TranslationTrace, opens: object = None) -> str:
     """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
-    browse every head, and carries the exact float32 weights. opens: a selection (viz.ui.scene.Selection), or the
+    browse every head, and carries the exact float32 weights. opens: a selection (viz.panels.scene.Selection), or the
     fields of a link as text, which say all that was chosen: colours, whole words, the view."""
     found = {"link": opens} if isinstance(opens, str) else {}
     packed = payload(trace, None if found else opens, exact=True) | found

@@ -14,14 +14,13 @@ from attention_atlas.model.trace.trust.measured import PROVOKED, Found
 from attention_atlas.model.trace.trust.signals import SIGNALS
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
+from attention_atlas.viz import directions
+from attention_atlas.viz.explorer.explorer import sent
 from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.panels.panel import TRANSFORMER
+from attention_atlas.viz.panels.scene import Scene, not_served
 from attention_atlas.viz.questions.registry import Answer, Context, question
-from attention_atlas.viz.questions.traces import not_served
-from attention_atlas.viz.ui import direction
-from attention_atlas.viz.ui.explorer import sent
-from attention_atlas.viz.ui.lab import registry
-from attention_atlas.viz.ui.lab.panel import TRANSFORMER
-from attention_atlas.viz.ui.scene import Scene
 from attention_atlas.viz.wire.summary import summarise
 from attention_atlas.viz.words import Words, say
 
@@ -54,14 +53,14 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     """
     if address is not None:
         return shown(context, context.trace(address))
-    if fields.get("entry") == direction.TOY or fields.get("recipe") is not None:
-        recipe = direction.recipe_of(fields)
+    if fields.get("entry") == directions.TOY or fields.get("recipe") is not None:
+        recipe = directions.recipe_of(fields)
         translator, code = context.traces.translator_of(Address("", recipe=recipe))
-        menus, fills = direction.chosen_toy(recipe), fields.get("direction")
+        menus, fills = directions.chosen_toy(recipe), fields.get("direction")
     else:
         route = route_of(context.translators, fields)
         translator, code = context.translators[route.label], route.direction
-        menus, fills = direction.chosen(context.translators, route), fields.get("direction") or not fields.get("entry")
+        menus, fills = directions.chosen(context.translators, route), fields.get("direction") or not fields.get("entry")
     beam = beam_of(fields)
     fill = {"beam": beam, **menus} if fills or fields.get("fills") else None
     text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
@@ -79,7 +78,7 @@ def route_of(translators: Translators, fields: Mapping) -> Route:
     )
     if code or not entry:
         return translators.find(code, checkpoint) or translators.routes[0]
-    return direction.route_of(translators, entry, pair)
+    return directions.route_of(translators, entry, pair)
 
 
 def beam_of(fields: Mapping) -> str:
@@ -109,7 +108,7 @@ def line(translators: Translators, trace: TranslationTrace) -> dict:
     return {
         **summarise(trace, translator, registry.lacking(trace, translator)),
         "doubtful": doubtful(trace, translator),
-        "mismatch": direction.mismatch(translators, trace),
+        "mismatch": directions.mismatch(translators, trace),
     }
 
 
@@ -184,8 +183,8 @@ def page_direction(context: Context, address: Address | None, fields: Mapping) -
 
     fields: entry, of the menu of directions; pair, of a model of many languages; recipe, of the visitor's own network.
     """
-    if fields.get("entry") == direction.TOY:
-        return direction.chosen_toy(direction.recipe_of(fields))
+    if fields.get("entry") == directions.TOY:
+        return directions.chosen_toy(directions.recipe_of(fields))
     entry, pair = (str(fields.get(name) or "") for name in ("entry", "pair"))
-    route = direction.route_of(context.translators, entry, pair)
-    return direction.chosen(context.translators, route)
+    route = directions.route_of(context.translators, entry, pair)
+    return directions.chosen(context.translators, route)

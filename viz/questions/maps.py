@@ -8,15 +8,14 @@ from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.explorer import compare, cut, overlays
+from attention_atlas.viz.explorer.explorer import sent
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
 from attention_atlas.viz.questions.panels import scene_of
 from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.questions.traces import weight_bytes
-from attention_atlas.viz.ui import fields as field
-from attention_atlas.viz.ui import overlays
-from attention_atlas.viz.ui.experiments import beside, cutting
-from attention_atlas.viz.ui.explorer import sent
+from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.wire.file import File, check_size
 from attention_atlas.viz.wire.payload import LARGEST, block, descriptor, key_of, thumbnails
 from attention_atlas.viz.wire.tiles import strip, tiles
@@ -109,19 +108,19 @@ def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answ
     """Translate again without some edges of attention. Returns both translations, the effect on the pinned token, and
     the address of the new translation.
 
-    fields: kind, heads, queries, keys, how (viz.ui.experiments.cutting), selection, asked.
+    fields: kind, heads, queries, keys, how (viz.explorer.cut), selection, asked.
     """
     scene = scene_of(context, address, fields)
-    broken = cutting.translated(scene, fields)
+    broken = cut.translated(scene, fields)
     context.traces.add(broken)
-    return {"cut": {**cutting.answered(scene, fields, broken), "opens": Address.of(broken).to_plain()}}
+    return {"cut": {**cut.answered(scene, fields, broken), "opens": Address.of(broken).to_plain()}}
 
 
 @question(lane="translate")
 def page_beside(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Translate a second sentence by the same model, and return its maps. fields: text."""
     scene = scene_of(context, address, {})
-    trace = beside.translated(scene, fields)
+    trace = compare.translated(scene, fields)
     context.traces.add(trace)
     return {"kept": sent(context.translators, trace)}
 
@@ -130,4 +129,4 @@ def page_beside(context: Context, address: Address | None, fields: Mapping) -> A
 def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the words that two sentences share, with their cosines. fields: other, the first sentence's address."""
     first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
-    return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **beside.answered(scene, first)}}
+    return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **compare.answered(scene, first)}}

@@ -8,14 +8,14 @@ from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.labels import shorten
+from attention_atlas.viz.panels import frame as question_frame
+from attention_atlas.viz.panels.controls import Slider
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.registry import PANELS
+from attention_atlas.viz.panels.scene import Asked, Scene, Selection
 from attention_atlas.viz.questions.registry import Answer, Context, question
-from attention_atlas.viz.ui import fields as field
-from attention_atlas.viz.ui.lab import frame as question_frame
-from attention_atlas.viz.ui.lab.controls import Slider
-from attention_atlas.viz.ui.lab.panel import Panel
-from attention_atlas.viz.ui.lab.registry import PANELS
-from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.summary import INVITATION
 from attention_atlas.viz.words import Words, say

@@ -17,10 +17,10 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.branches import Branch, Origin, Tree, compare
+from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.questions.panels import scene_of
 from attention_atlas.viz.questions.registry import Answer, Context, question
-from attention_atlas.viz.ui import fields as field
-from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.wire import steps
 from attention_atlas.viz.wire.payload import selection_dict
 from attention_atlas.viz.wire.summary import INVITATION

@@ -7,8 +7,8 @@ from functools import cache
 
 from attention_atlas.model.trace.address import Address
 from attention_atlas.viz.questions.registry import Answer, Context, question
-from attention_atlas.viz.ui.tours import guide
-from attention_atlas.viz.ui.tours.tour import tours
+from attention_atlas.viz.tours import guide
+from attention_atlas.viz.tours.tour import tours
 
 every = cache(tours)
 

@@ -14,6 +14,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.training.toy.toys import Toys
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
+from attention_atlas.viz.panels.scene import not_served
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,6 @@ class Traces:
         if route is None:
             raise Refusal("No model that is served here translates in this direction.")
         return self.translators[route.label], route.direction
-
-
-def not_served(checkpoint: str) -> Refusal:
-    """Return why nothing more can be asked about a translation whose model is not served, or no longer."""
-    return Refusal("The checkpoint of this translation, {name}, is not loaded: translate again.", name=checkpoint)
 
 
 def size_of(trace: TranslationTrace) -> int:

@@ -11,11 +11,10 @@ from attention_atlas.model.trace.recipe import Recipe
 from attention_atlas.model.training.toy import corpora, measure, settings
 from attention_atlas.model.training.toy.frames import DECODED, MAPPED
 from attention_atlas.model.training.toy.run import ToyRun, normalise, parse
-from attention_atlas.viz import theme
+from attention_atlas.viz import directions, theme
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.questions.registry import Answer, Context, question
-from attention_atlas.viz.ui import direction
-from attention_atlas.viz.ui import fields as field
+from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.words import Words, say
 
 COMPARED = (20, max(measure.UPDATES))
@@ -57,11 +56,11 @@ def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answ
 
     fields: recipe; pair, the number of the sentence of the corpus.
     """
-    recipe = direction.recipe_of(fields)
+    recipe = directions.recipe_of(fields)
     pairs, _ = parse(recipe)
     text = pairs[field.whole(fields, "pair", 0) % len(pairs)][0]
     trace = context.trace(Address(text, recipe=recipe))
-    return {"opens": Address.of(trace).to_plain(), "fill": {"text": text, **direction.chosen_toy(recipe)}}
+    return {"opens": Address.of(trace).to_plain(), "fill": {"text": text, **directions.chosen_toy(recipe)}}
 
 
 def beginning(run: ToyRun) -> dict:
@@ -187,5 +186,5 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
 
 
 def place() -> dict:
-    """The inner tab of the lab (viz.ui.lab.lab.build) that holds it."""
+    """Return the description of the place of the tab Train that holds it (viz.panels.registry.describe_tab)."""
     return {"name": "toy", "title": say("Train your own"), "panels": [], "component": "train", "options": options()}

@@ -30,6 +30,12 @@ from attention_atlas.model.trace.why.plain import plain
 from attention_atlas.model.trace.why.question import Against
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
+from attention_atlas.viz.panels.circuit_study import circuit_of, pair_of
+from attention_atlas.viz.panels.downloads import question_fields, translation_fields
+from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.why.circuit import as_plain
+from attention_atlas.viz.panels.why.patch import patched_with
+from attention_atlas.viz.panels.why.smallest import ORDERS
 from attention_atlas.viz.server.endpoints import (
     ENDPOINTS,
     Served,
@@ -42,12 +48,6 @@ from attention_atlas.viz.server.endpoints import (
     whole,
 )
 from attention_atlas.viz.server.line import TRANSLATES
-from attention_atlas.viz.ui.circuit_study import circuit_of, pair_of
-from attention_atlas.viz.ui.lab.downloads import question_fields, translation_fields
-from attention_atlas.viz.ui.lab.why.circuit import as_plain
-from attention_atlas.viz.ui.lab.why.patch import patched_with
-from attention_atlas.viz.ui.lab.why.smallest import ORDERS
-from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 from attention_atlas.viz.wire import address
 
 __all__ = ("ENDPOINTS", "build", "table")  # all endpoints are registered once this module is imported

@@ -87,7 +87,7 @@ def translate(words: str, **data: object) -> dict:
 
 
 def slot(name: str, *blocks: dict) -> dict:
-    """Where the answer to an act of the panel (viz.ui.lab.panel) is put; until then, these blocks."""
+    """Where the answer to an act of the panel (viz.panels.panel) is put; until then, these blocks."""
     return {"type": "slot", "slot": name, "blocks": list(blocks)}
 
 

@@ -36,7 +36,7 @@ _BYTES_A_CODE = 4 / 3  # before gzip, which saves little on real weights
 def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = False, largest: int = LARGEST) -> dict:
     """Everything the explorer needs of a trace, JSON-ready.
 
-    selection: something with kind, layer, head, query and key to open with (viz.ui.scene.Selection), or None.
+    selection: something with kind, layer, head, query and key to open with (viz.panels.scene.Selection), or None.
     exact: every layer, as float32. largest: bytes above which weights are left to block(). Then there are the
     thumbnails of the kind that is open, and the layer of the selection where there is room for it beside them. Of kinds
     whose maps are large tiles come when they are looked at (viz/wire/tiles.py); an exact payload, which can ask for

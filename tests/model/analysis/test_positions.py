@@ -19,7 +19,7 @@ from attention_atlas.model.analysis.positions.schemes import SCHEMES, of_table
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.positions import encoding
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.viz.ui.lab.positions.schemes import PRESETS
+from attention_atlas.viz.panels.positions.schemes import PRESETS
 
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
 PAPER = BY_NAME["sine and cosine"]

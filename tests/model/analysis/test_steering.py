@@ -14,8 +14,8 @@ from attention_atlas.model.trace.edits import Add, Recipe
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.storage import from_json, to_json
-from attention_atlas.viz.ui.lab.inside.experiments import steer
-from attention_atlas.viz.ui.scene import Scene, Selection
+from attention_atlas.viz.panels.inside import steer
+from attention_atlas.viz.panels.scene import Scene, Selection
 from tests.conftest import SENTENCES
 
 TEXT, TOWARDS, AWAY = SENTENCES[0], "Ein Boot.", "Zwei Hunde schlafen."

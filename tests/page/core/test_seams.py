@@ -9,11 +9,11 @@ import pytest
 
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.explorer.overlays import OVERLAYS, Overlay
 from attention_atlas.viz.export import table
 from attention_atlas.viz.export.formats import FORMATS, Format, Scope
 from attention_atlas.viz.maps.reduce import View, labelled, score_map
-from attention_atlas.viz.ui.overlays import OVERLAYS, Overlay
-from attention_atlas.viz.ui.scene import Scene
+from attention_atlas.viz.panels.scene import Scene
 from bench.made.synthetic import random_trace
 from tests.page.browser import no_violations, screenshot
 from tests.page.explorer.page import PLOTTED, choose, download, drawn, show, status

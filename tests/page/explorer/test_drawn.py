@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.viz.ui.lab.verify.checks import drawn_error
+from attention_atlas.viz.panels.verify.checks import drawn_error
 from attention_atlas.viz.wire import payload
 from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.wire.payload import key_of

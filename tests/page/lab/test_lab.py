@@ -10,8 +10,8 @@ import sacrebleu
 from playwright.sync_api import Page, expect
 
 from attention_atlas.model.trace.interventions import positions_off
-from attention_atlas.viz.ui.lab import registry
-from attention_atlas.viz.ui.lab.positions.breaking import BREAKS
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.panels.positions.breaking import BREAKS
 from tests.page.browser import no_violations, open_tab, screenshot
 
 pytestmark = pytest.mark.browser

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
-from attention_atlas.viz.ui.lab import registry
+from attention_atlas.viz.panels import registry
 from attention_atlas.viz.wire.summary import INVITATION
 from tests.page.browser import load_modules, no_violations, open_tab, screenshot
 from tests.page.lab.test_lab import start

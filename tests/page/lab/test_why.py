@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from attention_atlas.model.analysis.why.pinned import contrasts
-from attention_atlas.viz.ui.scene import Asked
+from attention_atlas.viz.panels.scene import Asked
 from attention_atlas.viz.wire.question import spoken
 from tests.page.browser import no_violations, screenshot
 

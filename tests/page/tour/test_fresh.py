@@ -7,10 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from attention_atlas.viz.ui.tours import guide
-from attention_atlas.viz.ui.tours.tour import Stop, tours
+from attention_atlas.viz.tours import guide
+from attention_atlas.viz.tours.tour import Stop, tours
 from tests.page.tour.test_tours import answer, at_stop, shown
-from tests.viz.ui.tours.test_stops import SHOWN
+from tests.viz.tours.test_stops import SHOWN
 
 pytestmark = pytest.mark.browser
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from attention_atlas.viz.ui.tours import guide
-from attention_atlas.viz.ui.tours.tour import tours
+from attention_atlas.viz.tours import guide
+from attention_atlas.viz.tours.tour import tours
 from attention_atlas.viz.words import Words
 from tests.page.browser import no_violations, open_tab, screenshot
 

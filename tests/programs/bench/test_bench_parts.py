@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from attention_atlas.model.nets.lean import halves
-from attention_atlas.viz.ui.lab.panel import Panel
+from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.wire import blocks
 from bench import parts
 

@@ -10,7 +10,7 @@ import pytest
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, score_map
-from attention_atlas.viz.ui.scene import Selection
+from attention_atlas.viz.panels.scene import Selection
 
 
 @pytest.mark.parametrize("name", FORMATS)

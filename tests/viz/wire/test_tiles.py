@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.maps.patterns import head_patterns
+from attention_atlas.viz.panels.scene import Selection
 from attention_atlas.viz.questions import maps
-from attention_atlas.viz.ui.scene import Selection
 from attention_atlas.viz.wire import payload, tiles
 from attention_atlas.viz.wire.codecs import HALF
 from bench.made.synthetic import random_trace

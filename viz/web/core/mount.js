@@ -1,4 +1,4 @@
-// How a component of ours comes onto Gradio's page (viz/ui/component.py).
+// How a component of ours comes onto Gradio's page (viz/component.py).
 import { styled } from "./dom.js";
 import { speak } from "./language.js";
 import { plotlyAt } from "./plotly.js";

@@ -53,7 +53,7 @@ export function createCut({ scene, able, ask }) {
       if (name !== shown) result.replaceChildren();
       shown = name;
     },
-    // {same, before, after, words, opens} or {error}, from viz/ui/experiments/cutting.py
+    // {same, before, after, words, opens} or {error}, from viz/explorer/cut.py
     receive({ error, same, before, after, words, ...answer }) {
       root.setAttribute("aria-busy", "false");
       if (error) return result.replaceChildren(el("p", { role: "alert" }, error));

@@ -1,6 +1,6 @@
 // The map that a state shows, from what has come of its translation. What has not is asked for, and is kept with that
 // translation when it comes: one question at a time, since an answer carries up to about 1 MB.
-// A map may be one that the server computes to be shown in attention's place (viz/ui/overlays.py). The page knows nothing of
+// A map may be one that the server computes to be shown in attention's place (viz/explorer/overlays.py). The page knows nothing of
 // what it is: it draws what its descriptor says.
 import { store } from "../store/store.js";
 import * as model from "./model.js";

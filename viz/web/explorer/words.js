@@ -28,7 +28,7 @@ const LINES = {
 export const lines = (state) => said(LINES[state.kind]);
 
 // How to read the view. Text and Compare need no more than their hint in the status line.
-// What is drawn large may be another measure (viz/ui/overlays.py); the thumbnails always show attention.
+// What is drawn large may be another measure (viz/explorer/overlays.py); the thumbnails always show attention.
 export function guide(state, overlay) {
   if (!overlay) {
     if (state.view === "lines") return t("The thicker a line, the larger the weight.");

@@ -172,7 +172,7 @@ function frames(b, keep, api) {
   return el("div", { class: "frames" }, el("div", { class: "player" }, play, slider), box);
 }
 
-// What a panel lets people take away (viz/ui/lab/downloads.py): its matrix or its grids as a picture, and files that the
+// What a panel lets people take away (viz/panels/downloads.py): its matrix or its grids as a picture, and files that the
 // server writes.
 function exports(block, keep, api) {
   const status = el("span", { class: "caption", role: "status" });

@@ -166,7 +166,7 @@ export function heads(block, keep, api) {
   return root;
 }
 
-// One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/ui/lab/why/patch.py).
+// One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/panels/why/patch.py).
 export function grid(block, keep, api) {
   const status = el("p", { class: "status", role: "status" });
   const { root } = drawGrid(block, (name) => (status.textContent = said(name ?? "")));

@@ -1,4 +1,4 @@
-// A tab of the lab: its strips of tabs, and its panels, each mounted when it is first opened (viz/ui/lab/lab.py).
+// A tab of the lab: its strips of tabs, and its panels, each mounted when it is first opened (viz/panels/registry.py).
 import { el, styleOf } from "../core/dom.js";
 import { said } from "../core/language.js";
 import { openers, visit } from "../core/links.js";
@@ -59,7 +59,7 @@ export default function lab(root, api) {
     module.default(root, { options });
   }
 
-  // Why none of these panels can answer for the present model, in words; "" if one can (viz/ui/lab/registry.py).
+  // Why none of these panels can answer for the present model, in words; "" if one can (viz/panels/registry.py).
   let lacking = [];
   function reasons(list) {
     const found = list.map(({ name }) => lacking.find((entry) => entry.name === name));

@@ -21,7 +21,7 @@ const BLOCKS = { ...simple, take, pick, open_head, survey, grid, heads, links, m
 
 const begun = new Set(); // keys of the works that were begun on this page: any process that lacks a result computes it
 
-// Create a panel. described: what viz/ui/lab/lab.py says of it. parent: the element that it is put into; follows: fields of
+// Create a panel. described: what viz/panels/registry.py says of it. parent: the element that it is put into; follows: fields of
 // the store that make it ask again; link: fields that set its controls. Returns {set(link)}.
 export function createPanel(described, { parent, follows, link }) {
   const { name, title, look, section, paper, streams, stops, checks_page: checksPage } = described,

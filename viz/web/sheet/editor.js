@@ -4,7 +4,7 @@ import { t } from "../core/language.js";
 
 const WAIT = 500; // milliseconds after the last key
 
-// offer: what viz/ui/tours/guide.py says there is. changed(): something is otherwise. Returns {node, read(), put(sheet)}.
+// offer: what viz/tours/guide.py says there is. changed(): something is otherwise. Returns {node, read(), put(sheet)}.
 export function createEditor(offer, changed) {
   let rows = [];
   const soon = debounce(changed, WAIT);

@@ -12,7 +12,7 @@ const CELL = 22,
   LARGEST = 360; // and of a grid
 const MANY = 12; // characters of a choice, beyond which each has a line of its own
 
-// questions: [{title, text, read, wrote, ask}], ask as viz/ui/tours/asks.py makes it; one without ask is a note, one with
+// questions: [{title, text, read, wrote, ask}], ask as viz/tours/asks.py makes it; one without ask is a note, one with
 // missing says why it cannot be asked, one that is null is still on its way.
 export function paper({ title, questions }, { key, link }) {
   const numbered = questions.filter((one) => one === null || one.ask || one.error);
@@ -167,7 +167,7 @@ function grid({ rows, columns, values }, filled) {
 
 const DRAWN = { bars, grid };
 
-// given: what viz/ui/tours/asks.py makes.
+// given: what viz/tours/asks.py makes.
 export const picture = (given, filled) => DRAWN[given.type](given, filled);
 
 // The whole as a page of its own, as text. style: what its style sheet holds.

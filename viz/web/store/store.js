@@ -4,13 +4,13 @@
 //   translating  the fields of the question for another translation that is under way, and the text that the field is to hold
 //               (typed), or null
 //   direction    {entry, pair, menus, offer}: the menu's entry, the languages of a model of many ("de-en", or null) and their
-//                menus, and the examples (viz/ui/direction.py)
+//                menus, and the examples (viz/directions.py)
 //   beam         the width of the beam, as text
 //   cleared      whether another direction was chosen since: what was translated does not belong to it
 //   drawn        how many translations the explorer has drawn
 //   toy          the recipe of the visitor's own network (model/trace/recipe.py), once it was opened; or null
 //   selection    {kind, layer, head, query, key}: the attention that is looked at
-//   asked        the pinned token and its contrast (viz/ui/asked.py); null: those that the server proposes
+//   asked        the pinned token and its contrast (viz/panels/scene.py); null: those that the server proposes
 //   pinned       the step of that token in the translation that is shown, or null
 const LARGE = ["translation"]; // fields that count as changed whenever they are set: comparing them as JSON would be slow
 

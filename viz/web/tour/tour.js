@@ -1,5 +1,5 @@
 // A tour: one stop at a time in a sheet at the bottom of the window. A stop's view is a link of the page: the tabs follow
-// it as they follow any other (viz/ui/tours/).
+// it as they follow any other (viz/tours/).
 import { ask as askServer } from "../core/ask.js";
 import { arrow } from "../core/keys.js";
 import { button, debounce, el, styleOf } from "../core/dom.js";

@@ -55,7 +55,7 @@ function takeOver() {
   drawn.ask("find", { text });
 }
 
-// The sentence's words, to click: each click asks for the sentence with another word in its place (viz/ui/lab/why/patch.py).
+// The sentence's words, to click: each click asks for the sentence with another word in its place (viz/panels/why/patch.py).
 export function words(block, keep, api) {
   // The line of text still holds what was set for the sentence before.
   const kept = keptOf(block.about),

@@ -1,4 +1,4 @@
-// What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
+// What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/panels/frame.py).
 import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";

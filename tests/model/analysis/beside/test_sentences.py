@@ -15,7 +15,7 @@ from attention_atlas.model.translator import Translator
 
 def test_every_language_read_has_one_pair_of_each_kind(shipped_translators):
     """The page's own table of kinds names no other, and both sentences of a pair have the followed word."""
-    from attention_atlas.viz.ui.experiments.beside import KINDS
+    from attention_atlas.viz.explorer.compare import KINDS
 
     read = {language_of(parse_direction(route.direction)[0]) for route in shipped_translators.routes}
     assert read <= set(languages())

@@ -14,9 +14,9 @@ from attention_atlas.model.trace.why.plain import plain
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
+from attention_atlas.viz.panels.scene import Asked, Scene, Selection
 from attention_atlas.viz.server import api
 from attention_atlas.viz.server.endpoints import Served
-from attention_atlas.viz.ui.scene import Asked, Scene, Selection
 
 
 def test_means_are_of_the_same_sentences_in_every_process(tiny_translator):

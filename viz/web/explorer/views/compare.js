@@ -17,7 +17,7 @@ import { palette, scale } from "./scale.js";
 
 const ANSWERS = 12; // pairs of which it is remembered how alike their words are
 
-// A row is a word; the darker, the more alike. answer: {words, cosine, others} or {error}, of viz/ui/experiments/beside.py; word:
+// A row is a word; the darker, the more alike. answer: {words, cosine, others} or {error}, of viz/explorer/compare.py; word:
 // the one that a minimal pair is about.
 function alikeTable({ words, cosine, others, error }, word) {
   if (error) return [el("p", { class: "guide" }, error)];
@@ -44,7 +44,7 @@ function alikeTable({ words, cosine, others, error }, word) {
 }
 
 // scene: what is looked at; update(changes); mapOf(trace, state): null where it is not there; beside: translations whose thumbnails
-// are to be asked for; pairs (viz/ui/experiments/beside.py; none where no model can be asked); ask(event, question)
+// are to be asked for; pairs (viz/explorer/compare.py; none where no model can be asked); ask(event, question)
 export function createCompare({ scene, update, mapOf, beside: lacking, pairs, ask }) {
   const quiet = { hover: () => {}, pin: () => {} };
   const left = createDetail(quiet),

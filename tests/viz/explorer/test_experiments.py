@@ -1,0 +1,122 @@
+"""What the page's experiments say is what the model does: heads together, edges cut, maps of what they are worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.analysis.why import neighbours
+from attention_atlas.model.analysis.why.experiments.cutting import Cut, effects_if_cut
+from attention_atlas.model.trace.interventions import Edge, Interventions
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.explorer import cut, overlays
+from attention_atlas.viz.maps.reduce import View
+from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.why import heads, patch
+
+CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
+
+
+@pytest.fixture(scope="module")
+def scene(tiny_translator) -> Scene:
+    trace = tiny_translator.translate("Der kleine Hund schläft.")
+    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+
+
+def metric_without(scene: Scene, changes: Interventions) -> float:
+    output = scene.translator.inspect(scene.trace.source_ids, scene.trace.target_ids, interventions=changes)
+    row = output.logits[0, scene.question.step].double()
+    return float(row[scene.question.token_id] - row[scene.question.contrast_id])
+
+
+def test_heads_switched_off_together_are_one_run_without_them_all(scene):
+    chosen = [["cross", 0, 1], ["decoder_self", 2, 3], ["encoder_self", 1, 0]]
+    found = heads.joint(scene, {"heads": chosen}, "zero", "all")
+    off = frozenset((AttentionKind(kind), layer, head) for kind, layer, head in chosen)
+    plain = metric_without(scene, Interventions())
+    together = plain - metric_without(scene, Interventions(heads_off=off))
+    single = sum(plain - metric_without(scene, Interventions(heads_off=frozenset({head}))) for head in off)
+    said = [value for _, value, _ in found[0]["items"]]
+    assert said == [heads.signed(together), heads.signed(single), heads.signed(together - single)]
+    assert heads.joint(scene, {"heads": []}, "zero", "all") == []
+    again = heads.translated(scene, {"heads": chosen})
+    assert again.interventions.heads_off == off
+    assert heads.translated(Scene(again, Selection(), scene.translator), {"heads": []}).interventions == Interventions()
+
+
+@pytest.mark.parametrize("data", [{}, {"heads": [["roof", 0, 0]]}, {"heads": [["cross", 9, 0]]}, {"heads": [[1]]}])
+def test_heads_that_are_not_there_are_refused(scene, data):
+    with pytest.raises(ValueError):
+        heads.named(scene, data)
+
+
+def test_every_head_is_estimated_first_and_then_measured(scene):
+    *_, last = states = list(heads.explored(scene, "zero", "all"))
+    first = next(block for block in states[0] if block["type"] == "heads")
+    assert not first["done"] and all(
+        "estimated" in cell["marks"] for kind in first["kinds"] for row in kind["rows"] for cell in row
+    )
+    end = next(block for block in last if block["type"] == "heads")
+    assert end["done"] and not any(
+        "estimated" in cell["marks"] for kind in end["kinds"] for row in kind["rows"] for cell in row
+    )
+
+
+@pytest.mark.parametrize("how", list(Cut))
+def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
+    data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": how.value}
+    found = cut.answered(scene, data, cut.translated(scene, data))
+    edges = frozenset({Edge(CROSS, 3, 2, 1, 2)})
+    changes = Interventions(cut_edges=edges) if how is Cut.RENORMALISE else Interventions(zeroed_edges=edges)
+    expected = scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=changes)
+    assert found["after"] == expected.translation and found["same"] == (expected.target_ids == scene.trace.target_ids)
+    assert found["words"][-1].values["after"] == cut.nats(metric_without(scene, changes))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "roof"},
+        {"heads": []},
+        {"keys": None},
+        {"heads": [[1]]},
+        {"heads": [3]},
+        {"how": "softly"},
+        {"kind": "decoder_self", "queries": [1], "keys": [3]},
+    ],
+)
+def test_edges_that_are_none_are_refused(change):
+    data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": "zero", **change}
+    with pytest.raises(ValueError):
+        cut.changes(data)
+
+
+def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
+    found = overlays.shown("effect_if_cut", scene, View(DECODER, 1, 2))
+    expected = effects_if_cut(scene.case, DECODER, 1, 2)
+    np.testing.assert_allclose(found.values[:4, :4], expected, atol=1e-6)
+    assert np.isnan(found.values[4:]).all() and found.signed and not found.attention
+
+
+def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
+    monkeypatch.setattr(neighbours, "_known", lambda code: {})  # so few words have none of their own form
+    words, *rest = patch.shown(scene, "", "decoder stream", "denoise")
+    assert rest == [] and words["words"][0]["text"] == "Der"
+    other = patch.replaced(scene, {"position": words["words"][1]["position"]}, "", "", "")
+    next_one = patch.replaced(scene, {"position": words["words"][1]["position"]}, other, "", "")
+    assert other != next_one != scene.trace.source_text
+    assert other.startswith("Der ") and other.endswith(" Hund schläft.")
+    found = patch.shown(scene, "Der Hund", "encoder heads", "denoise")
+    assert [block["type"] for block in found] == ["words", "text"]  # unequal lengths, said in words
+    found = patch.shown(scene, "Der Hund", "decoder stream", "noise")
+    grid = next(block for block in found if block["type"] == "grid")
+    assert len(grid["rows"]) == 3 and len(grid["columns"]) == 4
+    last = grid["rows"][-1]["cells"]
+    assert [cell["text"] for cell in last[:-1]] == ["0"] * 3  # no later layer reads them
+
+
+def test_too_many_edges_are_refused_before_one_is_made(monkeypatch):
+    monkeypatch.setattr(cut, "Edge", None)  # who made one would fail otherwise
+    many = {"kind": "cross", "how": "zero", "heads": [[0, 0]], "queries": [*range(65)], "keys": [*range(64)]}
+    with pytest.raises(ValueError, match=r"1 to 4096 edges can be cut at once, found 4160"):
+        cut.changes(many)

@@ -1,0 +1,100 @@
+"""What the explorer's page asks of the server, asked as the page asks it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.trace import storage
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import words_of
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.explorer import overlays
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.panels.why import heads
+from attention_atlas.viz.questions import registry
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.server import api
+from attention_atlas.viz.wire.file import File
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.words import for_page
+
+LONG = " ".join(["Der kleine Hund schläft unter dem Tisch"] * 2)
+VIEW = {"kind": "cross", "layer": 1, "head": 2, "heads": [], "combine": "single", "words": False}
+VIEW |= {"special": "show", "predicted": True}
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    found = tiny_translator.translate(LONG)
+    assert found.cross.weights[0, 0].size > overlays.MOST_EDGES
+    return found
+
+
+def ask(translator: Translator, trace, name: str, **data) -> dict | File:
+    """What the explorer is answered about a trace that it shows."""
+    registry.load_all()
+    translators = Translators([translator])
+    context = Context(translators, Traces(translators))
+    body = {"address": Address.of(trace).to_plain(), "fields": {"view": VIEW, **data}}
+    try:
+        return for_page(registry.ask(context, f"page_{name}", body))
+    except ValueError as error:
+        return {"error": for_page(words_of(error))}
+
+
+def test_the_whole_trace_is_exported_whatever_is_shown(tiny_translator, trace, monkeypatch):
+    """An overlay that would be refused, and take its time before that, is neither computed nor named."""
+    monkeypatch.setattr(overlays, "shown", lambda *_: pytest.fail("no map is needed"))
+    file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")
+    assert file.name == f"attention-{key_of(trace)}.json" and file.media_type == "application/json"
+    assert np.array_equal(storage.from_json(file.content.decode()).cross.weights, trace.cross.weights)
+
+
+def test_one_map_is_exported_as_it_is_shown(tiny_translator, trace):
+    file = ask(tiny_translator, trace, "export", format="csv", overlay="layer_difference")
+    assert file.name == "layer_difference-cross-layer2-head3.csv"
+    refused = ask(tiny_translator, trace, "export", format="csv", overlay="effect_if_cut")
+    assert refused["error"]["say"].startswith("This map has {n} edges")
+
+
+def test_a_programs_whole_trace_needs_no_map_of_one_head(trace, monkeypatch):
+    monkeypatch.setattr(api, "score_map", lambda *_: pytest.fail("no map is needed"))
+    assert api._all_maps(trace, "json")["trace"]["translation"] == trace.translation
+
+
+def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone(recurrent_checkpoint):
+    offered = {one["id"]: one["kinds"] for one in overlays.options(model=True)["overlays"]}
+    assert "alignment" in offered["layer_difference"] and "alignment" not in offered["effect_if_cut"]
+    recurrent = Translator.load(recurrent_checkpoint, "cpu")
+    trace = recurrent.translate("Der Hund")
+    view = {**VIEW, "kind": "alignment", "layer": 0, "head": 0}
+    found = ask(recurrent, trace, "overlay", overlay="effect_if_cut", view=view)
+    assert "to show of alignment" in str(found["error"])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"wanted": [["cross"]]},
+        {"wanted": 5},
+        {"wanted": [["cross", 99]]},
+        {"thumbnails": ["roof"]},
+        {"thumbnails": [[]]},
+        {"wanted": [["cross", 1.5]]},
+    ],
+)
+def test_layers_that_are_none_are_refused_in_words(tiny_translator, trace, data):
+    handler = ask(tiny_translator, trace, "layers", **data)
+    assert "fault of the program" not in json.dumps(handler["error"])
+
+
+def test_heads_of_an_attention_that_a_model_lacks_are_refused(tiny_translator):
+    scene = Scene(tiny_translator.translate("Der Hund"), Selection(), tiny_translator)
+    with pytest.raises(ValueError, match="no head 0 in layer 0 of alignment"):
+        heads.named(scene, {"heads": [[AttentionKind.ALIGNMENT.value, 0, 0]]})

@@ -1,0 +1,137 @@
+"""The circuit panel draws what the library finds, keeps what it says, and refuses in words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
+from attention_atlas.viz.panels import circuit_study
+from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.why import circuit
+from attention_atlas.viz.wire.heads import signed
+from attention_atlas.viz.wire.question import names
+from attention_atlas.viz.words import for_page
+from tests.viz.panels.panels import begin, named
+
+SENTENCE, SECOND = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisch schläft unter dem Hund."
+
+
+@pytest.fixture(scope="module")
+def scene(tiny_translator) -> Scene:
+    return Scene(tiny_translator.translate(SENTENCE), Selection(), tiny_translator, Asked())
+
+
+def of_type(blocks: list[dict], name: str) -> dict:
+    """The first block of a type, wherever it stands."""
+    queue = list(blocks)
+    while queue:
+        block = queue.pop(0)
+        if block["type"] == name:
+            return block
+        queue = [*block.get("blocks", ()), *queue]
+    raise AssertionError(f"no {name}")
+
+
+def test_the_picture_has_the_edges_that_the_library_finds(scene):
+    found = named("why-circuit").content(scene, SECOND, 20, "")
+    pair = circuit.pair_of(scene, SECOND)
+    expected = circuits.find(scene.translator, [pair])
+    edges = [edge for edge, _ in expected.edges(20)]
+    into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(found, "table")["rows"]]
+    assert for_page(into) == for_page([spoken(e.reader) for e in edges[:12]])
+    picture = of_type(found, "figure")
+    assert len(picture["figure"]["data"]) == len(edges) + 3
+    (facts,) = (block for block in found if block["type"] == "facts")
+    lead = scene.case.metric()
+    assert facts["items"][0][1].replace("−", "-") == pytest.approx(f"{lead:+.1f}") or abs(lead) < 1
+    json.dumps(for_page(found), allow_nan=False)
+    # What is drawn leads on: an edge to its measurement, a head to its map.
+    middles, nodes, ends = picture["figure"]["data"][-3:]
+    assert ends["text"] == ["Hund Tisch", names(scene.trace, scene.question)[0]]
+    assert {*middles["ids"]} <= {*picture["clicks"]} and len({*middles["ids"]}) == len(edges)
+    for name in nodes["ids"]:
+        assert (name in picture["clicks"]) == (name.count(".") == 3)
+        if name in picture["clicks"]:
+            look = picture["clicks"][name]["look"]
+            weights = scene.trace.maps(AttentionKind(look["kind"])).weights
+            assert weights[look["layer"], look["head"], look["query"], look["key"]] > 0
+
+
+def test_an_edge_is_measured_by_cutting_it(scene):
+    pair = circuit.pair_of(scene, SECOND)
+    found = circuits.find(scene.translator, [pair])
+    edge = next(edge for edge, _ in found.edges(40) if edge.letter)
+    data = {"act": "measured", "sender": edge.sender, "receiver": edge.receiver}
+    _, facts = named("why-circuit").act(scene, data, SECOND, 20, "")
+    ways = edge.receiver, edge.reader, "logits", ""
+    expected = [signed(found.measured(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"]
+    assert [value for _, value, _ in facts["items"]] == expected
+    with pytest.raises(Refusal, match="no such edge"):
+        named("why-circuit").act(scene, {**data, "receiver": "encoder.embed"}, SECOND, 20, "")
+
+
+def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
+    monkeypatch.setattr(circuit_study, "comparable", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
+    panel, typed = named("why-circuit"), "Hund = Katze"
+    _, parts = begin(panel, scene, of_type(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
+    assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs find it; six test it, four and two
+    found = panel.content(scene, SECOND, 20, typed)
+    table = [block for block in found if block["type"] == "table"][-1]
+    assert len(table["rows"]) == 12 and table["rows"][9][2].startswith("1.00 [")
+    json.dumps(for_page(found), allow_nan=False)
+    with pytest.raises(Refusal, match="Type fillers as"):
+        begin(panel, scene, of_type(panel.content(scene, SECOND, 20, "Hund"), "take"), SECOND, 20, "Hund")
+
+
+def test_the_rest_is_cut_and_what_comes_is_a_file(scene):
+    panel = named("why-circuit")
+    (cards,) = panel.act(scene, {"act": "alone"}, SECOND, 80, "")
+    assert cards["items"][0][1] == scene.trace.translation
+    written = json.loads(panel.act(scene, {"act": "export", "format": "mib"}, SECOND, 20, "").content)
+    assert sum(edge["in_graph"] for edge in written["edges"].values()) >= 20
+    assert "a0.h1->c2.h3<q>" in written["edges"] and "enc.input->c0.h0<k>" in written["edges"]
+
+
+@pytest.mark.parametrize(("text", "said"), [(SENTENCE, "the same"), ("", None)], ids=["same", "none"])
+def test_what_cannot_be_compared_is_said_beside_the_words(scene, text, said):
+    words, *rest = named("why-circuit").content(scene, text, 20, "")
+    assert words["type"] == "words" and bool(rest) == bool(said)
+    assert said is None or said in str(for_page(rest[0]["text"]))
+
+
+def test_edges_that_lead_into_one_head_are_named_apart():
+    edges = [
+        Drawn(sender, "decoder.0.cross.1", letter, 1.0)
+        for sender in ("encoder.embed", "encoder.0.ffn")
+        for letter in "qkv"
+    ]
+    shape = Shape(1, 1, 8, ("Hund", "dog"))
+    figure = plot_circuit(edges, shape)
+    middles, nodes, ends = figure.data[-3:]
+    assert len({*zip(middles.x, middles.y)}) == len(edges)
+    assert sorted(nodes.text) == ["2", "FF", "x"] and list(ends.text) == ["Hund", "dog"]
+    # A node has its own place, whatever else is drawn: columns in the order of the pass, a head's row is its number.
+    alone = plot_circuit(edges[:1], shape).data[-2]
+    where = dict(zip(nodes.ids, zip(nodes.x, nodes.y)))
+    assert {name: place for name, place in zip(alone.ids, zip(alone.x, alone.y))}.items() <= where.items()
+    order = ["encoder.embed", "encoder.0.self.0", "encoder.0.ffn", "decoder.embed", "decoder.0.self.0"]
+    places = [shape.place(name) for name in (*order, "decoder.0.cross.0", "decoder.0.ffn", "logits")]
+    assert [x for x, _ in places] == sorted({x for x, _ in places})
+    assert len({shape.place(f"decoder.0.cross.{head}") for head in range(8)} | {shape.place("decoder.0.ffn")}) == 9
+
+
+def test_of_unequal_lengths_the_decoder_alone_is_drawn(scene):
+    found = named("why-circuit").content(scene, "Hund", 10, "")
+    assert "different numbers of tokens" in str(for_page(found))
+    drawn = of_type(found, "figure")["figure"]["data"][-2]
+    assert drawn["ids"] and all(name.startswith("decoder.") or name == "logits" for name in drawn["ids"])
+
+
+def test_fillings_of_too_many_words_are_refused():
+    with pytest.raises(Refusal, match="8 words at most"):
+        circuit_study.parsed("; ".join(f"w{n} = a" for n in range(9)))

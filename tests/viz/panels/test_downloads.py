@@ -1,0 +1,98 @@
+"""What the panels of the tab "Why" let people take away reads back as what was shown."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.analysis import why
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.analysis.why.experiments.patching import Direction
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.panels import downloads
+from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.why import heads, patch, smallest
+
+
+@pytest.fixture()
+def scene(tiny_translator) -> Scene:
+    trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
+    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
+def test_what_is_taken_away_reads_back(scene, name) -> None:
+    found = downloads.matrix_file(scene, {"format": name})
+    assert found.name == f"why-step4.{name}" and found.media_type == FORMATS[name].media_type
+    values = FORMATS[name].why.read(found.content)
+    expected = attribute(scene.translator, scene.trace, step=3)
+    assert values.dtype == np.float64
+    np.testing.assert_array_equal(values, np.stack([row.values for row in expected.rows]))
+
+
+def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
+    offered = [one["text"] for one in downloads.exports()["formats"]]
+    assert offered == ["csv", "json", "npz"]
+    for wrong in ("html", "exe", None):
+        with pytest.raises(ValueError, match="asked for something unknown"):
+            downloads.matrix_file(scene, {"format": wrong})
+
+
+EXPERIMENTS = {
+    "heads": (heads.as_file, ("zero", "all")),
+    "patch": (patch.as_file, ("Der Hund", "decoder stream", "noise")),
+    "smallest": (smallest.as_file, ("zero",)),
+}
+
+
+def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
+    """What the panel shows last, and the numbers that it is of, found by themselves."""
+    if name == "heads":
+        *_, found = heads.explored(scene, "zero", "all")
+        rows = why.heads(scene.translator, scene.trace, step=3).effects
+        return found, np.concatenate(list(rows.values()))
+    if name == "patch":
+        return patch.shown(scene, *EXPERIMENTS[name][1]), why.patch(
+            scene.translator, scene.trace, "Der Hund", step=3, direction=Direction.NOISE
+        ).metrics
+    *_, found = smallest.searched(scene, "zero")
+    sets = [why.smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
+    layers, width = scene.translator.model.num_layers, scene.translator.model.num_heads
+    return found, np.array(
+        [
+            [(kind, layer, head) in kept for head in range(width[kind])]
+            for kept in sets
+            for kind in layers
+            for layer in range(layers[kind])
+        ],
+        float,
+    )
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
+    found, expected = shown(scene, name)
+    buttons = next(block for block in found if block["type"] == "exports")
+    act, controls = EXPERIMENTS[name]
+    for form in (one["text"] for one in buttons["formats"]):
+        data = {**json.loads(json.dumps(buttons["data"])), "format": form}
+        written = act(scene, data, *controls)
+        assert written.name.endswith(f".{form}")
+        values = FORMATS[form].why.read(written.content)
+        np.testing.assert_allclose(values[: len(expected)], expected, atol=1e-5)
+    fields = json.loads(act(scene, {**buttons["data"], "format": "json"}, *controls).content)
+    assert fields["text"] == scene.trace.source_text and len(fields["rows"]) == len(values)
+    table = act(scene, {**buttons["data"], "format": "csv"}, *controls).content.decode()
+    assert table.startswith("row,evidence,unit,") and "measured" in table
+    with pytest.raises(ValueError, match="asked for something unknown"):
+        act(scene, {**buttons["data"], "format": "exe"}, *controls)
+
+
+@pytest.mark.parametrize(
+    "sets", [None, [], [{}], "x", ["x"], [{"kept": [["roof", 0, 0]], "heads": 1, "tried": 1, "verified": True}]]
+)
+def test_sets_that_are_none_are_not_written(scene, sets) -> None:
+    with pytest.raises(ValueError):
+        smallest.as_file(scene, {"format": "csv", "sets": sets}, "zero")

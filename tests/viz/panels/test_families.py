@@ -1,0 +1,51 @@
+"""What the lab's panels say of relative positions. That they serve every family: test_lab.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.analysis.positions.relative import curves
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.panels.positions.breaking import FLAT, interventions_for
+from attention_atlas.viz.panels.scene import Scene, Selection
+from tests.conftest import SENTENCES
+from tests.model.families import theirs
+from tests.viz.panels import panels
+
+GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> Scene:
+    folder = tmp_path_factory.mktemp("t5") / "model"
+    theirs.t5(folder, **GATED).save_pretrained(folder)
+    translator = Translator.load(folder, "cpu")
+    trace = translator.translate(SENTENCES[0], "en-de")
+    return Scene(trace, Selection().fitted(trace), translator)
+
+
+def test_attention_shows_content_bias_and_their_sum(scene):
+    shown = panels.contents(panels.named("attention"), scene, "", 1, 2, 1, 10)[-1]
+    (table,) = [block for block in shown if block["type"] == "table"]
+    assert len(table["columns"]) == len(table["rows"][1]) == 11
+
+
+def test_a_flat_curve_is_no_curve_and_other_heads_keep_theirs(scene):
+    chosen = Scene(scene.trace, Selection(kind=AttentionKind.ENCODER_SELF, layer=0, head=2), scene.translator)
+    changes = interventions_for(chosen, FLAT, 0)
+    output = scene.translator.inspect(scene.trace.source_ids, scene.trace.target_ids, interventions=changes)
+    plain = scene.output.attention(AttentionKind.ENCODER_SELF, 1)
+    found = output.attention(AttentionKind.ENCODER_SELF, 1)
+    assert not found.bias[:, 2].any() and (found.bias[:, [0, 1, 3]] == plain.bias[:, [0, 1, 3]]).all()
+    with pytest.raises(ValueError, match="can be flattened where"):
+        interventions_for(Scene(scene.trace, Selection(kind=AttentionKind.CROSS), scene.translator), FLAT, 0)
+
+
+def test_curves_are_what_is_added(scene):
+    found = curves(scene.translator.model.decoder, 1)
+    bias = scene.output.attention(AttentionKind.DECODER_SELF, 1).bias[0]
+    for distance in range(bias.shape[-1]):
+        at = int(np.flatnonzero(found.distances == -distance)[0])
+        np.testing.assert_array_equal(found.values[:, at], bias[:, distance, 0])

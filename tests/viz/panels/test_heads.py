@@ -1,0 +1,274 @@
+"""The tab "Heads": what its panels say is what the survey and the trace hold."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import OrderedDict
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.analysis.alignment.linker import linking_heads
+from attention_atlas.model.analysis.alignment.sources import word_maps
+from attention_atlas.model.analysis.survey import own
+from attention_atlas.model.analysis.survey.corpus import Corpus
+from attention_atlas.model.analysis.survey.run import SurveyRun
+from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import Survey, to_json
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.explorer import explorer
+from attention_atlas.viz.panels.heads import alignment, match, search, survey
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.wire.survey import MARKS
+from attention_atlas.viz.words import for_page
+from tests.conftest import SENTENCES
+from tests.viz.panels.panels import begin
+
+ENCODER = AttentionKind.ENCODER_SELF
+
+
+@pytest.fixture(scope="module")
+def surveyed(tiny_translator):
+    """The tiny translator with a survey of a few sentences."""
+    run = SurveyRun(
+        tiny_translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True)
+    )
+    return _with(tiny_translator, run.result(run.work()))
+
+
+@pytest.fixture(scope="module")
+def scene(surveyed) -> Scene:
+    return Scene(surveyed.translate(SENTENCES[0], "de-en"), Selection(ENCODER, 1, 2, 3, 3), surveyed)
+
+
+def test_the_overview_holds_every_value(scene, surveyed):
+    sent, *_ = survey.overview(scene)
+    found = surveyed.survey.directions["de-en"].kinds
+    assert [kind["kind"] for kind in sent["kinds"]] == [kind.value for kind in found]
+    for kind, k in zip(sent["kinds"], found.values()):
+        for name, e in k.statistics.items():
+            np.testing.assert_allclose(kind["statistics"][name]["low"], e.low.reshape(-1), atol=1e-3)
+
+
+def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveyed(scene, surveyed, tiny_translator):
+    found = surveyed.survey.directions["de-en"]
+    bold = replace(
+        found,
+        kinds={
+            kind: replace(
+                k,
+                statistics={
+                    name: replace(
+                        e, low=np.where(e.value >= np.sort(e.value, axis=None)[-2], 1.0, 0.0), adjusted=0 * e.adjusted
+                    )
+                    for name, e in k.statistics.items()
+                },
+            )
+            for kind, k in found.kinds.items()
+        },
+    )
+    told = explorer.sent(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
+    expected = {
+        (kind.value, str(STATISTICS[name].title), layer, head, round(float(k.statistics[name].value[layer, head]), 2))
+        for kind, k in bold.kinds.items()
+        for layer, row in enumerate(k.named())
+        for head, names in enumerate(row)
+        for name in names
+    }
+    assert {(one["kind"], str(one["title"]), *head) for one in told["named"] for head in one["heads"]} == expected
+    assert expected and told["sentences"] == found.sentences
+    for translators in (Translators([tiny_translator]), None):
+        assert explorer.sent(translators, scene.trace, Selection())["marks"] == {}
+    assert set(MARKS) == {name for name, statistic in STATISTICS.items() if statistic.threshold is not None}
+    assert len(json.dumps(for_page(told))) < 100 + 150 * len(STATISTICS) + 16 * len(expected)
+
+
+def _with(translator, found):
+    """The translator with this survey of its weights."""
+    other = copy(translator)
+    other.survey = Survey("tiny", translator.digest, {"de-en": found})
+    return other
+
+
+def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
+    title, button, row, counted = survey.card(scene, {"kind": "encoder_self", "layer": 1, "head": 2})
+    table, beside = row["blocks"]
+    assert title["text"].startswith("Encoder self-attention, layer 2, head 3: ")
+    k = surveyed.survey.directions["de-en"].kinds[ENCODER]
+    values = {str(cells[0]): cells for cells in table["rows"]}
+    assert values["own position"][1]["text"] == f"{k.statistics['itself'].value[1, 2]:.3f}"
+    maps, words = (
+        scene.trace.encoder_self.weights[1, 2],
+        [i for i, token in enumerate(scene.trace.source_tokens) if not is_symbol(token)],
+    )
+    assert values["own position"][5] == f"{np.mean([maps[t, t] for t in words]):.3f}"
+    assert (button["layer"], button["head"]) == (1, 2) and len(beside["blocks"]) == 2
+    assert [str(cells[0]) for cells in counted["blocks"][0]["rows"]] == list(values)
+    for wrong in (
+        {"kind": "encoder_self", "layer": 2, "head": 0},
+        {"kind": "encoder_self", "layer": 0, "head": "1"},
+        {"kind": "sideways", "layer": 0, "head": 0},
+    ):
+        with pytest.raises(ValueError, match=r"encoder_self has no layer|sideways"):
+            survey.card(scene, wrong)
+
+
+def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
+    found = surveyed.survey.directions["de-en"]
+    cross = found.kinds[AttentionKind.CROSS]
+    read = cross.statistics["diagonal"]  # whatever there is
+    better = np.where(np.arange(read.value.size).reshape(read.value.shape) % 2, 0.5, -0.5)  # at every other head
+
+    def scene_of(layer: int, head: int) -> Scene:
+        written = replace(read, value=read.value + better)
+        kinds = {
+            **found.kinds,
+            AttentionKind.CROSS: replace(
+                cross, statistics={**cross.statistics, "alignment_read": read, "alignment_predicted": written}
+            ),
+        }
+        return Scene(
+            scene.trace, Selection(AttentionKind.CROSS, layer, head), _with(surveyed, replace(found, kinds=kinds))
+        )
+
+    assert alignment.PANEL.controls[1].start == alignment.MEASURED
+    for head, row, words in ((1, RowToken.PREDICTED, "the token it writes"), (2, RowToken.READ, "the token it reads")):
+        one = scene_of(1, head)
+        assert alignment.measured_row(one, alignment.SELECTED) is row
+        note, sent, _ = alignment.alignment(one, alignment.SELECTED, alignment.MEASURED)
+        assert words in note["text"]
+        assert sent == alignment.alignment(one, alignment.SELECTED, row.value)[1]
+    assert (
+        alignment.measured_row(replace(scene, made_by=_with(surveyed, replace(found, kinds={}))), alignment.ALL)
+        is RowToken.READ
+    )
+
+
+def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
+    found = search.search(scene)
+    assert "The pinned cell" in found[0]["text"]
+    ranking = found[1]["blocks"][0]
+    assert str(ranking["columns"][1]) == "own position"
+    values = surveyed.survey.directions["de-en"].kinds[ENCODER].statistics["itself"].value
+    layer, head = np.unravel_index(values.argmax(), values.shape)
+    assert str(ranking["rows"][0][0]) == f"layer {layer + 1}, head {head + 1}"
+
+
+def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
+    maps = word_maps(scene.translator, scene.trace)[RowToken.READ].weights
+    links = [list(link) for link in sorted(alignment.best(maps[2, 1]))]
+    given = {"sure": links, "possible": links[:1]}
+    _, both = alignment.scored(scene, given, alignment.SELECTED, RowToken.READ.value)
+    grids, table = both["blocks"]
+    perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
+    assert "layer 3, head 2" in perfect
+    rates = np.frombuffer(base64.b64decode(grids["maps"][0]["data"]), "<f4").reshape(maps.shape[:2])
+    expected = [
+        [1 - 2 * len(alignment.best(one) & set(map(tuple, links))) / (len(one) + len(links)) for one in layer]
+        for layer in maps
+    ]
+    np.testing.assert_allclose(rates, expected, atol=1e-6)
+    for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
+        for name in given:
+            with pytest.raises(ValueError, match="asked for something unknown"):
+                alignment.scored(scene, {**given, name: wrong}, alignment.SELECTED, RowToken.READ.value)
+
+
+def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
+    maps = word_maps(scene.translator, scene.trace)[RowToken.PREDICTED].weights
+    links = [list(link) for link in sorted(alignment.best(maps[0, 3]))]
+    _, both = alignment.scored(
+        scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, RowToken.READ.value
+    )
+    best = next(
+        row for row in both["blocks"][1]["rows"] if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token written")
+    )
+    assert best[2]["text"] == "0.000"
+
+
+def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
+    found = {}
+    for source in alignment.PANEL.controls[0].options:
+        for row in RowToken:
+            note, *rest = alignment.alignment(scene, source, row.value)
+            found[source, row] = note["text"], rest and rest[0]["scores"]
+    assert "No heads of this model have been chosen" in found[alignment.CHOSEN, RowToken.READ][0]
+    assert len({text for text, _ in found.values()}) == len(found) - 1
+    chosen = (Voter(0, 2, RowToken.READ, False), Voter(2, 1, RowToken.PREDICTED, False))
+    linked = _with(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=chosen))
+    note, sent, _ = alignment.alignment(
+        Scene(scene.trace, scene.selection, linked), alignment.CHOSEN, RowToken.READ.value
+    )
+    assert "layer 1, head 3; layer 3, head 2" in note["text"]
+    maps = word_maps(linked, scene.trace)
+    one, two = maps[RowToken.READ].weights[0, 2], maps[RowToken.PREDICTED].weights[2, 1]
+    mean = sum(part / part.sum(-1, keepdims=True) for part in (one, two)) / 2
+    np.testing.assert_allclose(sent["scores"], mean, atol=6e-4)
+
+
+def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_translator):
+    twin = _with(surveyed, surveyed.survey.directions["de-en"])
+    twin.name, twin.digest = "twin", "1" * 16
+    twin.survey = replace(twin.survey, digest=twin.digest)
+    two = replace(scene, served=Translators([surveyed, twin]))
+    (slot,) = match.side_by_side(two, ENCODER.value)
+    note, row, *_ = slot["blocks"]
+    table = row["blocks"][0]["blocks"][0]
+    assert "de-en of twin" in note["text"]
+    assert len(table["rows"]) == 8  # 2 layers of 4
+    for row in table["rows"]:
+        assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"
+    for wrong in ({"option": 1}, {"option": "0"}, {}):
+        with pytest.raises(ValueError, match="option"):
+            match.chosen(two, wrong, ENCODER.value)
+    (alone,) = match.side_by_side(scene, ENCODER.value)
+    assert "No other model" in alone["text"]
+    (nothing,) = match.side_by_side(replace(scene, made_by=tiny_translator), ENCODER.value)
+    assert "survey 200 sentences in the panel All heads" in nothing["text"]
+
+
+def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
+    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
+    monkeypatch.setattr(own, "WINDOW", 3)
+    monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
+    scene = Scene(tiny_translator.translate(SENTENCES[0], "de-en"), Selection(), tiny_translator)
+    (take,) = survey.overview(scene)
+    again, parts = begin(survey.PANEL, scene, take)
+    assert parts == sorted(parts) and parts[-1] == (5, 5)  # heads are chosen in two parts, as sentences are measured
+    assert survey.overview(scene)[0]["type"] == survey.overview(again)[0]["type"] == "survey"
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            type(tiny_translator.tokenizer), "encode", None
+        )  # what is measured is kept, no sentence read again
+        taken = own.surveyed(tiny_translator, "de-en")
+    assert taken.linked_by == linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
+    assert "alignment_read" in taken.kinds[AttentionKind.CROSS].statistics
+    linked = alignment.alignment(scene, alignment.CHOSEN, "read")
+    assert linked[0]["type"] == "text" and linked[1]["type"] == "links"
+
+
+def test_another_process_takes_the_same_survey(tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
+    works = [own.survey(Translator.load(tiny_checkpoint, "cpu"), "de-en") for _ in range(2)]
+    assert works[0].key == works[1].key
+    for work in works:
+        list(work.run())
+    one, two = (work.result() for work in works)
+    assert to_json(Survey("", "", {"de-en": one})) == to_json(Survey("", "", {"de-en": two}))
+
+
+def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator, monkeypatch):
+    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
+    monkeypatch.setattr(Translator, "translate_batch", lambda translator, texts, direction: [""] * len(texts))
+    monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
+    work = own.survey(tiny_translator, "de-en")
+    list(work.run())
+    found = work.result()
+    assert found.linked_by == () and "alignment_read" not in found.kinds[AttentionKind.CROSS].statistics

@@ -1,0 +1,439 @@
+"""The lab's panels without a browser: what they say is what the model says, and it is plain JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from attention_atlas.model.analysis.dissection import dropped
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.checks.verify import CHECKS
+from attention_atlas.model.config import Activation, PositionCode
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.interventions import Interventions, heads_off
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.panels import inside, menus, registry
+from attention_atlas.viz.panels.controls import Choice, Slider, Text
+from attention_atlas.viz.panels.formulas import last_pair, model_table
+from attention_atlas.viz.panels.inside import attention
+from attention_atlas.viz.panels.menus import SIDES
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.positions import breaking, table
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.panels.verify import checks
+from attention_atlas.viz.questions.panels import page_panel, page_panel_translate, scene_of
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.codecs import ROOT
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.words import for_page, say
+from tests.conftest import build_tiny_model
+from tests.model.families import theirs
+from tests.viz.panels import panels
+
+TEXTS = (
+    "Der kleine Hund schläft.",
+    "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
+    " ".join(["Boot"] * 14),
+)
+
+
+@pytest.fixture(scope="module", params=TEXTS)
+def scene(request, tiny_translator) -> Scene:
+    return Scene(
+        tiny_translator.translate(request.param), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), tiny_translator
+    )
+
+
+UNMEASURED = {"heads-phenomena"}  # of models that nobody gave contrastive pairs: test_trust.py
+WANTED = {"position-bias", *UNMEASURED}  # of T5's positions: test_families.py
+
+
+@pytest.fixture(scope="module", params=[TEXTS[0], *(pytest.param(text, marks=pytest.mark.long) for text in TEXTS[1:])])
+def one_scene(request, tiny_translator) -> Scene:
+    """For what does not depend on the sentence."""
+    return Scene(tiny_translator.translate(request.param), Selection(), tiny_translator)
+
+
+def texts(found: object) -> list[str]:
+    """Every string inside blocks."""
+    if isinstance(found, str):
+        return [found]
+    if isinstance(found, dict):
+        return [text for key, value in found.items() if key != "figure" for text in texts(value)]
+    return [text for value in found for text in texts(value)] if isinstance(found, (list, tuple)) else []
+
+
+def rows_of(found: list[dict]) -> list[list]:
+    tables = [block for block in found if block["type"] == "table"]
+    for block in found:
+        if block["type"] == "row":
+            tables += [part for part in block["blocks"] if part["type"] == "table"]
+    return [row for table in tables for row in table["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("scene", "every"),
+    [
+        (TEXTS[0], True),
+        *((text, False) for text in TEXTS[1:]),
+        *(pytest.param(text, True, marks=pytest.mark.long) for text in TEXTS[1:]),
+    ],
+    indirect=["scene"],
+)
+@pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
+def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
+    """At all values of its controls; of strange texts, in a plain run, at the first ones."""
+    assert bool(panel.missing(scene)) == (panel.name in WANTED)
+    if panel.missing(scene):
+        return
+    settings = panels.settings(panel, scene)
+    for values in settings if every else islice(settings, 1):
+        try:
+            found = panels.contents(panel, scene, *values)[-1]
+        except ValueError:  # of what was typed, or of a sentence that cannot be shuffled
+            assert any(isinstance(control, Text) for control in panel.controls), values
+            continue
+        written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
+        assert len(written) < 700_000
+        assert {block["type"] for block in found} <= {
+            "text",
+            "formula",
+            "facts",
+            "cards",
+            "row",
+            "slot",
+            "table",
+            "figure",
+            "flow",
+            "bars",
+            "folded",
+            "frames",
+            "maps",
+            "marked",
+            "matrix",
+            "exports",
+            "heads",
+            "grid",
+            "words",
+            "action",
+            "take",
+            "survey",
+            "links",
+            "pick",
+        }
+        assert not any("nan" in text.split() for text in texts(found))
+        drawn = {data["type"] for block in found if block["type"] == "figure" for data in block["figure"]["data"]}
+        assert drawn <= {"scatter", "heatmap"}
+
+
+def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
+    given = []
+    panel = Panel(
+        "dummy",
+        say("Map"),
+        say("look"),
+        say("section"),
+        lambda scene, *values: given.append(values),
+        controls=(
+            Slider("pair", 0, last_pair, 8),
+            Slider("base", 2, 20, 4),
+            Choice("side", SIDES, "encoder"),
+            Text("words"),
+        ),
+    )
+    for values in ((99, 7.0, "decoder", "  a boat "), (None, None, "encoder", None), (-5, -5, "encoder", "")):
+        panel.content(scene, *values)
+    assert given == [(15, 7, "decoder", "a boat"), (8, 4, "encoder", ""), (0, 2, "encoder", "")]
+    assert all(type(value) is int for values in given for value in values[:2])
+    with pytest.raises(ValueError, match="'roof' is none of the choices: encoder, decoder"):
+        panel.content(scene, 1, 2, "roof", "")
+
+
+WANTING = ("This model", "This network", "There are no example sentences", "No contrastive pairs")
+LEARNED = {"position-rotation", "position-bias", "heads-units"}  # what there is not where positions are learned
+TABLES = {"position-table", "position-curves", "position-similarity", "position-rotation"}  # of what is added
+
+
+@pytest.mark.parametrize(
+    ("family", "direction", "cannot"),
+    [
+        ("marian", "de-en", {"position-bias"}),
+        pytest.param("m2m100", "de-en", {"position-bias"}, marks=pytest.mark.long),
+        pytest.param("mbart", "de_DE-en_XX", LEARNED, marks=pytest.mark.long),
+        pytest.param("bart", "source-target", LEARNED, marks=pytest.mark.long),
+        ("bart, unequal sides", "source-target", LEARNED),
+        ("t5", "en-de", {*TABLES, "scale", "scoring"}),
+    ],
+)
+def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(
+    few_sentences, tmp_path, family, direction, cannot
+) -> None:
+    """Between them: norms after and before, SiLU and ReLU, halves of two kinds and learned positions, a norm on
+    embeddings, biases, what may not be written, symbols that are forced; positions by distance, and a prefix."""
+    name, _, unequal = family.partition(", ")
+    changes = {"decoder_attention_heads": 2, "decoder_ffn_dim": 64, "max_position_embeddings": 200} if unequal else {}
+    theirs.FAMILIES[name](tmp_path / family, **changes).save_pretrained(tmp_path / family)
+    translator = Translator.load(tmp_path / family, "cpu")
+    other = Scene(translator.translate("Der Hund schläft 漢.", direction), Selection(), translator)
+    for panel in panels.EVERY:
+        missing = panel.missing(other)
+        assert bool(missing) == (panel.name in {*cannot, *UNMEASURED}), panel.name
+        if missing:
+            assert missing[0]["text"].startswith(WANTING)
+        else:
+            found = panels.contents(panel, other, *next(panels.settings(panel, other)))
+            assert found and json.dumps(for_page(found[-1]), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shared_embeddings": False}, ("E_source[token]", "logits = E_target · x,", "another for target and output")),
+        ({"tied_output": False, "logits_bias": True}, ("logits = W · x + b,", "another matrix for the output")),
+        ({"norm_embedding": True, "scale_embedding": False}, ("s = E[token] + PE(pos),  x = norm(s)",)),
+        ({"norm_first": False, "activation": Activation.GELU}, ("norm(x + f(x))", "GELU(x W₁ + b₁)", "post-norm")),
+        ({"position_code": PositionCode.FAIRSEQ, "position_offset": 2}, ("(pos + 2) / base^(i/(d_model/2 − 1))",)),
+        ({"position_code": PositionCode.LEARNED}, ("row pos of a learned table", "a row of numbers for each position")),
+    ],
+)
+def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
+    model = build_tiny_model(tokenizer, **changes)
+    translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+    other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
+    wanted = ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")
+    shown = [
+        text
+        for name in wanted
+        for text in texts(
+            panels.contents(panels.named(name), other, *next(panels.settings(panels.named(name), other)))[-1]
+        )
+    ]
+    for words in said:
+        assert any(words in text for text in shown), words
+
+
+def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
+    (tmp_path / "dummy.py").write_text("""
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.words import for_page, say
+PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: [])
+""")
+    monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
+    tab = next(tab for tab in registry.TABS if tab.name == "inside")
+    assert [panel.name for panel in registry.in_folder(tab)] == [
+        *(panel.name for panel in registry.PANELS["inside"]),
+        "a-dummy",
+    ]
+
+
+def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene) -> None:
+    names = [panel.name for panel in panels.EVERY]
+    assert len(set(names)) == len(names)
+    (flow,) = (block for block in panels.named("map").content(scene) if block["type"] == "flow")
+    links = re.findall(r"'panel': '([a-z-]+)'", str(flow))
+    boxes = set(links)
+    assert boxes <= {panel.name for panel in registry.PANELS["inside"]} and len(boxes) > 3
+
+
+def test_attention_panel_shows_the_selected_head(scene) -> None:
+    found = attention.attention(scene, "", 0, 0, 0)
+    weights = scene.trace.decoder_self.weights[2, 3, 1]
+    assert "Decoder self-attention, layer 3, head 4, query 2: reads " in found[0]["text"]
+    rows = found[2]["rows"][1:]
+    assert [row[7]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
+    assert [row[5] == "masked" for row in rows] == [key > 1 for key in range(len(weights))]
+    other = attention.attention(scene, "cross", 1, 2, 2)
+    cross = scene.trace.cross.weights[0, 1, 1]
+    assert [row[7]["share"] for row in other[2]["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
+
+
+def test_dropout_of_one_query_is_off_by_default_and_where_on_reaches_the_output(scene) -> None:
+    at = {"kind": "decoder_self", "layer": 1, "head": 1, "query": 3}
+    record = scene.output.attention(AttentionKind.DECODER_SELF, 0)
+    weights, values = (x[0, 0].double().numpy() for x in (record.weights[:, :, 2], record.values))
+    (plain,) = panels.contents(panels.named("attention"), scene, *at.values(), None)
+    assert "after dropout" not in plain[2]["columns"] and plain[2]["foot"][-2]["text"] == "1.00"
+    np.testing.assert_allclose(plain[2]["foot"][-1]["values"], weights @ values, rtol=1e-3, atol=1e-5)
+    used = dropped(weights, 0.5)
+    table = attention.attention(scene, *at.values(), 50)[2]
+    column = table["columns"].index("after dropout")
+    assert [float(row[column]["text"]) for row in table["rows"][1:]] == pytest.approx(list(used), rel=1e-2)
+    for share, value, row in zip(used, values, table["rows"][1:]):
+        np.testing.assert_allclose(row[column + 1]["values"], share * value, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(table["foot"][-1]["values"], used @ values, rtol=1e-3, atol=1e-5)
+
+
+def test_menus_stay_inside_the_trace(scene) -> None:
+    kind, layer, head, query = menus.resolve(scene, "encoder_self", 3, 4, 64)
+    maps = scene.trace.maps(kind)
+    assert (layer, head, query) == (1, 3, len(maps.query_tokens) - 1)
+    assert menus.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
+
+
+def test_the_broken_model_is_the_models_own(scene) -> None:
+    found = breaking.broken(scene, breaking.HEAD, 0, "", "")
+    expected = scene.translator.translate(
+        scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,))
+    )
+    assert found[0]["items"][1][1] == (expected.translation or "(nothing)")
+    assert found[0]["items"][1][0] == "Decoder self-attention, layer 3, head 4: off"
+    assert found[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
+
+
+def test_what_a_choice_takes_away(scene) -> None:
+    assert breaking.interventions_for(scene, breaking.PLAIN_SHUFFLE, 3) == Interventions()
+    assert len(breaking.interventions_for(scene, breaking.LAYER, 0).heads_off) == 4
+    assert breaking.interventions_for(scene, breaking.SHIFT, 7).source_positions.shift == 7
+    with pytest.raises(ValueError, match="'the roof'"):
+        breaking.interventions_for(scene, "the roof", 0)
+
+
+def test_shuffling_needs_the_same_words(tiny_translator) -> None:
+    scene = Scene(tiny_translator.translate("ich bin dein Vater"), Selection(), tiny_translator)
+    found = breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater", "")
+    assert "reads: bin ich dein Vater" in found[0]["items"][1][2]
+    with pytest.raises(ValueError, match="not a word of the sentence"):
+        breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel", "")
+
+
+def test_a_sentence_of_its_own_is_broken_in_place_of_the_page_s(scene) -> None:
+    found = breaking.broken(scene, breaking.OFF, 0, "", "Ein Hund.")
+    expected = scene.translator.translate("Ein Hund.", scene.trace.direction)
+    assert found[0]["items"][0][1] == (expected.translation or "(nothing)")
+    (chart,) = found[1]["charts"]
+    assert [shares[0] for _, shares, _ in chart["rows"]] == pytest.approx(np.exp(expected.log_probability), abs=1e-3)
+    assert breaking.telling(scene.trace, scene.translator) == "", "the page shows somebody's own sentence"
+
+
+def drawn(scene: Scene) -> Scene:
+    """The scene, with what an honest page says that it draws."""
+    trace = scene.trace
+    layers = {kind.value: [ROOT.encode(layer) for layer in trace.maps(kind).weights] for kind in trace.kinds}
+    return replace(scene, drawn={"key": key_of(trace), "layers": layers})
+
+
+def test_verify_reports_progress_and_passes(scene) -> None:
+    pictures = list(checks.check_all(drawn(scene)))
+    last = pictures[-1]
+    assert last[0]["tone"] == "good" and f"All {len(last[1]['rows'])} checks passed" in last[0]["text"]
+    assert len(last[1]["rows"]) == len(CHECKS) + 4 + len(FORMATS)
+    assert all(row[1]["passed"] is True for row in last[1]["rows"])
+    json.dumps(pictures, allow_nan=False)
+
+
+def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
+    honest = checks.readback.drawn_maps
+
+    def swapped(trace):
+        return {kind: np.roll(weights, 1, axis=1) for kind, weights in honest(trace).items()}
+
+    monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
+    last = list(checks.check_all(drawn(one_scene)))[-1]
+    assert last[0]["tone"] == "bad" and "Notebook grid = trace" in last[0]["text"]
+    failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
+    assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
+
+
+@pytest.mark.parametrize(
+    "said", [None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}]
+)
+def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(one_scene, said) -> None:
+    said = {"key": key_of(one_scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
+    last = list(checks.check_all(replace(one_scene, drawn=said)))[-1]
+    row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
+    assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]
+
+
+def test_the_models_table_is_drawn(scene) -> None:
+    found = model_table(scene, 20)
+    np.testing.assert_array_equal(found, scene.translator.model.source_positions.table[:20].numpy())
+    rows = table.sentence_rows(scene, 200)
+    assert len(rows) == 200 and rows[0] == "0  <2en>" and rows[-1] == "199"
+
+
+def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
+    trace, translators = tiny_translator.translate("Der Hund"), Translators([tiny_translator])
+    context, beyond = Context(translators, Traces(translators)), {"kind": "encoder_self", "layer": 9, "head": 9}
+    assert scene_of(context, Address.of(trace), {"selection": beyond}).selection.layer == 1
+    with pytest.raises(ValueError, match="translate again"):
+        page_panel(context, replace(Address.of(trace), digest="gone"), {"panel": "attention"})
+
+
+def test_an_answer_holds_the_ends_of_sliders_and_the_texts_of_this_sentence(tiny_translator) -> None:
+    translators = Translators([tiny_translator])
+    context, trace = Context(translators, Traces(translators)), tiny_translator.translate("Der Hund")
+    answer = page_panel(context, Address.of(trace), {"panel": "attention"})
+    longer = max(len(trace.source_tokens), len(trace.target_tokens))
+    assert answer["ends"] == {"set2": 3, "set3": 4, "set4": min(64, longer), "set5": 50}
+    assert answer["controls"] == {"kind": "", "set2": 0, "set3": 0, "set4": 0, "set5": 0}
+    first = tiny_translator.examples["de-en"][0]
+    example = Address.of(tiny_translator.translate(first.text, "de-en"))
+    for typed, text in (({}, first.reference), ({"set1": ""}, ""), ({"set1": " A boat. "}, "A boat.")):
+        assert page_panel(context, example, {"panel": "bleu", "controls": typed})["controls"]["set1"] == text
+
+
+def test_a_translation_for_every_tab_is_an_address_and_what_is_asked_about_it(tiny_translator) -> None:
+    translators = Translators([tiny_translator])
+    context, trace = Context(translators, Traces(translators)), tiny_translator.translate("Der Hund")
+    heads = [["cross", 0, 1]]
+    fields = {"panel": "why-heads", "data": {"heads": heads, "step": 1, "token": 7, "more": "x"}}
+    answer = page_panel_translate(context, Address.of(trace), fields)
+    opened = context.traces.find(Address.from_plain(json.loads(json.dumps(answer["opens"]))))
+    assert opened.interventions == heads_off(AttentionKind.CROSS, 0, (1,))
+    assert answer["asks"] == {"step": 1, "token": 7}
+    for name in ("logits", "roof"):
+        with pytest.raises(ValueError, match=name):
+            page_panel_translate(context, Address.of(trace), {"panel": name})
+
+
+def test_what_the_page_is_told_of_a_tab_is_all_of_its_panels_and_json(tiny_translator) -> None:
+    for tab in registry.TABS:
+        told = json.loads(json.dumps(for_page(registry.describe_tab(tab, [tiny_translator.config]))))
+        found = [panel for place in told["places"] for panel in place["panels"]]
+        assert [panel["name"] for panel in found] == [panel.name for panel in registry.PANELS[tab.name]]
+        for panel in found:
+            assert list(panel["controls"]) == panels.named(panel["name"]).fields
+            for control in panel["controls"].values():
+                assert control["type"] != "slider" or control["low"] <= control["start"] <= control["high"]
+                assert control["type"] != "choice" or control["start"] in dict(control["options"])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (5, "5"),
+        (np.int64(1200), "1\u202f200"),
+        (0.957, "0.957"),
+        (-12.34, "−12.3"),
+        (58470.2, "58\u202f470"),
+        (2.4e-7, "2.4·10⁻⁷"),
+        (-3.0e8, "−3.0·10⁸"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "–"),
+        (999.6, "1\u202f000"),
+    ],
+)
+def test_numbers_are_written_as_people_do(value, shown) -> None:
+    assert blocks.compact(value) == shown
+
+
+def test_a_strip_has_no_numbers_where_there_are_none() -> None:
+    cell = blocks.strip(np.array([1.0, -np.inf, 0.123456]))
+    assert cell["values"] == [1.0, None, 0.1235] and cell["limit"] == 1.0
+    assert blocks.strip(np.zeros(2))["limit"] == 1.0
+    with pytest.raises(AssertionError):
+        blocks.table(("a", "b"), [["only one"]])

@@ -1,0 +1,85 @@
+"""The lens panel says what the lens says, and in words that there is none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from attention_atlas.model.analysis import temperatures
+from attention_atlas.model.analysis.lenses import fitted, own
+from attention_atlas.model.analysis.lenses.encoder import encoder_lens
+from attention_atlas.model.analysis.lenses.fit import Fitting
+from attention_atlas.model.analysis.lenses.fitted import Found
+from attention_atlas.model.serve.work import Work
+from attention_atlas.model.trace.edits import Scale
+from attention_atlas.model.trace.interventions import Interventions
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.words import for_page
+from tests.conftest import SENTENCES
+from tests.viz.panels.panels import begin, named
+
+
+@pytest.fixture(scope="module")
+def scene(tiny_checkpoint, tmp_path_factory) -> Scene:
+    folder = shutil.copytree(tiny_checkpoint, tmp_path_factory.mktemp("lenses") / "tiny")
+    fitting = Fitting(Translator.load(folder), {"de-en": SENTENCES[:2]}, 1, steps=20)  # how well they fit is not asked
+    work = Work(fitting.translator, (), fitting.parts)
+    list(work.run())
+    lenses = work.result()
+    lenses.found["everyday"] = Found(2, (0.1, 0.2, 0.5), (0.0, 0.1, 0.25))
+    fitted.save(folder / fitted.FILE, lenses)
+    translator = Translator.load(folder)
+    return Scene(translator.translate(SENTENCES[0]), Selection(), translator)
+
+
+def test_every_cell_holds_the_lens_best_words(scene):
+    words, measured, written = [block for block in named("lenses").content(scene, 3) if block["type"] == "table"]
+    lens, tokenizer = encoder_lens(scene.translator.model, scene.output, scene.lenses), scene.translator.tokenizer
+    assert len(words["rows"]) == len(scene.trace.source_tokens) and len(words["columns"]) == 4
+    for position, (_, *cells) in enumerate(words["rows"]):
+        for layer, cell in enumerate(cells):
+            best = lens.ids[layer, position, :3].tolist()
+            assert cell["text"].count(" · ") == 2 and cell["framed"] == bool({*best} & {*scene.trace.target_ids})
+            assert cell["share"] == pytest.approx(lens.shares[layer, position, 0], rel=1e-3)
+    assert [cell["share"] for cell in measured["rows"][0][2:]] == [0.5, 0.25]
+    assert written["rows"][-1][1] == tokenizer.decode(scene.trace.target_ids)
+    json.dumps(for_page(words))
+
+
+def test_what_was_changed_in_the_translation_is_changed_in_every_layers(scene):
+    changes = Interventions(edits=(("decoder.final", Scale(-1.0)),))
+    trace = scene.translator.translate(SENTENCES[0], interventions=changes)
+    assert trace.target_ids != scene.trace.target_ids
+    (*_, written) = named("lenses").content(Scene(trace, Selection(), scene.translator), 1)
+    assert written["rows"][-1][1] == scene.translator.tokenizer.decode(trace.target_ids)
+
+
+def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(own, "languages", lambda: ())
+    bare = Scene(tiny_translator.translate(SENTENCES[0]), Selection(), tiny_translator)
+    note, written = named("lenses").content(bare, 2)
+    assert "No lenses were fitted" in note["text"] and len(written["rows"]) == 3
+    shutil.copy(scene.translator.folder / fitted.FILE, tmp_path)
+    assert fitted.stored(tmp_path, scene.translator.config, "0" * 16) is None and "other weights" in caplog.text
+
+
+def test_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(own, "SENTENCES", 6)
+    monkeypatch.setattr(own, "SLOPES", 2)
+    monkeypatch.setattr(own, "STEPS", 5)
+    translator = Translator.load(tiny_checkpoint)
+    bare, panel = Scene(translator.translate(SENTENCES[0]), Selection(), translator), named("lenses")
+    offer, _ = panel.content(bare, 2)
+    assert offer["type"] == "take" and "6 of this project's own sentences" in offer["about"]
+    _, parts = begin(panel, bare, offer, 2)
+    assert parts == sorted(parts) and parts[-1] == (3 + translator.config.num_decoder_layers,) * 2
+    words, *_ = panel.content(bare, 2)
+    assert words["type"] == "table" and bare.lenses.sentences == 6
+    found = temperatures.details(translator, bare.trace.source_ids, bare.trace.target_ids)
+    assert set(found.lenses) == set(fitted.Lens)
+    assert (
+        own.fitted_to(Translator.load(tiny_checkpoint)) is None
+    )  # kept with the process's own, not beside the weights

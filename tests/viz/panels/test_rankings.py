@@ -1,0 +1,145 @@
+"""Does it hold, and which row to believe: curves, the table of many sentences, and the order that follows from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.analysis.why import faithful
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.analysis.why.methods import attention, occlusion
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.files import write_json
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
+from attention_atlas.viz.panels import rankings
+from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.why import holds
+
+
+@pytest.fixture()
+def scene(tiny_translator) -> Scene:
+    trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
+    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+
+
+@pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
+def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
+    found = [one for some in faithful.trials(scene.case, judge) for one in some]
+    assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.slug}
+    words = int((~scene.case.columns.special).sum())
+    for one in found:
+        assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithful.POINTS + 1
+        assert one.left[0] == pytest.approx(scene.case.metric()) == pytest.approx(one.kept[-1], abs=1e-4)
+        assert one.left[-1] == pytest.approx(one.kept[0], abs=1e-4)
+    first_left = next(one for one in found if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
+    best = attribute(scene.translator, scene.trace, step=3, methods=[first_left.method])
+    column = int(np.where(best.columns.special, -np.inf, best.rows[0].values).argmax())
+    other = attribute(scene.translator, scene.trace, step=3, methods=[judge.slug]).rows[0].values[column]
+    assert first_left.left[1] == pytest.approx(best.metric - other, abs=1e-4), "the best word gone, by the other means"
+    shown = list(holds.holds(scene, how))[-1]
+    assert len(next(one for one in shown if one["type"] == "table")["rows"]) == len(METHODS)
+
+
+def table(**agreements: float | None) -> Faithfulness:
+    def method(name: str) -> MethodFaithfulness:
+        value = agreements.get(name.replace(" ", "_").replace("-", "_"))
+        interval = None if value is None else Interval(value, value - 0.1, value + 0.1, 200)
+        return MethodFaithfulness(
+            name,
+            METHODS[name].evidence.value,
+            METHODS[name].class_agnostic,
+            interval,
+            Interval(1, 0, 2, 200),
+            Interval(-1, -2, 0, 200),
+            {"decoder layer 3": 0.6, "everything": 0.1},
+        )
+
+    return Faithfulness("tiny", "0" * 16, ("de-en",), "some dev", 200, "mean", tuple(map(method, METHODS)))
+
+
+@pytest.mark.parametrize(
+    ("agreements", "expected"),
+    [
+        ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.slug),
+        ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated_gradients"),
+        ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.slug),
+        ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the bar
+        ({"occlusion_by_mask": 0.7, "cross_attention": 0.6}, None),  # not enough above raw attention
+        ({"cross_attention": 0.9}, None),
+        ({}, None),
+    ],
+)
+def test_what_stands_first_is_decided_by_what_was_measured(
+    tiny_translator, tmp_path, monkeypatch, agreements, expected
+) -> None:
+    found = table(**agreements)
+    best = first(found, raw=attention.RAW.slug)
+    assert (best and best.method) == expected
+    assert from_dict(json.loads(json.dumps(asdict(found)))) == found
+    monkeypatch.setattr(tiny_translator, "folder", tmp_path)
+    write_json(tmp_path / faithful.FILE, asdict(replace(found, digest=tiny_translator.digest)))
+    ranking = rankings.ranking_of(tiny_translator)
+    assert sorted(ranking.order) == sorted(METHODS) and "200 sentences" in ranking.reason
+    if expected:
+        ranked = [name for name in ranking.order if agreements.get(name.replace(" ", "_").replace("-", "_"))]
+        assert ranking.order[0] == expected and not ranking.folded and list(ranking.order[: len(ranked)]) == ranked
+        values = [agreements[name.replace(" ", "_").replace("-", "_")] for name in ranked]
+        assert values == sorted(values, reverse=True), "the rows stand as they agree"
+    else:
+        assert (
+            ranking.order[:2] == (occlusion.MASK.slug, occlusion.MEAN.slug) and len(ranking.folded) == len(METHODS) - 2
+        )
+
+
+def test_without_a_table_of_these_weights_the_page_says_so(
+    tiny_translator, scene, tmp_path, monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr(tiny_translator, "folder", tmp_path)
+    assert "has not been measured" in rankings.ranking_of(tiny_translator).reason
+    write_json(tmp_path / faithful.FILE, asdict(table(occlusion_by_mask=0.9)))
+    ranking = rankings.ranking_of(tiny_translator)
+    assert "other weights (0000000000000000)" in ranking.reason and not ranking.folded
+    assert ranking.order[0] == occlusion.MASK.slug
+    assert "other weights" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]
+    for damaged in ("{", "[]", '{"methods": [{"method": "x"}]}'):
+        (tmp_path / faithful.FILE).write_text(damaged)
+        assert "has not been measured" in rankings.ranking_of(tiny_translator).reason and faithful.FILE in caplog.text
+    write_json(tmp_path / faithful.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest)))
+    shown = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
+    assert len(shown) == 2 and shown[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and shown[1]["marked"] == [0]
+
+
+def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monkeypatch) -> None:
+    found = replace(
+        table(occlusion_by_mask=0.9, integrated_gradients=0.4, gradient_x_input=0.6), digest=tiny_translator.digest
+    )
+    monkeypatch.setattr(tiny_translator, "folder", tmp_path)
+    write_json(tmp_path / faithful.FILE, asdict(found))
+    agreements, cascade = next(
+        one["blocks"]
+        for one in list(holds.holds(scene, holds.MEAN))[-1]
+        if one["type"] == "row" and "agrees with occlusion" in one["blocks"][0]["label"]
+    )
+    points = {
+        y: (name["name"], x, high)
+        for name in agreements["figure"]["data"]
+        for x, y, high in zip(name["x"], name["y"], name["error_x"]["array"])
+    }
+    assert [str(row) for row in agreements["rows"]] == ["occlusion by mask", "gradient x input", "integrated gradients"]
+    assert [points[i][1] for i in range(3)] == [0.9, 0.6, 0.4] and points[0][2] == pytest.approx(0.1)
+    lines = {line["name"]["say"]: line for line in cascade["figure"]["data"]}
+    assert len(lines) == len(METHODS) and all(line["y"] == [1.0, 0.6, 0.1] for line in lines.values())
+    dashed = {METHODS[one.method].title for one in found.methods if one.class_agnostic}
+    assert {name for name, line in lines.items() if line["line"]["dash"] != "solid"} == dashed
+    looks = {name: line["line"] for name, line in lines.items()}
+    assert len({json.dumps(look) for look in looks.values()}) == len(METHODS), "each is told from all others"
+    for curve in next(one["blocks"] for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "row"):
+        drawn = {line["name"]["say"]: line["line"] for line in curve["figure"]["data"]}
+        assert curve["figure"]["layout"].get("showlegend", True) and len(drawn) == len(METHODS)
+        assert all(look == looks.get(name, look) for name, look in drawn.items()), "as it is drawn elsewhere"
+    monkeypatch.setattr(tiny_translator, "folder", tmp_path / "none")
+    assert "has not been measured" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]

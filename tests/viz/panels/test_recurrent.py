@@ -1,0 +1,201 @@
+"""The recurrent network beside the Transformer: both maps, where they point, what an update takes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.formulas.additive import stages
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.training.pace import measure
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.panels.heads import units
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.panels.train import recurrent
+from attention_atlas.viz.server import api
+from attention_atlas.viz.words import for_page
+from tests.conftest import SENTENCES
+from tests.viz.panels import panels
+
+
+@pytest.fixture(scope="module")
+def served(tiny_translator, recurrent_checkpoint) -> Translators:
+    return Translators([tiny_translator, Translator.load(recurrent_checkpoint, "cpu")])
+
+
+@pytest.fixture(params=["de-en", "de-en (gru)"])
+def scene(request, served) -> Scene:
+    translator = served[request.param]
+    trace = translator.trace(SENTENCES[0], "de-en", target=translator.encode_target(SENTENCES[1], "de-en"))
+    return Scene(trace, Selection().fitted(trace), translator, served=served)
+
+
+def between_words(weights: np.ndarray, rows: tuple[str, ...], columns: tuple[str, ...]) -> np.ndarray:
+    """weights [query, key] by pieces -> by words: a piece that begins with a space begins one, a full stop is one."""
+
+    def groups(tokens: tuple[str, ...]) -> list[list[int]]:
+        found: list[list[int]] = []
+        for at, token in enumerate(tokens):
+            if is_symbol(token):
+                continue
+            found.append([at]) if token.startswith("▁") or token == "." else found[-1].append(at)
+        return found
+
+    summed = np.stack([weights[:, group].sum(1) for group in groups(columns)], 1)
+    return np.stack([summed[group].mean(0) for group in groups(rows)])
+
+
+def test_both_read_the_translation_that_is_shown_in_whichever_way_it_came(scene, served) -> None:
+    other = recurrent.counterpart(scene)
+    assert {type(other.model), type(scene.translator.model)} == {Transformer, Recurrent}
+    traces = recurrent.read_alike(scene, other)
+    assert traces[type(scene.translator.model)] is scene.trace
+    for kind, trace in traces.items():
+        translator = next(one for one in served.all if type(one.model) is kind)
+        assert translator.tokenizer.decode(list(trace.target_ids)) == scene.trace.translation
+        output = translator.inspect(trace.source_ids, trace.target_ids)
+        weights = output.weights(output.kinds[-1])[:, 0].numpy()
+        found = dict(zip((Transformer, Recurrent), recurrent.chosen(traces, recurrent.MEAN)))[kind]
+        expected = between_words(weights.mean((0, 1)), trace.target_tokens, trace.source_tokens)
+        np.testing.assert_allclose(found.values, expected, atol=1e-5)
+
+
+def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> None:
+    traces = recurrent.read_alike(scene, recurrent.counterpart(scene))
+    ours, sides = traces[Transformer], (traces[Transformer].target_tokens, traces[Transformer].source_tokens)
+    aligned = between_words(traces[Recurrent].alignment.weights[0, 0], *sides)
+    heads = {
+        (layer, head): between_words(ours.cross.weights[layer, head], *sides)
+        for layer, head in np.ndindex(ours.cross.weights.shape[:2])
+    }
+    common = {place: np.minimum(weights, aligned).sum() / len(aligned) for place, weights in heads.items()}
+    likest, found, title = recurrent.chosen(traces, recurrent.LIKEST)
+    best = max(common, key=common.get)
+    np.testing.assert_allclose(likest.values, heads[best], atol=1e-5)
+    np.testing.assert_allclose(found.values, aligned, atol=1e-5)
+    assert recurrent.shared(likest, found) == pytest.approx(common[best], abs=1e-5)
+    assert title == f"Cross-attention, layer {best[0] + 1}, head {best[1] + 1}"
+    telling, _, title = recurrent.chosen(traces, recurrent.TELLING)
+    place = tuple(int(number) - 1 for number in re.findall(r"\d+", title))
+    np.testing.assert_allclose(telling.values, heads[place], atol=1e-5)
+
+
+def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> None:
+    found = recurrent.beside(scene, recurrent.MEAN)
+    json.dumps(for_page(found), allow_nan=False)
+    other = recurrent.counterpart(scene)
+    traces = recurrent.read_alike(scene, other)
+    (cards,) = (block["items"] for block in found if block["type"] == "cards")
+    assert cards[[Transformer, Recurrent].index(type(scene.translator.model))][1] == scene.trace.translation
+    for (_, _, note), kind in zip(cards, (Transformer, Recurrent), strict=True):
+        translator = next(one for one in served.all if type(one.model) is kind)
+        (total,) = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
+        assert f"{abs(total):#.3g}".rstrip(".") in note
+    maps = recurrent.chosen(traces, recurrent.MEAN)[:2]
+    (table,) = (block for block in found if block["type"] == "table")
+    assert len(table["rows"]) == len(maps[0].rows)
+    for number, (row, ours, theirs) in enumerate(zip(table["rows"], maps[0].values, maps[1].values, strict=True)):
+        assert [row[1]["text"], row[3]["text"]] == [maps[0].columns[values.argmax()] for values in (ours, theirs)]
+        assert [row[2]["share"], row[4]["share"]] == pytest.approx([ours.max(), theirs.max()], abs=1e-3)
+        assert (number in table["marked"]) is bool(ours.argmax() != theirs.argmax())
+    agreed = next(block["items"][0][1] for block in found if block["type"] == "facts")
+    assert agreed == f"{len(table['rows']) - len(table['marked'])} of {len(table['rows'])} words"
+
+
+@pytest.mark.parametrize("name", ["kernels", "position-schemes"])
+def test_a_panel_that_asks_nothing_of_a_model_is_offered_with_either_network(scene, name) -> None:
+    panel = panels.named(name)
+    assert panel.unmet(scene) == ()
+    for values in panels.settings(panel, scene):
+        assert panels.contents(panel, scene, *values)[-1]
+
+
+def test_a_program_gets_all_maps_of_either_network(scene) -> None:
+    found = api._all_maps(scene.trace, "json")["trace"]
+    for kind in scene.trace.kinds:
+        given = np.array(found[kind.value]["weights"], np.float32)
+        np.testing.assert_array_equal(given, scene.trace.maps(kind).weights)
+    assert "npz" in api._all_maps(scene.trace, "npz")
+
+
+def test_where_there_is_no_second_network_it_says_so_and_still_shows_what_updates_take(tiny_translator, served) -> None:
+    trace = tiny_translator.translate("Le chien", "en-fr")
+    for around in (None, Translators([tiny_translator]), served):
+        scene = Scene(trace, Selection(), tiny_translator, served=around)
+        for found in (
+            recurrent.beside(scene, recurrent.TELLING),
+            panels.contents(panels.named("recurrent"), scene, recurrent.TELLING)[-1],
+        ):
+            assert (
+                "not both a Transformer and a recurrent network" in found[0]["text"] and found[-2]["type"] == "figure"
+            )
+
+
+def test_the_page_shows_the_medians_that_were_measured(scene) -> None:
+    found = measure.read()
+    assert found.processor and found.rounds >= 3 and found.lengths == tuple(sorted(found.lengths))
+    assert max(found.parameters.values()) < 1.01 * min(found.parameters.values())
+    for name, config in measure.CONFIGS.items():
+        assert found.parameters[name] == measure.Updates(config).parameters
+        assert all(0 < low <= middle <= high for low, middle, high in found.seconds[name])
+    picture = [block for block in recurrent.beside(scene, recurrent.MEAN) if block["type"] == "figure"][-1]["figure"]
+    names = (("Transformer", "transformer"), ("recurrent network", "recurrent"))
+    for line, (title, name) in zip(picture["data"], names, strict=True):
+        assert title in json.dumps(line["name"])
+        shown = np.frombuffer(base64.b64decode(line["y"]["bdata"]), line["y"]["dtype"])
+        np.testing.assert_allclose(shown, [1e3 * middle for _, middle, _ in found.seconds[name]], rtol=1e-5)
+
+
+def test_the_program_measures_and_a_damaged_file_is_named(tmp_path, capsys) -> None:
+    path = tmp_path / "measured.json"
+    measure.main(["--lengths", "2", "4", "--tokens", "8", "--rounds", "2", "--out", str(path)])
+    found = measure.read(path)
+    assert found.lengths == (2, 4) and found.tokens == 8 and found.rounds == 2
+    assert "recurrent, 2,257,920 parameters: 2: " in capsys.readouterr().err
+    for damage in ({"lengths": [2]}, {"seconds": {}}, {"more": 1}):
+        path.write_text(json.dumps({**asdict(found), **damage}))
+        with pytest.raises(ValueError, match=r"measured\.json does not say how long"):
+            measure.read(path)
+
+
+def test_the_stages_of_additive_attention_are_the_networks_own(shipped_translators) -> None:
+    translator = shipped_translators[shipped_translators.find("de-en", "gru-de-en").label]
+    trace = translator.translate("Der Hund schläft unter dem Tisch.", "de-en")
+    output = recorded(translator, trace)
+    model, memory = translator.model, output.memory[0].double()
+    for row in range(len(trace.target_ids)):
+        found = stages(model, output, row)
+        assert found.error < 1e-5
+        np.testing.assert_allclose(found.recorded, trace.alignment.weights[0, 0, row], atol=1e-6)
+        keys = torch.nn.functional.linear(memory, *(p.double() for p in model.attention.of_key.parameters()))
+        np.testing.assert_allclose(found.keys, keys.detach().numpy(), atol=1e-4)
+        np.testing.assert_allclose(found.context, found.recorded @ memory.numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("checkpoint", ["de-en", "gru-de-en"])
+def test_either_network_shows_the_stages_and_both_scores(shipped_translators, checkpoint) -> None:
+    translator = shipped_translators[shipped_translators.find("de-en", checkpoint).label]
+    trace = translator.translate("Der Hund schläft.", "de-en")
+    scene = Scene(trace, Selection().fitted(trace), translator, served=shipped_translators)
+    table = next(block for block in panels.named("additive").content(scene, 2) if block["type"] == "table")
+    assert len(table["rows"]) > len(["Der", "Hund", "schläft", "."])
+    blocks = panels.named("recurrent").content(scene, recurrent.LIKEST)
+    scores = next(block for block in blocks if block["type"] == "table" and block["columns"][0] == "Test set")
+    assert len(scores["rows"]) >= 2
+    bare = Scene(trace, Selection().fitted(trace), shipped_translators["de-en"])
+    assert [block["type"] for block in panels.named("additive").content(bare, 1)] == ["text"]
+
+
+def test_the_slider_of_units_works_without_a_feed_forward(served):
+    translator = served["de-en (gru)"]
+    assert units.UNIT.of(translator.translate(SENTENCES[0]), translator) == 1

@@ -1,0 +1,172 @@
+"""The line under a translation, and the panels beside it: what speaks, where it leads, and what stays silent."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from attention_atlas.model.analysis.beside.models import twins
+from attention_atlas.model.analysis.beside.targets import pairs
+from attention_atlas.model.checkpoint import Checkpoint
+from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.training.history import NAME, History, Probe
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.questions.header import SAYS, WHERE, doubts
+from attention_atlas.viz.shell import TABS
+from bench import trust as bench
+from tests.conftest import SENTENCES, build_tiny_model
+from tests.model.families import theirs
+from tests.trusted import trusted
+from tests.viz.panels.panels import named
+
+
+@pytest.fixture(scope="module")
+def measured(tiny_checkpoint, tmp_path_factory) -> Translator:
+    """A model all of whose signals passed, and speak at once."""
+    return trusted(shutil.copytree(tiny_checkpoint, tmp_path_factory.mktemp("trust") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def scene(measured, tiny_translator) -> Scene:
+    other = replace_digest(tiny_translator)
+    trace = measured.trace(SENTENCES[0], target=SENTENCES[1])
+    return Scene(trace, Selection().fitted(trace), measured, served=Translators([measured, other]))
+
+
+def replace_digest(translator: Translator) -> Translator:
+    other = translator.edit({})  # a copy that shares the model
+    other.digest, other.name, other.folder = "another", "another", None
+    return other
+
+
+def test_what_passed_speaks_and_leads_to_where_it_is_seen(measured):
+    trace = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
+    found = doubts(trace, measured)
+    assert len(found) == len(SIGNALS) == len(SAYS)
+    tabs = {name for _, name, _ in TABS}
+    panels = {panel.name for group in registry.PANELS.values() for panel in group}
+    for link in WHERE.values():
+        assert link["tab"] in tabs and link.get("panel", "trust") in panels
+    for one in found:
+        assert one["step"] is None or 0 <= one["step"] < len(trace.target_ids)
+        assert "Right in 75% of its 8 alarms" in one["about"] and one["right"] == "right in 75%"
+
+
+def test_an_imported_model_is_read_as_ours_is(tmp_path):
+    theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
+    imported = trusted(tmp_path / "marian", "de-en")
+    trace = imported.translate("Der Hund schläft 漢.", "de-en")
+    found = doubts(trace, imported)
+    assert len(found) == len(SIGNALS) - ("repeated" in {one["text"] for one in found})
+    own = Scene(trace, Selection().fitted(trace), imported)
+    assert own.reading.columns.sum() == pytest.approx(own.reading.share.sum())
+    np.testing.assert_allclose(own.reading.log_probability, trace.log_probability, atol=1e-4)
+    assert "labelled by people" in json.dumps([*named("trust").content(own, 10)])
+
+
+def test_visitors_at_once_are_each_told_of_their_own_translation(measured):
+    texts = [f"{text} {number}" for text in SENTENCES[::2] for number in range(3)]
+    traces = [replace(measured.trace(text, target=SENTENCES[1]), decoding=None) for text in texts]
+    expected = [doubts(trace, measured) for trace in traces]
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(lambda trace: doubts(trace, measured), traces)] == expected
+    assert len({str(one) for one in expected}) > 3, "all are told the same"
+
+
+def test_what_was_not_measured_forced_or_changed_is_silent(measured, tiny_translator):
+    free = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
+    assert doubts(measured.trace(SENTENCES[0], target=SENTENCES[1]), measured) == []  # a person wrote it
+    assert doubts(replace(free, direction="en-fr"), measured) == []
+    assert doubts(free, tiny_translator) == [] == doubts(free, None)
+
+
+def test_the_panels_show_what_was_measured(scene):
+    text = json.dumps([*named("trust").content(scene, 0)])
+    assert "labelled by people" in text and "1.0%" in text and '"figure"' in text
+    *_, last = named("trust").content(scene, 20)
+    assert "20 of 20 passes" in json.dumps(last)
+    (note, pictures, table) = named("heads-phenomena").content(scene, "cross")
+    assert pictures["maps"][0]["shape"] == [3, 4] and table["rows"][0][1] == "3" and "lead" in note["text"]
+
+
+def test_pairs_say_which_is_preferred_and_where_they_part(scene):
+    panel = named("pairs")
+    examples = pairs("de-en")
+    assert len(examples) == 10 and all(len(pairs(d)) == 10 for d in ("en-de", "en-fr")) and pairs("fr-en") == ()
+    found = panel.act(scene, {"act": "example", "option": 5}, "")
+    table = next(block for block in found if block["type"] == "table")
+    assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in found)
+    action = next(block for block in found if block["type"] == "action")
+    trace = panel.translates(scene, action["data"])
+    step, token = (action["data"][name] for name in ("step", "token"))
+    wrong = scene.translator.encode_target(examples[4].wrong, "de-en")
+    assert [step] == table["marked"] and token == wrong[step] != trace.target_ids[step]
+    assert trace.source_text == examples[4].source and trace.translation == examples[4].right
+    with pytest.raises(ValueError, match="option 11"):
+        panel.act(scene, {"act": "example", "option": 11}, "")
+    menu, slot = panel.content(scene, "")
+    assert len(menu["options"]) == 11 and panel.act(scene, {"act": "example", "option": 0}, "") == slot["blocks"]
+    assert "runner-up" in str(slot["blocks"]) and "runner-up" not in str(panel.content(scene, "Two dogs.")[1])
+
+
+def test_two_moments_of_a_training(tokenizer, tmp_path):
+    history = History(
+        tmp_path / NAME, (Probe("de-en", "Zwei rote Kinder malen.", "Two red children paint."),), tokenizer
+    )
+    for update, seed in ((0, 1), (5, 2)):
+        history.record(build_tiny_model(tokenizer, seed=seed), update)
+    model = build_tiny_model(tokenizer, seed=2)
+    checkpoint = Checkpoint("tiny", model, tokenizer, ("de-en",), {}, "5" * 16, folder=tmp_path)
+    translator = Translator(checkpoint, torch.device("cpu"))
+    recorded = Scene(translator.translate(SENTENCES[0]), made_by=translator)
+    first, last = (named("moments").content(recorded, record) for record in (1, 48))
+    trace = translator.trace("Zwei rote Kinder malen.", target="Two red children paint.")
+    same = twins((translator, trace), (translator, trace))
+    for found, alike in ((first, False), (last, True)):
+        _, table, cka, *heads = found
+        words, there = [row[0]["text"] for row in table["rows"]], [float(row[2]["text"][1:]) for row in table["rows"]]
+        assert words == [*same.words] and there == pytest.approx(-same.log_probability[0], abs=0.006)
+        assert all((row[3] in ("+0.00", "−0.00")) is alike for row in table["rows"])
+        side = np.frombuffer(base64.b64decode(cka["maps"][1]["data"]), "<f4").reshape(cka["maps"][1]["shape"])
+        assert side.shape == (3, 3) and np.allclose(np.diag(side), 1.0, atol=1e-4) is alike
+        pairs = [row[:2] for block in heads for row in block["blocks"][0]["rows"]]
+        assert len(heads) == 3 and all(a == b for a, b in pairs) is alike
+    del history.records[0]["products_encoder_0"], history.records[0]["products_decoder_0"]
+    del history.records[0]["log_probability_0"]
+    history.save()
+    _, table, unknown, *_ = named("moments").content(recorded, 1)
+    (row,) = table["rows"]
+    assert row[0]["text"] == "Two red children paint." and float(row[2]["text"][1:]) == pytest.approx(
+        -trace.log_probability.sum(), abs=0.006
+    )
+    assert "not known" in unknown["text"]
+    assert (
+        "was not recorded" in named("moments").content(Scene(trace, made_by=replace_digest(translator)), 1)[0]["text"]
+    )
+
+
+def test_two_models_on_one_sentence(scene):
+    panel = named("heads-twins")
+    (slot,) = panel.content(scene)
+    table = slot["blocks"][0]
+    assert table["columns"][1:3] == [scene.translator.name, "another"] and all(r[3] == "+0.00" for r in table["rows"])
+    alone = Scene(scene.trace, scene.selection, scene.translator)
+    assert "No other model" in panel.content(alone)[0]["text"]
+    with pytest.raises(ValueError, match="option 3"):
+        panel.act(scene, {"act": "other", "option": 3})
+
+
+def test_the_benchmark_times_what_the_page_does(tiny_checkpoint, capsys):
+    bench.main(["--checkpoint", str(tiny_checkpoint), "--runs", "1"])
+    _, *rows = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {row["what"]: row["bar_seconds"] for row in rows} == bench.BARS and all(row["seconds"] > 0 for row in rows)

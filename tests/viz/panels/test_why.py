@@ -1,0 +1,368 @@
+"""The tab "Why" without a browser: what it says is what was measured, and what cannot be asked is said in words."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.analysis.why.attribution import attribute
+from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.experiments.removal import without
+from attention_atlas.model.analysis.why.methods import attention, occlusion
+from attention_atlas.model.analysis.why.passes.change import masked
+from attention_atlas.model.analysis.why.pinned import ask, default_step
+from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.losses import Losses
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels import frame, registry
+from attention_atlas.viz.panels.scene import MAX_TOKENS, Asked, Scene, Selection
+from attention_atlas.viz.panels.why import holds, parts, tokens
+from attention_atlas.viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
+
+TEXT = "Der kleine Hund schläft unter dem Tisch."
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    return tiny_translator.translate(TEXT, "de-en")
+
+
+@pytest.fixture()
+def scene(tiny_translator, trace) -> Scene:
+    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+
+
+def answered(translator, trace, asked: Asked) -> dict:
+    """With the means of the vocabulary, as where a model has no others."""
+    return frame.answered(Scene(trace, made_by=translator, asked=asked))
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def block(found: list[dict], kind: str) -> dict:
+    return next(one for one in found if one["type"] == kind)
+
+
+def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, trace) -> None:
+    step = next(i for i, token in enumerate(trace.target_tokens) if token.strip("▁").isalpha())
+    shown = [*trace.top_tokens]
+    others = [i for i, token in enumerate(shown[step]) if trace.top_ids[step][i] != trace.target_ids[step]]
+    shown[step] = tuple("'" if i == others[0] else "▁Boot" for i in range(len(shown[step])))
+    marked = replace(trace, top_tokens=tuple(shown))
+    asked = Asked.of(marked, step).question(tiny_translator, marked)
+    assert asked.contrast_id == trace.top_ids[step][others[1]], "not with the apostrophe before it"
+    plain = replace(marked, top_tokens=tuple(tuple("'" for _ in row) for row in shown))
+    for written in (plain, replace(marked, target_tokens=tuple("!" for _ in trace.target_tokens))):
+        assert Asked.of(written, step).question(tiny_translator, written).contrast_id == trace.top_ids[step][others[0]]
+
+
+def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, trace) -> None:
+    asked = Asked.of(trace, 3, "Boot")
+    assert asked.fitted(trace) == asked
+    ids = list(trace.target_ids)
+    same = tiny_translator.trace(TEXT, "de-en", target=[*ids[:4], ids[0]])
+    assert asked.fitted(same) == asked, "what follows the pin does not matter"
+    for other in (
+        tiny_translator.trace(TEXT, "de-en", target=[*ids[:3], ids[3] + 1]),
+        tiny_translator.translate("Der Hund", "de-en"),
+    ):
+        assert asked.fitted(other) == Asked.of(other, default_step(other))
+    assert hash(asked) == hash(Asked.of(trace, 3, "Boot"))  # as gr.State has it
+
+
+def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
+    """Where there is one: of a source that is too long by itself, the least certain word of all."""
+    read, least = len(trace.source_ids), default_step(trace)
+    assert default_step(trace, 0) == least == default_step(trace, read + least + 1)
+    for most in range(read + 1, read + len(trace.target_ids) + 1):
+        found = default_step(trace, most)
+        assert found == least or read + found + 1 <= most
+    assert default_step(trace, read + 1) in (0, least)
+
+
+def test_what_the_page_asks_is_read_with_care(trace) -> None:
+    before = Asked.of(trace, 2, Against.NOTHING)
+    assert frame.wanted_by({"step": 4, "token": 7}, trace, before) == Asked.of(trace, 4, 7)
+    assert frame.wanted_by({"step": 4, "text": "Boot", "id": 9}, trace, before).contrast == "Boot"
+    assert frame.wanted_by({"step": 4}, trace, before) == Asked.of(trace, 4, Against.NOTHING), "as before"
+    assert frame.wanted_by({"step": 4}, trace, Asked.of(trace, 2, 7)).contrast is Against.RUNNER_UP
+    for step in (-1, 999, "2", True, None):
+        assert frame.wanted_by({"step": step, "alone": True}, trace, before) == before
+
+
+@pytest.mark.parametrize("step", [0, 3])
+def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) -> None:
+    found = answered(tiny_translator, trace, Asked.of(trace, step))
+    token, rival = trace.target_ids[step], Asked.of(trace, step).question(tiny_translator, trace).contrast_id
+    p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
+    lead = float(trace.log_probability[step]) - math.log(p[rival])
+    assert found["headline"][0].values.get("n", EVEN) == times(lead) and found["contrast_id"] == rival
+    effects = attribute(tiny_translator, trace, step=step, contrast=rival, methods=[occlusion.MASK.slug])
+    ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
+    said = found["headline"][1]
+    if ordinary.max() > 0:
+        assert said.values["word"] == effects.columns.labels[int(ordinary.argmax())]
+        left = lead - float(ordinary.max())
+        assert said.values.get("n", EVEN) == times(left)
+        assert ("contrast" in said.values) == (left < 0 and times(left) != EVEN)
+        assert found["exact"].values["n"] == nats(lead) and found["exact"].values["m"] == nats(left)
+    else:
+        assert said.startswith("No single word")
+    assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
+    assert [one["text"] for one in found["tokens"]] == [labels.display(token) for token in trace.target_tokens]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "1.0 ×"), (-1.2, "3.3 ×"), (5.3, "200 ×"), (6.62, "750 ×"), (9.0, "8\u202f100 ×"), (800.0, "> 10⁶ ×")],
+)
+def test_nats_are_said_as_how_many_times_as_likely(value, words) -> None:
+    assert times(value) == words
+
+
+@pytest.mark.parametrize(
+    ("metric", "left", "first", "second"),
+    [
+        (1.2, 0.9, "a is 3.3 × as likely as b.", "Without “w”, only 2.5 ×."),
+        (1.2, -0.9, "a is 3.3 × as likely as b.", "Without “w”, b would be 2.5 × as likely as a."),
+        (1.2, 0.01, "a is 3.3 × as likely as b.", "Without “w”, they would be equally likely."),
+        (0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely as a."),
+        (-0.02, -0.9, "a and b are equally likely.", "Without “w”, b would be 2.5 × as likely as a."),
+        (-0.9, -1.2, "b is 2.5 × as likely as a.", "Without “w”: 3.3 ×."),
+    ],
+)
+def test_what_ties_is_said_to_tie(metric, left, first, second) -> None:
+    named = {"token": "a", "contrast": "b", "word": "w"}
+    said = _against(named, metric), _against_without(named, metric, left)
+    assert list(said) == [first, second]
+
+
+def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translator, trace) -> None:
+    """The metric alone would name another word, or say that this one speaks against the token."""
+    case = open_case(tiny_translator, trace, ask(tiny_translator, trace, 3))
+    lost = occlusion.losses(case)
+    for found, contrast in ((lost.of_metric, Against.RUNNER_UP), (lost.of_log_p, Against.NOTHING)):
+        alone = attribute(tiny_translator, trace, step=3, contrast=contrast, methods=[occlusion.MASK.slug])
+        np.testing.assert_allclose(found, alone.rows[0].values, atol=1e-5)
+    one, other = np.flatnonzero(~case.columns.special)[:2]
+    of_metric, of_log_p = np.zeros((2, len(case.columns)))
+    of_metric[one], of_log_p[other], of_metric[other] = 0.5, 8.0, -0.25
+
+    def made() -> Losses:
+        return replace(lost, metric=2.0, log_p=math.log(0.8), of_metric=of_metric, of_log_p=of_log_p)
+
+    said = headline(trace, case.question, made(), case.columns)
+    assert said[1].values["word"] == case.columns.labels[one] and len(said) == 3
+    assert said[2].values == {
+        **said[2].values,
+        "word": case.columns.labels[other],
+        "p": "80%",
+        "q": "<0.1%",
+        "r": "11%",
+        "s": "<0.1%",
+    }
+    of_log_p[other] = 0.5
+    assert len(headline(trace, case.question, made(), case.columns)) == 2
+
+
+def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator, trace) -> None:
+    question = ask(tiny_translator, trace, 3)
+    case = open_case(tiny_translator, trace, question)
+    lost = occlusion.losses(case)
+    found = picture(question, lost, case.columns, tiny_translator.tokenizer.tokens(lost.ids.ravel().tolist()))
+    assert [word["text"] for word in found["words"]] == list(case.columns.labels)
+    for column in (0, 2, len(case.columns) - 1):
+        alone, word = without(case, column, masked), found["words"][column]
+        probable = dict(zip(alone.ids, alone.probabilities[1]))
+        assert word["p"] == pytest.approx(probable[question.token_id], abs=1e-6)
+        assert word["loss"] == pytest.approx(alone.before - alone.after, abs=1e-5)
+        best = max(p for token, p in probable.items() if token != question.token_id)
+        assert len(word["instead"]) == 2 and word["instead"][0][1] == pytest.approx(best, abs=1e-6)
+    assert found["p"] == pytest.approx(float(np.exp(trace.log_probability[3])), abs=1e-5)
+
+
+def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
+    found = answered(tiny_translator, trace, Asked.of(trace, 3, Against.NOTHING))
+    assert found["contrast"] is None and found["exact"].values["n"] == nats(float(trace.log_probability[3]))
+    p = float(np.exp(trace.log_probability[3]))
+    assert found["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
+    assert "is not log p" in found["metric"]
+    told = parts.parts(Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3, Against.NOTHING)))
+    assert "minus the mean logit of the vocabulary" in told[0]["text"]
+
+
+def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_translator, scene) -> None:
+    found = block(tokens.tokens(scene), "matrix")
+    why = attribute(tiny_translator, scene.trace, step=3)
+    assert [line["key"] for line in found["lines"]] == list(METHODS)
+    assert [column["text"] for column in found["columns"]] == list(why.columns.labels)
+    assert sum(count for _, count in found["groups"]) == len(why.columns)
+    told = answered(tiny_translator, scene.trace, scene.asked)["headline"][1]
+    assert told.values.get("word") in (None, found["columns"][found["sight"]]["text"])
+    for line in found["lines"]:
+        method = METHODS[line["key"]]
+        if line["cells"] is None:
+            assert method.slow
+            (line,) = tokens.row(scene, {"row": line["key"]})
+        row = why.row(line["key"])
+        percent = row.unit.value == "share"
+        for cell, value in zip(line["cells"], row.values, strict=True):
+            assert (cell is None) == bool(np.isnan(value))
+            if cell:
+                shown = number(cell["text"].removesuffix("%")) / (100 if percent else 1)
+                assert shown == pytest.approx(value, abs=0.0051 if abs(value) < 1 else 0.051)
+                assert cell["share"] == 0 or np.sign(cell["share"]) == np.sign(value)
+        assert line["evidence"] == method.evidence.value
+        assert ("the same for any contrast" in str(line["margins"][0])) == method.class_agnostic
+        agreement = why.agreement[line["key"]]
+        assert number(line["margins"][1][0]["text"]) == pytest.approx(agreement, abs=0.0051)
+    by_layer = [tokens.row(scene, {"row": attention.RAW.slug, "layer": layer})[0]["cells"] for layer in (0, 1, 3)]
+    weights = scene.trace.cross.weights[:, :, 3].mean(1)
+    end = len(why.columns.source) - 1  # a column of one token
+    for cells, expected in zip(by_layer, (weights.mean(0), weights[0], weights[2])):
+        assert cells[end]["text"] == f"{expected[-1]:.0%}"
+
+
+def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
+    whole = dict(zip(scene.trace.top_ids[3].tolist(), scene.trace.top_probabilities[3].tolist()))
+    for name in (occlusion.MASK.slug, occlusion.MEAN.slug):
+        cell = next(line for line in block(tokens.tokens(scene), "matrix")["lines"] if line["key"] == name)["cells"][2]
+        told, table = tokens.taken_away(scene, {"row": name, "column": 2})
+        values = told["text"].values
+        assert number(values["before"]) - number(values["after"]) == pytest.approx(number(cell["text"]), abs=0.16)
+        probable = scene.translator.tokenizer.tokens(list(whole))
+        shown = {row[0]["text"]: row[1]["share"] for row in table["rows"]}
+        assert all(
+            share == pytest.approx(whole[i], abs=1e-4)
+            for i, token in zip(whole, probable)
+            for text, share in shown.items()
+            if text == token
+        )
+        marked = [table["rows"][i] for i in table["marked"]]
+        after = {row[0]["text"]: row[2]["share"] for row in marked}
+        question = scene.question
+        ratio = math.log(after[labels.display(question.token)] / after[labels.display(question.contrast)])
+        assert ratio == pytest.approx(number(values["after"]), abs=0.06)
+    for wrong in ({"row": occlusion.MASK.slug, "column": 99}, {"column": "2"}, {}):
+        with pytest.raises(ValueError, match="column"):
+            tokens.taken_away(scene, wrong)
+
+
+def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> None:
+    found = parts.parts(scene)
+    grid, facts = block(found, "matrix"), block(found, "facts")["items"]
+    total = sum(number(line["margins"][0][0]["text"]) for line in grid["lines"])
+    total += sum(number(value) for _, value, _ in facts[:4])
+    assert facts[4][1] == "n/a" and number(facts[5][1]) == pytest.approx(total, abs=0.06)
+    whole = dict(zip(scene.trace.top_ids[3].tolist(), np.log(scene.trace.top_probabilities[3]).tolist()))
+    expected = float(scene.trace.log_probability[3]) - whole[scene.question.contrast_id]
+    assert number(facts[5][1]) == pytest.approx(expected, abs=0.0051)
+    heads = scene.translator.config.num_heads
+    for row, column in (("0", 0), ("2", heads + 1)):
+        split = block(parts.keys(scene, {"row": row, "column": column}), "matrix")
+        cell = grid["lines"][int(row)]["cells"][column]
+        keys = [number(one["text"]) for one in split["lines"][0]["cells"]]
+        assert sum(keys) == pytest.approx(number(cell["text"]), abs=0.0051 * (len(keys) + 1) + 0.05)
+        assert len(keys) == (4 if column < heads else len(scene.trace.source_ids))
+    for wrong in ({"row": "0", "column": 2 * heads}, {"row": "9", "column": 0}, {"row": 0, "column": 0}):
+        with pytest.raises(ValueError, match="no head stands"):
+            parts.keys(scene, wrong)
+
+
+def everything(translator, trace, asked: Asked) -> dict:
+    """The headline's answer; all panels' contents are made, too."""
+    scene = Scene(trace, Selection(), translator, asked=asked)
+    assert tokens.tokens(scene) and parts.parts(scene) and list(holds.holds(scene, holds.MEAN))
+    return answered(translator, trace, asked)
+
+
+@pytest.mark.parametrize("text", ["Hund", "Der Hund"])
+def test_a_sentence_of_one_word_is_answered(tiny_translator, text) -> None:
+    trace = tiny_translator.translate(text, "de-en")
+    for step in (0, len(trace.target_ids) - 1):
+        assert len(everything(tiny_translator, trace, Asked.of(trace, step))["headline"]) in (2, 3)
+    alone = Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 0))
+    assert (~alone.case.columns.special).sum() == len(text.split())
+    assert "cannot be put into an informative order" in list(holds.holds(alone, holds.MEAN))[-1][0]["text"]
+
+
+def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, trace) -> None:
+    end = tiny_translator.tokenizer.end_id
+    unfinished = tiny_translator.trace(TEXT, "de-en", target=trace.target_ids[:5])
+    assert not unfinished.finished
+    assert len(everything(tiny_translator, unfinished, Asked.of(unfinished, 4))["headline"]) == 2
+    ended = tiny_translator.trace(TEXT, "de-en", target=[*trace.target_ids[:5], end])
+    found = everything(tiny_translator, ended, Asked.of(ended, 5))
+    assert found["token"] == "</s>" and found["tokens"][5]["symbol"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [("", "There is no text"), ("   ", "There is no text"), (None, "is what was written, or its beginning")],
+)
+def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, trace, typed, words) -> None:
+    dog = tiny_translator.tokenizer.encode("dog")
+    forced = tiny_translator.trace(TEXT, "de-en", target=[*dog, *trace.target_ids[:3]])
+    trace, step = (forced, 0) if typed is None else (trace, default_step(trace))
+    written = "dog" if typed is None else typed
+    with pytest.raises(Refusal, match=words):
+        Asked.of(trace, step, written).question(tiny_translator, trace)
+
+
+@pytest.mark.parametrize("typed", ["😀", "xq zw", "<img src=x>", "{token}"])
+def test_a_contrast_of_strange_characters_is_compared_piece_by_piece(tiny_translator, trace, typed) -> None:
+    found = answered(tiny_translator, trace, Asked.of(trace, default_step(trace), typed))
+    assert len(found["headline"]) == 2 and typed.split()[0] in found["note"]
+
+
+def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(tiny_translator, monkeypatch) -> None:
+    limit = tiny_translator.config.max_length
+    text = " ".join(["Hund"] * 60)
+    while len(tiny_translator.tokenizer.encode_source(text, "en", "de")) > limit:
+        text = text.rsplit(" ", 1)[0]
+    trace = tiny_translator.translate(text, "de-en")
+    assert len(trace.source_ids) > 50
+    last = Asked.of(trace, len(trace.target_ids) - 1)
+    found = answered(tiny_translator, trace, last)
+    assert len(found["headline"]) == 2 and found["limit"] == MAX_TOKENS and found["most"] >= len(trace.target_ids)
+    assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
+    limit = len(trace.source_ids) + 2
+    monkeypatch.setattr("attention_atlas.viz.panels.scene.MAX_TOKENS", limit)
+    found = answered(tiny_translator, trace, last)
+    assert f"the limit here is {limit} tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
+    assert found["most"] == 2, "the page says which tokens are too far"
+    with pytest.raises(Refusal, match=f"the limit here is {limit}"):
+        tokens.tokens(Scene(trace, Selection(), tiny_translator, asked=last))
+
+
+@pytest.mark.parametrize(("token", "expected"), [("▁beer", "beer"), ("er", "…er"), ("▁", "␣"), ("▁\n", "⏎")])
+def test_a_token_among_words(token, expected) -> None:
+    assert spoken(token) == expected
+    assert spoken(token, goes_on=True) == expected + "…"
+
+
+def test_panels_of_the_tab_that_asks_follow_the_question(tiny_translator) -> None:
+    for tab in registry.TABS:
+        told = registry.describe_tab(tab, [tiny_translator.config])
+        assert told["asks"] == ("asked" in told["follows"]) == (tab.name == "why")
+
+
+@pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, 7, "Bier"])
+def test_a_question_goes_to_the_page_and_comes_back(trace, contrast) -> None:
+    asked = Asked.of(trace, 2, contrast)
+    assert Asked.from_plain(json.loads(json.dumps(asked.to_plain()))) == asked
+
+
+@pytest.mark.parametrize(
+    "plain", [None, [], {}, {"step": -1, "about": []}, {"step": 1}, {"step": 1, "about": [3]}, {"step": 1, "about": []}]
+)
+def test_what_is_no_question_asks_nothing(plain) -> None:
+    assert Asked.from_plain(plain) == Asked()

@@ -1,0 +1,256 @@
+"""The stepper's handlers, called as the page calls them: every action, its words for what cannot be done, its state."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.maps.branches import Origin, Tree
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.questions import steps as stepper
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.wire import steps
+from attention_atlas.viz.wire.codecs import ROOT
+
+TEXT = "Der kleine Hund schläft unter dem Tisch."
+
+
+@pytest.fixture(scope="module")
+def translators(tiny_translator) -> Translators:
+    return Translators([tiny_translator])
+
+
+@pytest.fixture(scope="module")
+def own(tiny_translator):
+    return tiny_translator.translate(TEXT)
+
+
+@pytest.fixture()
+def act(tiny_translator, own):
+    """act(action, tree, **data) -> Reply; without a tree, on a fresh one."""
+
+    def run(action: str, tree: Tree | None = None, **data) -> stepper.Reply:
+        tree = Tree.of(own) if tree is None else tree
+        reply = stepper.ACTIONS[action](tiny_translator, tree, data)
+        json.dumps(reply.page)  # what goes to the page is plain
+        return reply
+
+    return run
+
+
+def test_forcing_a_candidate_makes_a_branch_and_keeps_the_old_one(act, own, tiny_translator):
+    token = int(own.top_ids[2, 1])
+    reply = act("force", branch=1, step=2, token=token)
+    first, second = reply.tree.branches
+    assert first.ids == own.target_ids
+    assert second.ids[:3] == (*own.target_ids[:2], token) and second.origin == Origin.FORCED
+    assert reply.page["at"] == 3 and reply.page["path"]["number"] == 2
+    assert reply.opened.target_ids == second.ids, "the other tabs show the branch"
+    assert len(reply.page["path"]["steps"]) == len(second.ids)
+    assert reply.page["path"]["vocabulary"] == tiny_translator.config.num_target_tokens
+    step = reply.page["path"]["steps"][2]
+    assert step["id"] == token and step["rank"] == 2
+    assert [c["id"] for c in step["candidates"]] == own.top_ids[2].tolist()
+
+
+def test_a_tree_goes_to_the_page_and_comes_back(act, own):
+    tree = act("force", branch=1, step=2, token=int(own.top_ids[2, 1])).tree
+    assert Tree.from_plain(json.loads(json.dumps(tree.to_plain()))) == tree
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plain: None,
+        lambda plain: [],
+        lambda plain: {**plain, "address": {"text": 3}},
+        lambda plain: {**plain, "address": {**plain["address"], "source_ids": None}},
+        lambda plain: {**plain, "branches": []},
+        lambda plain: {**plain, "branches": plain["branches"] * 30},
+        lambda plain: {**plain, "branches": [3]},
+        lambda plain: {**plain, "next_number": "2"},
+        lambda plain: {**plain, "key": None},
+        *(
+            lambda plain, wrong=wrong: {**plain, "branches": [{**plain["branches"][0], **wrong}]}
+            for wrong in (
+                {"ids": [1]},
+                {"ids": ["a"] * 9, "tokens": ["a"] * 9, "log_probabilities": [0.0] * 9},
+                {"log_probabilities": None},
+                {"origin": "elsewhere"},
+                {"decoding": {"width": 0}},
+                {"parent": -1},
+                {"finished": 1},
+                {"more": 1},
+            )
+        ),
+    ],
+)
+def test_what_is_no_tree_is_refused_in_words(own, change):
+    with pytest.raises(ValueError):
+        Tree.from_plain(change(json.loads(json.dumps(Tree.of(own).to_plain()))))
+
+
+def test_any_process_goes_on_with_the_tree_of_a_page(own, tiny_checkpoint):
+    state, expected = Tree.of(own).to_plain(), None
+    for _ in range(2):
+        translators = Translators([Translator.load(tiny_checkpoint, device="cpu")])
+        context = Context(translators, Traces(translators))
+        fields = {"action": "force", "branch": 1, "step": 2, "token": int(own.top_ids[2, 1]), "state": state}
+        found = json.loads(json.dumps(stepper.page_step(context, Address.of(own), fields)))
+        assert [branch["number"] for branch in found["state"]["branches"]] == [1, 2]
+        expected = expected or found["opened"]
+        assert found["opened"] == expected and context.traces.find(Address.from_plain(expected)).decoding.given == 3
+
+
+def holding(tree: Tree, path: int) -> dict:
+    return {"tree": tree.key, "branches": [b.number for b in tree.branches], "path": path}
+
+
+def test_what_the_page_holds_is_not_sent_again(act, own):
+    tree, token = Tree.of(own), int(own.top_ids[2, 1])
+    whole = act("force", tree, branch=1, step=2, token=token).page
+    reply = act("force", tree, branch=1, step=2, token=token, holds=holding(tree, 1))
+    page, length = reply.page, len(reply.tree.branches[1].ids)
+    assert page["tree"]["branches"][0] == 1 and page["tree"]["branches"][1]["number"] == 2
+    path = page["path"]
+    assert path["shared"] == 2 and path["steps"] == whole["path"]["steps"][2:] and not path["blocks"]
+    for kind in steps.SHOWN_KINDS:
+        weights = reply.opened.maps(kind).weights[:, :, 2:]
+        sent = ROOT.from_bytes(base64.b64decode(path["rows"][kind.value]), weights.shape)
+        np.testing.assert_allclose(sent, weights, atol=1e-4)
+    assert path["kinds"]["cross"]["queries"] == length
+    again = act("open", reply.tree, branch=1, holds=holding(reply.tree, 2)).page
+    assert again["tree"]["branches"] == [1, 2] and again["path"]["shared"] == 2
+
+
+@pytest.mark.parametrize(
+    "holds", [None, "text", {"tree": "another", "branches": [1], "path": 1}, {"branches": [1], "path": 1}]
+)
+def test_what_it_holds_of_another_tree_counts_for_nothing(act, own, holds):
+    page = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holds).page
+    assert all(isinstance(b, dict) for b in page["tree"]["branches"])
+    assert page["path"]["shared"] == 0 and page["path"]["blocks"] and page["path"]["rows"] is None
+
+
+def test_a_branch_that_is_new_is_always_sent(act, own):
+    tree = Tree.of(own)  # a server that forgot branch 2, which the page holds
+    page = act(
+        "force",
+        tree,
+        branch=1,
+        step=2,
+        token=int(own.top_ids[2, 1]),
+        holds={"tree": tree.key, "branches": [1, 2], "path": 2},
+    ).page
+    assert page["tree"]["branches"][1]["number"] == 2 and page["path"]["shared"] == 0
+
+
+def test_long_maps_come_step_by_step(act, own, monkeypatch):
+    tree = Tree.of(own)
+    monkeypatch.setattr(steps, "LARGEST", 10)
+    path = act("force", tree, branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holding(tree, 1)).page["path"]
+    assert path["shared"] == 2 and not path["blocks"] and path["rows"] is None
+
+
+def test_steps_of_long_maps_are_sent_some_at_a_time(act, own, monkeypatch):
+    tree, (layers, heads, steps_, source) = Tree.of(own), own.cross.weights.shape
+    a_step = layers * heads * (source + steps_) * 8 / 3
+    for room, expected in ((0, 1), (3.5 * a_step, 3), (1e6, steps_ - 1)):
+        monkeypatch.setattr(steps, "AT_ONCE", room)
+        rows = act("rows", tree, branch=1, step=1).page["rows"]
+        assert (rows["first"], rows["last"]) == (1, 1 + expected)
+        for kind in steps.SHOWN_KINDS:
+            weights = own.maps(kind).weights[:, :, 1 : 1 + expected]
+            sent = ROOT.from_bytes(base64.b64decode(rows["rows"][kind.value]), weights.shape)
+            np.testing.assert_allclose(sent, weights, atol=1e-4)
+
+
+def test_forcing_text_by_ids(act, own, tiny_translator):
+    reply = act("force", branch=1, step=2, text=" red boat")
+    given = tiny_translator.tokenizer.encode("red boat")
+    assert reply.tree.branches[1].ids[2 : 2 + len(given)] == tuple(given)
+    joined = act("force", branch=1, step=2, text="red", joined=True).tree.branches[1]
+    assert "".join(joined.tokens[2 : 2 + joined.given - 2]) == "red"
+
+
+def test_text_that_the_tokenizer_would_spell_otherwise_is_shown_both_ways(act, tiny_translator):
+    tokenizer = tiny_translator.tokenizer
+    ids = [tokenizer.pieces.index("\u2581"), *tokenizer.encode_joined("the"), tokenizer.end_id]
+    assert tokenizer.encode("the") != ids[:-1], "the fixture should be a spelling of its own"
+    reply = act("node", ids=ids)
+    assert [t["text"] for t in reply.page["path"]["respelled"]] == list(tokenizer.tokens(tokenizer.encode("the")))
+
+
+def test_a_beam_node_opens_its_prefix_unfinished(act, own):
+    found = act("beam", width=3, penalty=0.0).page["beam"]
+    kept = [i for i, n in enumerate(found["nodes"]) if n["fate"] == "kept" and n["depth"] == 4]
+    ids, at = [], kept[-1]
+    while at is not None:
+        ids.insert(0, found["nodes"][at]["id"])
+        at = found["nodes"][at]["parent"]
+    reply = act("node", ids=ids)
+    assert reply.opened.target_ids == tuple(ids) and not reply.opened.finished
+    branch = reply.tree.branches[-1]
+    assert branch.ids[:4] == tuple(ids) and len(branch.ids) > 4
+    assert branch.origin == Origin.BEAM or branch.number == 1
+    assert reply.page["at"] == 4
+    assert reply.tree.holds(reply.opened), "what the other tabs show does not start the stepper anew"
+
+
+def test_a_target_of_ones_own_has_its_probabilities(act, tiny_translator):
+    reply = act("target", text="A small dog.")
+    branch = reply.tree.branches[-1]
+    assert branch.text == "A small dog." and branch.finished and reply.page["at"] == 0
+    expected = tiny_translator.log_probabilities([list(reply.tree.address.source_ids)], [list(branch.ids)])[0]
+    np.testing.assert_allclose(branch.log_probabilities, expected, atol=1e-4)
+
+
+def test_comparing_and_details(act, own):
+    tree = act("force", branch=1, step=1, token=int(own.top_ids[1, 3])).tree
+    found = act("compare", tree, first=1, second=2).page["comparison"]
+    assert found["shared"] == 1 and np.array(found["cross"]).shape == (3, 4)
+    same = act("compare", tree, first=2, second=2).page["comparison"]
+    assert not np.array(same["cross"]).any() and not np.array(same["decoder_self"]).any()
+    details = act("details", tree, branch=2).page["details"]
+    assert np.array(details["lenses"]["logit"]["ranks"]).shape == (4, len(tree.branches[1].ids))
+
+
+def test_going_back_to_a_branch_changes_nothing_in_the_tree(act, own):
+    tree = act("force", branch=1, step=1, token=int(own.top_ids[1, 3])).tree
+    reply = act("open", tree, branch=1)
+    assert reply.tree is tree and reply.page["at"] is None and reply.opened.target_ids == own.target_ids
+
+
+def test_another_sentence_starts_another_tree(own, tiny_translator):
+    other = tiny_translator.translate("Ein rotes Boot.")
+    reply = stepper.start(Scene(other, made_by=tiny_translator), Tree.of(own))
+    assert [b.ids for b in reply.tree.branches] == [other.target_ids]
+    assert reply.tree.address.source_ids == other.source_ids
+
+
+@pytest.mark.parametrize(
+    ("action", "data", "words"),
+    [
+        ("force", {"branch": 9, "step": 0, "token": 20}, "Branch 9"),
+        ("force", {"branch": 1, "step": 99, "token": 20}, "found 99"),
+        ("force", {"branch": 1, "step": 0, "token": 99999}, "no token 99999"),
+        ("force", {"branch": 1, "step": 0, "text": "  "}, "no text"),
+        ("target", {"text": ""}, "no text"),
+        ("target", {"text": "boat " * 200}, "the limit is 63 tokens"),
+        ("beam", {"width": 9, "penalty": 0}, "from 1 to 8, found 9"),
+        ("beam", {"width": 2, "penalty": -1}, "from 0 to 5"),
+        ("node", {"ids": [2, 2]}, "Nothing can follow"),
+        ("rows", {"branch": 1, "step": -1}, "found -1"),
+        ("compare", {"first": 1, "second": 2}, "Branch 2"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_words(act, action, data, words):
+    with pytest.raises(ValueError, match=words):
+        act(action, **data)

@@ -1,0 +1,349 @@
+"""What the Train tab asks of the server: turns of a run, and the address of what a toy translates."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.serve.limits import BatchLimits, Busy
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.training.toy import measure, settings
+from attention_atlas.model.training.toy.run import normalise
+from attention_atlas.model.training.toy.toys import ToyNeeded, Toys
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.panels.scene import Scene, Selection, most_telling
+from attention_atlas.viz.questions import registry as questions
+from attention_atlas.viz.questions import train
+from attention_atlas.viz.questions.registry import Context
+from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.wire.payload import payload
+from attention_atlas.viz.wire.summary import summarise
+from attention_atlas.viz.words import for_page
+from tests import ROOT
+
+SETTINGS = {"layers": 1, "heads": 2, "d_model": 16}
+CORPUS = "a b | x y\nb a | y x"
+RECIPE = {"corpus": CORPUS, "settings": SETTINGS, "updates": 5}
+
+
+@pytest.fixture
+def context(tiny_translator) -> Context:
+    questions.load_all()
+    translators = Translators([tiny_translator])
+    return Context(translators, Traces(translators))
+
+
+def parts(context: Context, name: str, **body: object) -> Iterator[dict]:
+    """The parts of an answer, or the answer alone, as the page reads them."""
+    answer = questions.ask(context, name, body)
+    for part in [answer] if isinstance(answer, dict) else answer:
+        yield json.loads(json.dumps(for_page(part), allow_nan=False))
+
+
+def last(context: Context, name: str, **body: object) -> dict:
+    *_, answer = parts(context, name, **body)
+    return answer
+
+
+def toy_of(**settings: object) -> Translator:
+    """A toy before its first update."""
+    recipe, toys = Recipe.of(CORPUS, {**SETTINGS, **settings}, 0), Toys()
+    list(toys.train(recipe))
+    return toys.find(recipe)
+
+
+def test_the_first_part_tells_the_corpus_and_each_turn_what_it_brought(context):
+    first, *turns = parts(context, "page_train", fields={**RECIPE, "settings": {**SETTINGS, "positions": "none"}})
+    run, frame = first["run"], first["turn"]["frames"][0]
+    assert run["pairs"][0]["source"] == ["a", "b", "</s>"] and run["pairs"][1]["read"][0] == "<s>"
+    assert run["floor"] > 0 and run["guess"] == pytest.approx(np.log(7))
+    assert frame["update"] == 0 and first["turn"]["points"] == []
+    for maps in frame["maps"][1].values():
+        assert np.frombuffer(base64.b64decode(maps["data"]), np.uint8).reshape(maps["shape"]).size
+    assert [point[0] for turn in turns for point in turn["turn"]["points"]] == [1, 2, 3, 4, 5]
+    assert turns[-1]["turn"]["update"] == 5 and turns[-1]["turn"]["done"] is None
+
+
+def test_a_run_ends_at_its_last_update_and_says_so(context, monkeypatch):
+    monkeypatch.setattr(settings, "MAX_UPDATES", 8)
+    turn = last(context, "page_train", fields={**RECIPE, "updates": 8, "from": 3})["turn"]
+    assert turn["update"] == 8 and turn["done"]["say"] == "The run has reached its {n} updates."
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_stopped_run_goes_on_wherever_it_is_asked_and_is_the_same(context, tiny_translator, kept):
+    whole = [point for part in parts(context, "page_train", fields=RECIPE) for point in part["turn"]["points"]]
+    stream = parts(context, "page_train", fields={**RECIPE, "updates": 400})
+    begun = [next(stream) for _ in range(2)]
+    stream.close()
+    update = begun[-1]["turn"]["update"]
+    if not kept:
+        context = Context(context.translators, Traces(context.translators))
+    *before, after = parts(context, "page_train", fields={**RECIPE, "updates": update + 3, "from": update})
+    trained = [part for part in before if "training" in part]
+    assert bool(trained) != kept and all(part["training"]["of"] == update for part in trained)
+    points = [point for part in (*begun, after) for point in part["turn"]["points"]]
+    assert [point[0] for point in points] == list(range(1, update + 4)) and points[:5] == whole[: len(points[:5])]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"corpus": "x"},
+        {"corpus": None},
+        {"settings": []},
+        {"settings": {"layers": 9}},
+        {"settings": {"layers": [[1]]}},
+        {"updates": 2001},
+        {"updates": -1},
+        {"updates": True},
+        {"from": 6},
+        {"from": "1"},
+    ],
+)
+def test_what_cannot_be_trained_is_refused(context, wrong):
+    with pytest.raises(ValueError):
+        list(parts(context, "page_train", fields={**RECIPE, **wrong}))
+    assert context.traces.toys.bytes == 0
+
+
+@pytest.mark.long
+def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
+    program = """if True:
+        import sys
+        from attention_atlas.model.trace.recipe import Recipe
+        from attention_atlas.model.training.toy.toys import Toys
+        toys, before = Toys(), set(sys.modules)
+        toys.prepare()
+        prepared = set(sys.modules)
+        list(toys.watch(Recipe.of("a b | x y", {}, 1)))
+        print(len(prepared - before), len(set(sys.modules) - prepared))"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    prepared, later = map(int, done.stdout.split())
+    assert prepared > 100 and later < 10, "modules that came with the first optimiser, and with the run"
+
+
+def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
+    toys = Toys(line=BatchLimits(at_once=1, waiting=2, seconds=5))
+    recipe, answers = Recipe.of(CORPUS, SETTINGS, 5), []
+
+    def go() -> None:
+        try:
+            answers.append([run.update for run, _ in toys.watch(recipe)][-1])
+        except Busy as busy:
+            answers.append(busy)
+
+    with toys.line.one():  # somebody else's turn
+        waiting = [threading.Thread(target=go) for _ in range(3)]
+        for thread in waiting:
+            thread.start()
+        threading.Event().wait(0.3)
+        assert sum(isinstance(answer, Busy) for answer in answers) == len(answers) == 1
+    for thread in waiting:
+        thread.join()
+    assert [answer for answer in answers if not isinstance(answer, Busy)] == [5, 5]
+    assert Toys().line.limits == BatchLimits(at_once=1, waiting=8, seconds=20.0)
+
+
+def test_what_was_not_used_for_longest_goes_when_all_take_too_much():
+    first, second = (normalise(Recipe.of(CORPUS, {**SETTINGS, "seed": seed}, 1)) for seed in (1, 2))
+    toys = Toys()
+    list(toys.train(first))
+    toys = Toys(most=int(4.5 * toys.find(first).weight_bytes))
+    for recipe in (first, second):
+        list(toys.train(recipe))
+        toys.find(recipe)
+    with pytest.raises(ToyNeeded):
+        toys.find(first)
+    assert toys.bytes <= 4.5 * toys.find(second).weight_bytes
+
+
+def test_of_those_who_need_the_same_toy_at_once_one_trains_it(monkeypatch):
+    toys, recipe, begun = Toys(), Recipe.of(CORPUS, SETTINGS, 30), []
+    monkeypatch.setattr(Toys, "_advance", lambda *given, _was=Toys._advance: begun.append(1) or _was(*given))
+    threads = [threading.Thread(target=lambda: list(toys.train(recipe))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(begun) == 1 and toys.find(recipe)
+
+
+def test_an_opened_toy_has_an_address_by_which_another_process_trains_it(context, tiny_translator):
+    answer = last(context, "page_toy", fields={"recipe": RECIPE, "pair": 1})
+    assert answer["fill"]["text"] == "b a" and answer["fill"]["entry"] == "toy"
+    assert answer["fill"]["offer"]["sentences"] == ["a b", "b a"]
+    address = answer["opens"]
+    assert address["recipe"]["updates"] == 5 and Address.from_plain(address).to_plain() == address
+    here = last(context, "page_translate", address=address)
+    elsewhere = Context(context.translators, Traces(Translators([tiny_translator])))
+    *training, there = parts(elsewhere, "page_translate", address=address)
+    assert training[-1] == {"training": {"update": 5, "of": 5}} and all(
+        one["training"]["update"] <= two["training"]["update"] for one, two in pairwise(training)
+    )
+    assert there["map"]["key"] == here["map"]["key"] and there["target"] == here["target"]
+    assert last(elsewhere, "page_translate", address=address) == there, "kept from then on"
+
+
+def test_where_its_weights_differ_a_toy_has_another_address(context):
+    address = last(context, "page_toy", fields={"recipe": RECIPE})["opens"]
+    other = {**address, "digest": "0" * 16}
+    for name in ("page_translate", "page_doubts", "page_panel"):
+        found = last(context, name, address=other, fields={"panel": "logits"})["retrained"]
+        assert found == {**address, "target_ids": None, "source_ids": address["source_ids"]}
+    assert last(context, "page_translate", address=found)["map"]["address"] == address
+
+
+def test_another_sentence_is_translated_by_the_toy_whose_recipe_is_sent(context):
+    fields = {"entry": "toy", "recipe": RECIPE, "text": "b b a", "beam": "1"}
+    answer = last(context, "page_translate", fields=fields)
+    assert answer["about"]["name"] == "toy" and answer["fill"] is None
+    assert last(context, "page_translate", fields={**fields, "fills": True})["fill"]["entry"] == "toy"
+    assert "none of them" in json.dumps(last(context, "page_translate", fields={**fields, "text": "c"})["error"])
+    assert last(context, "page_direction", fields=fields)["offer"]["sentences"] == ["a b", "b a"]
+    for name in ("page_translate", "page_direction", "page_toy"):
+        with pytest.raises(ValueError, match="there is none yet"):
+            last(context, name, fields={"entry": "toy", "text": "a"})
+
+
+def test_recipes_that_say_the_same_train_one_toy():
+    first, second = (
+        normalise(Recipe.of(corpus, {**SETTINGS, "dropout": dropout}, 3))
+        for corpus, dropout in ((CORPUS, 0), (f"  {CORPUS}\n\n", 0.0))
+    )
+    assert first == second and hash(first) == hash(second)
+
+
+JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])
+
+
+@pytest.mark.parametrize("name", ["page_train", "page_toy", "page_translate", "page_direction"])
+def test_whatever_is_sent_is_answered_or_refused_in_words(context, name):
+    pick = random.Random(3)
+    for _ in range(60):
+        setting = pick.choice(("layers", "heads", "positions", "dropout", "seed", "x"))
+        recipe = {
+            "corpus": pick.choice(JUNK),
+            "settings": pick.choice((*JUNK, {setting: pick.choice(JUNK)})),
+            "updates": pick.choice(JUNK),
+        }
+        data = {**recipe, "from": pick.choice(JUNK), "recipe": pick.choice((*JUNK, recipe)), "entry": "toy"}
+        try:
+            assert list(parts(context, name, fields=data)) or name == "page_train"
+        except ValueError:
+            pass
+        except Exception as error:
+            pytest.fail(f"{name} {data}: {error!r}")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        {},
+        {"corpus": "a | b"},
+        {**RECIPE, "more": 1},
+        {**RECIPE, "settings": {"layers": None}},
+        {**RECIPE, "updates": 1e9},
+    ],
+)
+def test_what_is_no_recipe_is_refused(context, wrong):
+    for body in ({"address": {"text": "a", "recipe": wrong or 1}}, {"fields": {"entry": "toy", "recipe": wrong or 1}}):
+        with pytest.raises(ValueError):
+            last(context, "page_translate", **body)
+
+
+def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_transformer():
+    toy = toy_of(network="gru")
+    (trace,) = toy.trace_batch(["a b"])
+    selection = most_telling(trace)
+    assert selection.kind is AttentionKind.ALIGNMENT and Selection().fitted(trace).kind is AttentionKind.ALIGNMENT
+    assert set(payload(trace, selection)["kinds"]) == {"alignment"}
+    assert any("recurrent" in fact for fact in summarise(trace, toy)["facts"])
+    acting = [
+        panel for panels in registry.PANELS.values() for panel in panels if panel.acts and not panel.of_any_network
+    ]
+    for panel in acting:  # what a page may still ask of what it showed before
+        with pytest.raises(ValueError, match="recurrent network"):
+            panel.act(
+                Scene(trace, Selection().fitted(trace), toy),
+                {"act": next(iter(panel.acts))},
+                *(getattr(control, "start", "") for control in panel.controls),
+            )
+    assert len(acting) > 3
+    lacking = {entry["why"] for entry in registry.lacking(trace, toy)}
+    assert len(lacking) == 1 and "recurrent network" in lacking.pop()
+    scene = Scene(trace, Selection().fitted(trace), toy)
+    (verify,) = (panel for panel in registry.PANELS["verify"] if panel.name == "verify")
+    *_, last = verify.content(scene)
+    failed = [row[0] for row in last[1]["rows"] if row[1]["passed"] is False]
+    assert failed == ["Drawn on the page = trace"], "no page has drawn it here"
+
+
+@pytest.mark.parametrize(
+    ("switch", "silent"),
+    [
+        ({"look_ahead_mask": False}, {"attention", "scoring", "masks"}),
+        ({"scale_scores": False}, {"attention", "scoring"}),
+        ({"residual": False}, {"residual", "add-norm"}),
+        ({"positions": "learned"}, {"position-rotation"}),
+        ({"positions": "none"}, {"position-table", "position-curves", "position-rotation", "position-similarity"}),
+    ],
+)
+def test_panels_show_a_toy_or_say_which_part_it_lacks(switch, silent):
+    toy = toy_of(**switch)
+    trace = toy.translate("a b")
+    scene = Scene(trace, Selection().fitted(trace), toy)
+    found = set()
+    for tab in ("positions", "inside"):
+        for panel in registry.PANELS[tab]:
+            if panel.missing(scene):
+                found.add(panel.name)
+            else:
+                assert list(
+                    panel.content(
+                        scene, *(control.start if hasattr(control, "start") else "" for control in panel.controls)
+                    )
+                ), panel.name
+    assert silent <= found < {panel.name for tab in ("positions", "inside") for panel in registry.PANELS[tab]}
+
+
+def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
+    for switch, lines in train.options()["measured"].items():
+        for line in lines:
+            said = line["about"].values.get("found", line["about"]).values
+            numbers = [f"{value:.3g}" for value in (*line["changed"], *line["default"])]
+            assert [line["update"], *numbers] == [said[name] for name in ("n", "low", "high", "from_", "to")], switch
+
+
+def test_each_sentence_says_what_was_measured():
+    shipped = measure.read()
+    for switch, lines in train.measured().items():
+        sentences = [line["about"] for line in lines]
+        cases = [(switch, update, words) for update, words in zip(train.COMPARED, sentences)]
+        if len(sentences) > len(cases):
+            cases.append((f"{measure.ORDER} {switch}", train.COMPARED[-1], sentences[-1].values["found"]))
+        for name, update, words in cases:
+            default, changed = shipped[measure.default_of(name)][update], shipped[name][update]
+            verdict = (
+                "no reliable difference"
+                if changed[0] <= default[1] and default[0] <= changed[1]
+                else "reliably lower"
+                if changed[1] < default[0]
+                else "reliably higher"
+            )
+            assert verdict in words and [words.values["low"], words.values["high"]] == [f"{v:.3g}" for v in changed]
+    assert {f"positions_{code}" for code in measure.CODES} | {"heads_1", "look_ahead_mask"} <= train.measured().keys()

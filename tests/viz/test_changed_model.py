@@ -1,0 +1,130 @@
+"""A translation by a changed model stays one: whatever runs it again makes the same changes, or says why it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attention_atlas.model.analysis import padding, stations
+from attention_atlas.model.analysis.ablation import compare
+from attention_atlas.model.analysis.dissection import dissect
+from attention_atlas.model.analysis.formulas.projections import join_heads, score_matrix
+from attention_atlas.model.trace.interventions import Edge, Interventions, Positions, heads_off
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.viz.panels.panel import TRANSFORMER
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.questions import steps as stepper
+from attention_atlas.viz.tours import measures
+from attention_atlas.viz.tours.scene import StopScene
+from tests.viz.panels.panels import EVERY, contents, settings
+
+ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
+CHANGES = Interventions(
+    heads_off=frozenset({(CROSS, 1, 2), (ENCODER, 0, 1)}),
+    cut_edges=frozenset({Edge(DECODER, 3, 1, 2, 3), Edge(ENCODER, 2, 0)}),
+    zeroed_edges=frozenset({Edge(CROSS, 2, 1, 2, 0), Edge(DECODER, 3, 2, 2, 3)}),
+    source_positions=Positions(shift=2),
+    target_positions=Positions(shift=5),
+)
+
+
+@pytest.fixture(scope="module")
+def scene(tiny_translator) -> Scene:
+    trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", interventions=CHANGES)
+    plain = tiny_translator.inspect(trace.source_ids, trace.target_ids)
+    apart = [np.abs(plain.maps(kind, 0).numpy() - trace.maps(kind).weights).max() for kind in trace.kinds]
+    assert min(apart) > 1e-3, "the changes would not be missed"
+    return Scene(trace, Selection(DECODER, 2, 3, 3), tiny_translator)
+
+
+@pytest.fixture(scope="module")
+def past(scene) -> Scene:
+    """The same translation as an old file holds it: what was changed is known in words alone."""
+    trace = replace(scene.trace, interventions=Interventions(in_words="a head off"))
+    return Scene(trace, scene.selection, scene.translator)
+
+
+def test_the_recorded_pass_is_the_traces_own(scene):
+    for kind in TRANSFORMER_KINDS:
+        np.testing.assert_allclose(scene.output.maps(kind, 0), scene.trace.maps(kind).weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
+def test_what_is_computed_again_is_what_the_changed_model_computed(scene, kind):
+    layers, heads, queries, _ = scene.trace.maps(kind).weights.shape
+    for layer in range(layers):
+        for query in range(queries):
+            joined = join_heads(scene.translator, scene.output, kind, layer, query=query)
+            assert joined.error < 1e-4
+            for head in range(heads):
+                found = dissect(scene.output, kind, layer, head, query=query)
+                assert found.error < 1e-5
+                if (kind, layer, head) not in CHANGES.heads_off:
+                    np.testing.assert_allclose(found.output, joined.contexts[head], atol=1e-5)
+                else:
+                    assert not joined.contexts[head].any()
+        assert all(score_matrix(scene.output, kind, layer, head).error < 1e-5 for head in range(heads))
+
+
+def test_positions_are_those_that_entered(scene):
+    for side, ids in (("source", scene.trace.source_ids), ("target", scene.trace.decoder_ids)):
+        found = stations.embedding_rows(scene.translator, ids, scene.output, side=side, interventions=CHANGES)
+        assert found.error < 1e-5
+
+
+def test_a_padded_pass_is_of_the_changed_model_too(scene):
+    masks = padding.of_two(scene.translator, scene.trace)
+    for kind in TRANSFORMER_KINDS:
+        weights = scene.trace.maps(kind).weights
+        padded = padding.padded_pass(scene.translator, masks).maps(kind, 0)[..., : weights.shape[-2], :]
+        np.testing.assert_allclose(padded[..., : weights.shape[-1]], weights, atol=1e-5)
+
+
+def test_breaking_it_further_keeps_what_was_broken(scene):
+    found = compare(scene.translator, scene.trace, heads_off(CROSS, 0, (0,)))
+    assert found.broken.interventions == CHANGES | heads_off(CROSS, 0, (0,))
+    assert max(
+        changes.max() for changes in compare(scene.translator, scene.trace, Interventions()).changes.values()
+    ) < (1e-5)
+
+
+def test_a_tours_checks_are_of_the_changed_model(scene):
+    stop = StopScene(scene.trace, made_by=scene.translator)
+    assert measures.check(stop, name="trace_is_the_models").value < 1e-5
+
+
+def test_the_stepper_goes_on_with_the_changed_model(scene):
+    translator, trace = scene.translator, scene.trace
+    tree = stepper.start(scene, stepper.Tree.of(trace)).tree
+    assert tree.address.interventions == CHANGES and tree.branches[0].log_probabilities == tuple(trace.log_probability)
+    forced = stepper.force(translator, tree, {"branch": 1, "step": 0, "token": trace.target_ids[0]}).opened
+    assert forced.interventions == CHANGES and forced.target_ids == trace.target_ids
+    np.testing.assert_allclose(forced.log_probability, trace.log_probability, atol=1e-4)
+    (hypothesis,) = stepper.beam(translator, tree, {"width": 1}).page["beam"]["hypotheses"]
+    assert hypothesis["total"] == pytest.approx(float(trace.log_probability.sum()), abs=1e-3)
+    lens = stepper.details(translator, tree, {"branch": 1}).page["details"]["lenses"]["logit"]
+    np.testing.assert_allclose(lens["chosen"][-1], np.exp(trace.log_probability), atol=1e-4)
+
+
+def test_the_plain_model_begins_another_tree(scene):
+    tree = stepper.Tree.of(scene.trace)
+    assert tree.holds(scene.trace) and not tree.holds(replace(scene.trace, interventions=Interventions()))
+
+
+def test_what_cannot_be_run_again_is_refused_in_words_and_the_recorded_maps_stay(past):
+    refused = []
+    for panel in EVERY:
+        if not (panel.of_any_network or TRANSFORMER.met(past)) or panel.missing(past):
+            continue
+        try:
+            contents(panel, past, *next(settings(panel, past)))
+        except Refusal as error:
+            assert "a head off" in str(error), panel.name
+            refused.append(panel.name)
+    assert {"attention", "logits", "residual", "masks", "break", "why-tokens", "verify", "heads-links"} <= set(refused)
+    assert not {"heads-search", "surprise", "position-table", "kernels"} & set(refused)
+    with pytest.raises(Refusal, match="a head off"):
+        stepper.start(past, stepper.Tree.of(past.trace))

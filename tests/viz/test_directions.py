@@ -1,0 +1,143 @@
+"""Directions of the page: one entry for a model of many languages, any two of them, and what an imported model says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from attention_atlas.model import checkpoint
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import directions, shell
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.questions.header import route_of
+from attention_atlas.viz.wire.summary import inviting, summarise
+from tests.model.families import theirs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("many") / "nllb"
+    theirs.nllb(path).save_pretrained(path)
+    (path / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def served(folder, tiny_translator) -> Translators:
+    return Translators([Translator.load(folder, "cpu"), tiny_translator])
+
+
+def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(served) -> None:
+    entries = directions.entries(served)
+    assert [getattr(shown, "key", shown) for shown, _ in entries] == ["nllb", "German → English", "English → French"]
+    many = served.all[0]
+    assert len(many.languages) == 202 and len(many.directions) <= 60
+    assert many.directions[0] == "eng_Latn-deu_Latn", "English first"
+    assert "zul_Latn-ace_Arab" not in many.directions
+    route = directions.route_of(served, entries[0][1], "zul_Latn-ace_Arab")
+    assert (route.direction, route.checkpoint) == ("zul_Latn-ace_Arab", "nllb")
+    assert served[route.label] is many and directions.entry_of(served, route) == entries[0][1]
+    trace = many.translate("Der kleine Hund", route.direction)
+    assert trace.source_tokens[0] == "zul_Latn" and trace.target_tokens[0] == "ace_Arab"
+    shown = directions.menus(served, route)
+    assert (shown["source"], shown["target"]) == ("zul_Latn", "ace_Arab") and "mask" not in shown["targets"]
+    assert directions.menus(served, served.route("de-en")) is None
+    # Another entry has its own direction, whatever was chosen among the many; what nobody serves is no pair.
+    assert directions.route_of(served, "de-en", "zul_Latn-ace_Arab").direction == "de-en"
+    assert directions.route_of(served, entries[0][1], "zul_Latn-xx").direction == many.directions[0]
+
+
+def test_a_recurrent_network_is_called_so_and_further_ones_by_their_own_names(
+    tiny_translator, recurrent_checkpoint, tmp_path
+) -> None:
+    shutil.copytree(recurrent_checkpoint, tmp_path / "second")
+    own = [Translator.load(folder, "cpu") for folder in (recurrent_checkpoint, tmp_path / "second")]
+    shown = {
+        value: str(getattr(shown, "key", shown))
+        for shown, value in directions.entries(Translators([tiny_translator, *own]))
+    }
+    assert shown["de-en"] == "German → English" and shown["de-en (gru)"] == "German → English (recurrent)"
+    assert shown["de-en (second)"].endswith("(second)")
+    alone = directions.entries(Translators(own[:1]))
+    assert [shown.key for shown, _ in alone] == ["German → English (recurrent)"]
+
+
+def test_a_link_finds_any_two_languages_again(served) -> None:
+    assert served.find("zul_Latn-ace_Arab", "nllb").checkpoint == "nllb"
+    assert served.find("zul_Latn-ace_Arab", "gone").checkpoint == "nllb"
+    assert served.find("de-en", "tiny").checkpoint == "tiny" and served.find("xx-yy", "nllb") is None
+    with pytest.raises(ValueError, match="Unknown direction"):
+        served["zul_Latn-zul_Latn"]
+
+
+def test_it_is_kept_in_a_checkpoint_of_ours(folder, tmp_path) -> None:
+    found = checkpoint.load(folder)
+    checkpoint.save(tmp_path / "ours", found.model, found.tokenizer, found.directions, languages=found.languages)
+    again = checkpoint.load(tmp_path / "ours")
+    assert again.languages == found.languages and again.directions == found.directions
+
+
+def test_sentences_to_try_are_in_the_language_whoever_brings_them(served, tiny_translator) -> None:
+    own = [example.text for example in tiny_translator.examples["de-en"]]
+    assert directions.sentences(served, served.route("de-en")) == own
+    assert directions.sentences(served, directions.route_of(served, "eng_Latn-deu_Latn", "deu_Latn-zul_Latn")) == own
+    assert directions.sentences(served, directions.route_of(served, "eng_Latn-deu_Latn", "zul_Latn-deu_Latn")) == []
+
+
+def test_what_a_large_model_costs_is_said_before_it_is_asked(served, monkeypatch) -> None:
+    many = served.all[0]
+    assert directions.chosen(served, served.routes[0])["offer"]["cost"] is None
+    monkeypatch.setattr(directions, "LARGE", 100)
+    said = directions.chosen(served, served.routes[0])["offer"]["cost"]
+    decoder = sum(weight.numel() for weight in many.model.decoder.parameters())
+    assert many.model.step_numbers == decoder + many.config.num_target_tokens * many.config.d_model
+    assert said.values["read"] == f"{4e-6 * many.model.step_numbers:.0f}" and "parameters" in said
+
+
+LACKING = ["Units", "Phenomena", "By distance"]
+
+
+def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, tiny_translator, tmp_path) -> None:
+    many = served.all[0]
+    trace = many.translate("Der Hund", "deu_Latn-eng_Latn")
+    said = summarise(trace, many, registry.lacking(trace, many))["about"]
+    assert said["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
+    assert [one["panel"] for one in said["lacking"]] == LACKING  # no own sentences, no pairs; positions added
+    assert inviting(many)["about"]["origin"] == said["origin"]
+    assert inviting(tiny_translator)["about"]["origin"] is None
+    theirs.mbart(tmp_path / "mbart").save_pretrained(tmp_path / "mbart")
+    learned = Translator.load(tmp_path / "mbart", "cpu")
+    trace = learned.translate("Der Hund", "de_DE-en_XX")
+    lacking = registry.lacking(trace, learned)
+    assert [one["panel"] for one in lacking] == [*LACKING[:-1], "Rotation", "By distance"]
+    assert "not pairs of a sine and a cosine" in lacking[2]["why"]
+    assert "not stated" in summarise(trace, learned, lacking)["about"]["origin"]
+
+
+def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path) -> None:
+    folder, text = tmp_path / "talkative", "Hund und " * 600
+    shutil.copytree(tiny_checkpoint, folder)
+    checkpoint.write_json(folder / checkpoint.EXAMPLES, {"de-en": [{"text": text}]})
+    with pytest.raises(ValueError, match=f"the example '{text}' of talkative: The text is .* tokens long"):
+        shell.build(Translators.load(tmp_path, "cpu"))
+
+
+def test_a_link_that_names_no_direction_asks_the_first_model(served) -> None:
+    for data in ({}, {"text": "Der Hund", "checkpoint": "nobody's"}, {"direction": "xx-yy"}):
+        assert route_of(served, data) is served.routes[0]
+    assert route_of(served, {"entry": "en-fr"}).direction == "en-fr"
+
+
+def test_a_text_in_another_language_comes_with_the_direction_that_reads_it(tiny_translator, recurrent_checkpoint):
+    served = Translators([tiny_translator, Translator.load(recurrent_checkpoint, "cpu")])
+    english, german, french = "My sister paints a red boat.", "Meine Schwester malt ein Boot.", "Le chien dort ici."
+    assert directions.mismatch(served, tiny_translator.translate(german, "de-en")) is None
+    found = directions.mismatch(served, tiny_translator.translate(english, "de-en"))
+    assert str(found["text"]) == "This text looks like English, but the direction chosen reads another language."
+    assert found["switch"]["link"] == {"text": english, "direction": "en-fr", "checkpoint": "tiny"}
+    found = directions.mismatch(served, tiny_translator.translate(german, "en-fr"))
+    assert found["switch"]["link"]["direction"] == "de-en", "into the language that was to be read"
+    assert directions.mismatch(served, tiny_translator.translate(french, "de-en"))["switch"] is None

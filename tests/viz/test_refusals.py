@@ -1,0 +1,64 @@
+"""A question that cannot be answered: in words what is asked wrongly, as a fault what is ours."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+
+import pytest
+
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.questions import steps
+from attention_atlas.viz.server.ask import answer_or_refusal
+from attention_atlas.viz.wire import fields
+from attention_atlas.viz.words import files, read
+
+JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])
+FIELDS = ("branch", "step", "token", "text", "joined", "width", "penalty", "ids", "first", "second", "holds")
+
+
+@pytest.fixture(scope="module")
+def translators(tiny_translator) -> Translators:
+    return Translators([tiny_translator])
+
+
+def test_what_is_asked_wrongly_is_refused_in_words(caplog) -> None:
+    answer = answer_or_refusal(BatchLimits(), functools.partial(fields.whole, {"step": "b"}, "step"))
+    assert answer["error"] == "invalid" and answer["message"] == {
+        "say": "The page asked for something unknown: {what}",
+        "with": {"what": "step 'b'"},
+    }
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("error", [KeyError, TypeError, IndexError, AttributeError])
+def test_a_fault_of_ours_is_told_as_one_and_logged_without_what_was_asked(caplog, error) -> None:
+    typed = "Ich bin dein Vater."
+
+    def broken() -> dict:
+        raise error(typed)
+
+    with caplog.at_level(logging.ERROR):
+        answer = answer_or_refusal(BatchLimits(), broken)
+    assert answer["error"] == "internal" and answer["message"]["with"] == {"error": error.__name__}
+    assert all(answer["message"]["say"] in read(path) for path in files().values())
+    assert "broken" in caplog.text and error.__name__ in caplog.text and typed not in caplog.text
+
+
+def test_whatever_the_page_sends_is_answered_or_refused_and_no_fault(translators, tiny_translator):
+    trace, generator = tiny_translator.translate("Der Hund"), random.Random(3)
+    tree = steps.Tree.of(trace)
+    for name, action in steps.ACTIONS.items():
+        for _ in range(60):
+            data = {field: generator.choice(JUNK) for field in generator.sample(FIELDS, 5)}
+            data = {**({"branch": 1, "step": 1} if generator.random() < 0.5 else {}), **data}
+            if isinstance(data.get("holds"), dict):
+                data["holds"] = {"tree": tree.key, "branches": generator.choice(JUNK), "path": generator.choice(JUNK)}
+            try:
+                action(tiny_translator, tree, data)
+            except ValueError:
+                pass
+            except Exception as error:
+                pytest.fail(f"{name} {data}: {error!r}")

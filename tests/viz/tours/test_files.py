@@ -1,0 +1,62 @@
+"""What the tours' files say can be shown: every view, element, measure and word that they name is there."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from attention_atlas.viz import shell
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.tours.asks import ASKS
+from attention_atlas.viz.tours.measures import MEASURES
+from attention_atlas.viz.tours.scene import HEADS
+from attention_atlas.viz.tours.tour import FOLDER, tours
+
+EVERY = tours()
+STOPS = [(tour, stop) for tour in EVERY.values() for stop in tour.stops]
+
+
+def test_every_file_is_in_the_order():
+    assert sorted(EVERY) == sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "order")
+    assert len(EVERY["attention"].stops) == 8
+
+
+def test_every_stop_names_what_there_is():
+    titles = {name for _, name, _ in shell.TABS}
+    for tour, stop in STOPS:
+        for direction in tour.directions:
+            for sentence in tour.sentences[stop.sentence][direction]:
+                if stop.pair:
+                    pair = sentence.pairs[stop.pair]
+                    assert pair.source in sentence.text and pair.targets, stop.title
+        tab, panel = stop.open["tab"], stop.open.get("panel")
+        assert tab in titles and stop.look, stop.title
+        if panel:
+            assert panel in [one.name for one in registry.PANELS[tab]], stop.title
+        assert stop.head is None or stop.head in HEADS, stop.title
+        assert stop.ask is None or stop.ask in ASKS, stop.title
+        assert {"text", "direction", "checkpoint", "query", "step"}.isdisjoint(stop.open), stop.title
+
+
+def test_every_claim_is_measured_and_bounded():
+    for _, stop in STOPS:
+        claim = stop.claim
+        signature = inspect.signature(MEASURES[claim.measure])
+        bound = signature.bind(None, **claim.given)  # TypeError for what the measure does not take
+        kinds = {"str": str, "int": int, "float": float}
+        assert all(
+            isinstance(value, kinds[signature.parameters[name].annotation]) for name, value in bound.kwargs.items()
+        )
+        assert (claim.at_least is None) != (claim.at_most is None), stop.title
+        assert "{value}" in claim.text, stop.title
+        # What is measured of a word or a head needs one.
+        source = inspect.getsource(MEASURES[claim.measure])
+        assert stop.head or not re.search(r"scene\.(weights|head)\b", source), stop.title
+        assert stop.pair or not re.search(r"scene\.(source|target|given|case)\b|@measure\(\"(source|target)", source), (
+            stop.title
+        )
+
+
+def test_sentences_are_in_the_same_directions():
+    for tour in EVERY.values():
+        assert {tuple(directions) for directions in tour.sentences.values()} == {tour.directions}, tour.name

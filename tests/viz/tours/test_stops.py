@@ -1,0 +1,228 @@
+"""Every stop on every direction that it is for: its view is there, its claim holds; of a random model it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+import torch
+
+from attention_atlas.model import checkpoint
+from attention_atlas.model.analysis.survey.own import surveyed
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.training import learned
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.panels import frame
+from attention_atlas.viz.panels.panel import Scene
+from attention_atlas.viz.panels.scene import Asked, Selection
+from attention_atlas.viz.panels.why import heads as why_heads
+from attention_atlas.viz.tours import guide
+from attention_atlas.viz.tours.measures import MEASURES, share, sharper, uneven
+from attention_atlas.viz.tours.tour import FIELD, Pair, Sentence, Stop, Tour, tours
+from attention_atlas.viz.words import for_page
+from tests.conftest import TINY_LIMITS
+
+EVERY = tours()
+# A plain run takes the first direction of each tour.
+CASES = [
+    pytest.param(
+        tour,
+        direction,
+        marks=[pytest.mark.long] * (direction != tour.directions[0]),
+        id=f"{tour.name} {direction}",
+    )
+    for tour in EVERY.values()
+    for direction in tour.directions
+]
+
+
+@pytest.fixture(scope="module")
+def random_translators(shipped_translators) -> dict[str, Translator]:
+    """Of the shipped shapes, tokenizers and surveys, with weights drawn at random, which would write on to the last
+    position there is. By direction."""
+    found = {}
+    for shipped in (one for one in shipped_translators.all if isinstance(one.model, Transformer)):
+        read = checkpoint.load(shipped.folder)
+        torch.manual_seed(5)
+        model = Transformer(read.model.config).eval()
+        made = Translator(
+            dataclasses.replace(read, model=model, folder=None, digest="0" * 16),
+            torch.device("cpu"),
+            limits=TINY_LIMITS,
+        )
+        found |= dict.fromkeys(read.directions, made)
+    return found
+
+
+def shown(translator: Translator, tour: Tour, direction: str) -> list[dict]:
+    return [for_page(guide.at(translator, direction, tour, stop)) for stop in tour.stops]
+
+
+@pytest.fixture(scope="module")
+def shipped_stops(shipped_translators) -> Callable[[str, str], list[dict]]:
+    """What the shipped model of a direction is shown at each stop of a tour, measured once."""
+    return cache(lambda tour, direction: shown(shipped_translators[direction], EVERY[tour], direction))
+
+
+@pytest.mark.parametrize(("tour", "direction"), CASES)
+def test_every_claim_holds_of_the_shipped_model(shipped_translators, shipped_stops, tour, direction):
+    translator = shipped_translators[direction]
+    for stop, found in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
+        if found["missing"]:  # said in words, and only where a survey is asked for that is not there
+            assert stop.head and translator.survey is None, found["missing"]
+            continue
+        claim = found["claim"]
+        assert claim["holds"], (stop.title, claim["text"])
+        assert "" not in {**found["text"]["with"], **claim["text"]["with"]}.values(), stop.title  # a space is shown
+        trace = translator.translate(found["open"]["text"], direction)
+        for name, size in (
+            ("query", len(trace.target_ids)),
+            ("key", len(trace.source_ids)),
+            ("step", len(trace.target_ids)),
+        ):
+            assert 1 <= int(found["open"].get(name, 1)) <= size, stop.title
+        if stop.open.get("view") == "lines":  # all of them: a pin would leave one
+            assert not {"query", "key"} & set(found["open"]), stop.title
+        if MEASURES[stop.claim.measure] in (uneven, sharper):  # the difference is that of the numbers beside it
+            said = claim["text"]["with"]
+            low, high = sorted(
+                float(said[name].rstrip("%"))
+                for name in ("least", "most", "before", "after")
+                if name in said and "%" in said[name] and name in FIELD.findall(stop.claim.text)
+            )
+            assert high - low == pytest.approx(float(said["value"]), abs=1e-6) and high <= 100, stop.title
+        if "{target}" in stop.text:  # it was written
+            assert found["text"]["with"]["target"] in trace.translation, stop.title
+
+
+def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Stop, view: dict) -> list[str]:
+    """What the view of a stop, opened on a fresh page, shows of what its claim is about, as the page writes it."""
+    trace = translator.translate(view["text"], direction)
+    if view["tab"] == "heads":
+        kind, layer, head = AttentionKind(view["kind"]), int(view["layer"]) - 1, int(view["head"]) - 1
+        return [
+            share(float(surveyed(translator, direction).kinds[kind].statistics[view["statistic"]].value[layer, head]))
+        ]
+    if view["tab"] == "explorer":  # the pinned cell
+        maps = trace.maps(AttentionKind(view["kind"])).weights[int(view["layer"]) - 1, int(view["head"]) - 1]
+        return [share(float(maps[int(view["query"]) - 1, int(view["key"]) - 1]))]
+    against = Against.NOTHING if view.get("alone") else Against.RUNNER_UP
+    scene = Scene(trace, Selection(), translator, Asked.of(trace, int(view["step"]) - 1, against))
+    if view["panel"] == "why-tokens":
+        return [text for words in frame.answered(scene)["headline"] for text in words.values.values()]
+    *_, blocks = why_heads.PANEL.content(scene, *(control.start for control in why_heads.PANEL.controls))
+    (grid,) = (block for block in blocks if block["type"] == "heads")
+    (kind,) = (kind for kind in grid["kinds"] if kind["kind"] == view["kind"])
+    return [kind["rows"][int(view["layer"]) - 1][int(view["head"]) - 1]["name"].values["n"]]
+
+
+# Of these the picture shows the number itself; other claims are about the whole of it, or about what is done next.
+SHOWN = {
+    "on_average": ("value",),
+    "weight": ("value",),
+    "read_back": ("value",),
+    "best_head": ("value",),
+    "hidden": ("before", "after"),
+    "matters_most": ("before", "after"),
+    "without_head": ("nats",),
+}
+
+
+@pytest.mark.parametrize(("tour", "direction"), CASES)
+def test_a_claim_and_its_picture_say_the_same_number(shipped_translators, shipped_stops, tour, direction):
+    translator = shipped_translators[direction]
+    for stop, found in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
+        claim, view = found["claim"], found["open"]
+        if not claim or stop.claim.measure not in SHOWN or not stop.pinned:
+            continue
+        if stop.claim.measure == "without_head" and view["tab"] == "explorer":
+            continue
+        seen = in_the_picture(translator, tour, direction, stop, view)
+        for name in SHOWN[stop.claim.measure]:
+            assert claim["text"]["with"][name] in seen, (stop.title, name, seen)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("tour", "direction"), CASES)
+def test_what_training_brings_about_fails_of_a_random_model(random_translators, tour, direction):
+    for stop, found in zip(tour.stops, shown(random_translators[direction], tour, direction), strict=True):
+        if not found["missing"]:
+            assert found["claim"]["holds"] is not stop.claim.learned, (stop.title, found["claim"]["text"])
+
+
+def test_what_is_said_of_the_training_is_what_was_recorded(shipped_translators):
+    shipped = shipped_translators["de-en"]
+    tour = EVERY["paper"]
+    (stop,) = (stop for stop in tour.stops if stop.claim.measure == "trained")
+    history = learned.read(shipped.folder)
+    text = str(guide.at(shipped, "de-en", tour, stop)["text"])
+    for update in (history.updates[0], history.updates[-1]):
+        assert f"update {update:,}" in text
+    for loss in history.loss.mean(1)[[0, -1]]:
+        assert f"{loss:.2f}" in text
+    assert "learned before" not in text and history.updates[0] == 0
+    other = shipped_translators["en-de"]
+    first = learned.read(other.folder).updates[0]
+    text = str(guide.at(other, "en-de", tour, stop)["text"])
+    assert "learned before" in text and f"update {first:,}" in text and first > 0
+
+
+def test_a_tour_begins_where_the_page_is(shipped_translators):
+    tour = next(iter(EVERY.values()))
+    last = tour.directions[-1]
+    assert guide.route_of(shipped_translators, tour, "", last).direction == last
+    assert guide.route_of(shipped_translators, tour, "", "xx-yy").direction == tour.directions[0]
+    assert guide.route_of(shipped_translators, tour, tour.directions[0], last).direction == tour.directions[0]
+
+
+def test_any_question_is_answered_or_refused_in_words(shipped_translators):
+    name = next(iter(EVERY))
+    for stop in (None, 0, -1, 99, "2", 2.5, True):
+        assert guide.answered(shipped_translators, EVERY, {"tour": name, "stop": stop})["stop"] == 1
+    for data in ({}, {"tour": "../order"}, {"tour": 3}):
+        with pytest.raises(Refusal):
+            guide.answered(shipped_translators, EVERY, data)
+
+
+def test_without_a_survey_a_stop_says_so(shipped_translators):
+    shipped = shipped_translators["de-en"]
+    bare = Translator(
+        dataclasses.replace(checkpoint.load(shipped.folder), survey=None, digest="f" * 16), torch.device("cpu")
+    )
+    tour = EVERY["attention"]
+    told = [found for stop, found in zip(tour.stops, shown(bare, tour, "de-en")) if stop.head == "previous_encoder"]
+    assert told and all(found["missing"] and found["claim"] is None for found in told)
+
+
+def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
+    read = dataclasses.replace(checkpoint.load(tiny_checkpoint), directions=("en-xx",), examples={})
+    other = Translators([Translator(read, torch.device("cpu"))])
+    assert guide.offered(other, EVERY) == [] and guide.invitation(other) is None
+    with pytest.raises(Refusal):
+        guide.route_of(other, next(iter(EVERY.values())))
+
+
+@pytest.mark.parametrize("direction", EVERY["failing"].directions)
+def test_how_it_fails_shows_sentences_that_this_model_gets_wrong(shipped_translators, direction):
+    translator, tour = shipped_translators[direction], EVERY["failing"]
+    for stop in tour.stops:
+        sentence = guide.chosen(translator, direction, tour, stop)
+        wrote = translator.translate(sentence.text, direction).translation
+        assert not any(word in wrote for word in sentence.pairs["word"].targets), wrote
+
+
+def test_a_stop_that_no_candidate_shows_is_left_out(shipped_translators):
+    right = Sentence("Der Hund schläft.", {"word": Pair("Hund", ("dog",)), "known": Pair("Hund", ("dog",))})
+    tour = EVERY["failing"]
+    tour = dataclasses.replace(tour, sentences={**tour.sentences, "name": {"de-en": (right, right)}})
+    found = guide.answered(shipped_translators, {"failing": tour}, {"tour": "failing", "stop": 1, "direction": "de-en"})
+    assert found["stops"] == len(tour.stops) - 1 and found["title"].english == tour.stops[1].title
+    with pytest.raises(Refusal, match="shows nothing"):
+        every = dataclasses.replace(tour, sentences={key: {"de-en": (right, right)} for key in tour.sentences})
+        guide.answered(shipped_translators, {"failing": every}, {"tour": "failing", "direction": "de-en"})

@@ -1,0 +1,120 @@
+"""Two sentences beside each other in the explorer: minimal pairs to choose from, and the words that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from attention_atlas.model.analysis.alignment.glosses import glosses
+from attention_atlas.model.analysis.beside.sentences import alike, languages, minimal_pairs
+from attention_atlas.model.trace.directions import language_of, parse_direction
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.survey.survey import DirectionSurvey
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import fields
+from attention_atlas.viz.wire.tiles import is_large
+from attention_atlas.viz.words import Words, say
+
+MOST = 40  # words that a table has
+
+# What differs between two sentences -> (its name, what to look for).
+KINDS: dict[str, tuple[Words, Words]] = {
+    "order": (
+        say("Word order"),
+        say(
+            "The same words in another order. Does the translation follow the order, or the endings that say who does "
+            "what?"
+        ),
+    ),
+    "sense": (
+        say("One word, two senses"),
+        say(
+            "Does the marked word become two different words? In the table: does its vector part further, layer by "
+            "layer, than those of the words around it?"
+        ),
+    ),
+    "negation": (
+        say("Negation"),
+        say("One short word reverses the meaning. Which written word read it, and in which heads?"),
+    ),
+    "number": (
+        say("One or many"),
+        say("Nouns, articles and verbs change together. Does the translation keep them in step?"),
+    ),
+    "tense": (say("Tense"), say("Only the time differs. Which written word carries it, and what did that word read?")),
+    "pronoun": (
+        say("What a pronoun stands for"),
+        say(
+            "The last clause says who is meant. Does the translation choose a pronoun that fits? Under the encoder's "
+            "own attention: which noun does the pronoun read?"
+        ),
+    ),
+    "question": (
+        say("Statement and question"),
+        say("The same words say it and ask it. What does the translation change besides the mark at its end?"),
+    ),
+    "form": (
+        say("Two forms, one meaning"),
+        say("Other words, the same meaning. Is the translation the same, though the maps are not?"),
+    ),
+    "particle": (
+        say("A verb in two parts"),
+        say("The last word decides what the verb means. Does the written verb read both parts?"),
+    ),
+    "place": (
+        say("Place and direction"),
+        say("There, or on the way there: one short word says which. Does the translation tell them apart?"),
+    ),
+    "passive": (
+        say("Active and passive"),
+        say("Who acts stands first, then last. Do both keep their parts in the translation?"),
+    ),
+    "comma": (say("Commas"), say("The commas alone say who is speaking. Does the translation notice?")),
+}
+
+
+def offered() -> dict[str, list[dict]]:
+    """By language of a sentence, in two letters: the pairs that the page's menu has."""
+    named = {kind: {"title": title, "look": look} for kind, (title, look) in KINDS.items()}
+    return {
+        language: [
+            {**named[one.kind], "first": one.first, "second": one.second, "word": one.word}
+            for one in minimal_pairs(language)
+        ]
+        for language in languages()
+    }
+
+
+def language(trace: TranslationTrace) -> str:
+    """Of its sentence, as offered() names it."""
+    return language_of(parse_direction(trace.direction)[0])
+
+
+def glossed(trace: TranslationTrace, survey: DirectionSurvey | None) -> dict[str, list[str]] | None:
+    """By side, of every token what its word became by the model's own links; None where the words of so long a text
+    are not drawn."""
+    if any(is_large(trace, kind) for kind in trace.kinds):
+        return None
+    source, target = glosses(trace, survey.linked_by if survey else ())
+    return {"source": source, "target": target}
+
+
+def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The text that the page names by the trace's model, unchanged, in its direction. A ValueError, in words, for what
+    cannot be read."""
+    return scene.translator.translate(fields.text(data, "text"), scene.trace.direction)
+
+
+def answered(scene: Scene, first: TranslationTrace) -> dict:
+    """The words that this sentence shares with the first one, those that part the most above."""
+    if first.digest != scene.trace.digest:
+        raise Refusal("The two sentences were read by different models: their vectors cannot be compared.")
+    found = alike(scene.translator, first, scene.trace)
+    order = np.argsort(found.cosine[:, -1], kind="stable")[:MOST]
+    return {
+        "words": [found.words[i] for i in order],
+        "cosine": np.round(found.cosine[order], 3).tolist(),
+        "others": np.round(found.others.mean(0), 3).tolist(),
+    }

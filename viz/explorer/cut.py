@@ -1,0 +1,87 @@
+"""The explorer's pinned cell cut out of the model: the sentence is translated again, and what changed is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attention_atlas.model.analysis import again
+from attention_atlas.model.analysis.why.experiments.cutting import Cut, cut, metric_without
+from attention_atlas.model.trace.interventions import Edge
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal, Words
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import fields
+from attention_atlas.viz.wire.question import names, nats, with_minus
+from attention_atlas.viz.words import say
+
+MOST = 4096  # edges at once: those of a few words in all heads of a layer
+
+
+def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], Cut]:
+    """Which edges the page asks to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError for
+    what is none of a map's."""
+    kind, how = AttentionKind(data.get("kind")), Cut(data.get("how"))
+    heads = [(layer, head) for _, layer, head in fields.each(data, "heads", lambda pair: fields.head((kind, *pair)))]
+    queries, keys = fields.wholes(data, "queries"), fields.wholes(data, "keys")
+    count = len(heads) * len(queries) * len(keys)
+    if not 0 < count <= MOST:  # before any is made
+        raise ValueError(f"1 to {MOST} edges can be cut at once, found {count}")
+    edges = frozenset(Edge(kind, query, key, layer, head) for layer, head in heads for query in queries for key in keys)
+    if kind is AttentionKind.DECODER_SELF:  # a word's pieces read each other, but none reads what comes after it
+        edges = frozenset(edge for edge in edges if edge.key <= edge.query)
+        if not edges:
+            raise Refusal("There is no such edge: the decoder does not look ahead.")
+    return edges, how
+
+
+def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The sentence translated without these edges, beside whatever the trace was made without already."""
+    trace, (edges, how) = scene.trace, changes(data)
+    return again.translated(scene.translator, trace, cut(trace.interventions, edges, how))
+
+
+def answered(scene: Scene, data: Mapping[str, object], broken: TranslationTrace) -> dict:
+    """Return both translations, and the effect on the pinned token after the same prefix, in words.
+    broken: what translated() returned."""
+    trace = scene.trace
+    same = broken.target_ids == trace.target_ids
+    return {
+        "same": same,
+        "before": trace.translation,
+        "after": broken.translation,
+        "words": [
+            say("The translation stays the same.") if same else say("The translation changes."),
+            *_effect(scene, data),
+        ],
+    }
+
+
+def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
+    (edges, how), question = changes(data), scene.question
+    try:
+        case = scene.case
+    except Refusal as error:  # too long to be asked about: the translation itself says enough
+        return [error.words]
+    before, after = case.metric(), metric_without(case, edges, how)
+    token, contrast = names(scene.trace, question)
+    values = {
+        "token": token,
+        "before": nats(before),
+        "after": nats(after),
+        "change": with_minus(f"{after - before:+.2g}"),
+    }
+    if contrast is None:
+        return [
+            say(
+                "Measured after the same prefix: log p({token}) goes from {before} to {after} nats ({change}).",
+                **values,
+            )
+        ]
+    return [
+        say(
+            "Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats ({change}).",
+            contrast=contrast,
+            **values,
+        )
+    ]

@@ -1,0 +1,53 @@
+"""The explorer tab: every head of the model on one screen. The page draws; the server sends a payload a translation."""
+
+from __future__ import annotations
+
+from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz.component import add_component
+from attention_atlas.viz.explorer import compare, overlays
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.panels.scene import Selection
+from attention_atlas.viz.wire.payload import payload
+from attention_atlas.viz.wire.survey import marks
+from attention_atlas.viz.words import Words, say
+
+
+def add_explorer(value: dict, *, model: bool = False) -> None:
+    """Add the explorer of a payload. model: whether a model answers its questions."""
+    options = {
+        "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
+        **overlays.options(model=model),
+        "pairs": compare.offered() if model else {},
+    }
+    add_component("explorer", value, plotly=True, options=options, elem_id="explorer")
+
+
+def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None) -> dict:
+    """What the page is told of a translation: the trace, and what its heads are named where these very weights were
+    surveyed. selection: what was chosen when it was asked for; None: the page knows."""
+    made_by, address = translators.made(trace.digest) if translators else None, Address.of(trace)
+    survey = made_by.survey if made_by else None
+    measured = survey.directions.get(trace.direction) if survey else None
+    return {
+        **payload(trace, selection and selection.fitted(trace)),
+        "address": address and address.to_plain(),
+        "marks": marks(measured),
+        "beyond": _beyond(made_by, trace) if made_by else None,
+        "language": compare.language(trace),
+        "glosses": compare.glossed(trace, measured),
+    }
+
+
+def _beyond(made_by: Translator, trace: TranslationTrace) -> Words | None:
+    """Where a text is longer than those that its model was made for."""
+    made_for = made_by.config.max_length
+    if max(len(trace.source_ids), len(trace.target_ids)) <= made_for:
+        return None
+    return say(
+        "Longer than the {n} tokens that this model was made for: what it writes is a guess there, what is shown of it "
+        "is exact.",
+        n=made_for,
+    )

@@ -1,0 +1,64 @@
+"""What each head is worth to each kind of contrastive pair."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps.labels import KIND_TITLES
+from attention_atlas.viz.panels.heads.match import OF
+from attention_atlas.viz.panels.heads.survey import map_of_heads
+from attention_atlas.viz.panels.panel import Need, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import join, say
+
+PHENOMENA = {
+    "agreement in noun phrases": say("agreement in noun phrases"),
+    "agreement of subject and verb": say("agreement of subject and verb"),
+    "polarity": say("polarity"),
+    "omission": say("omission"),
+    "genitive": say("genitive"),
+    "tense": say("tense"),
+    "pronoun": say("pronoun"),
+}
+
+
+def phenomena(scene: Scene, kind: str) -> list[dict]:
+    found = scene.trust.phenomena
+    asked = {name: np.array(one["heads"][kind]) for name, one in found.items() if kind in one["heads"]}
+    limit = max((float(np.abs(values).max()) for values in asked.values()), default=1.0)
+    pictures = [
+        map_of_heads(values, PHENOMENA.get(name, name), limit=limit, signed=True) for name, values in asked.items()
+    ]
+    rows = [
+        [PHENOMENA.get(name, name), str(one["pairs"]), blocks.bar(one["sum"]), blocks.bar(one["mean"])]
+        for name, one in found.items()
+    ]
+    told = say(
+        "How much of its lead over a wrong translation a right one loses, in nats, with the head's mean output in "
+        "its place."
+    )
+    return [
+        blocks.text(join((KIND_TITLES[AttentionKind(kind)], told), " · "), tone="note"),
+        blocks.maps(*pictures),
+        blocks.table(
+            blocks.headings("Phenomenon", "pairs", "right by the sum", "right by the mean"),
+            rows,
+            caption=say("Sums of log-probabilities favour what is short: an omission is judged by the mean."),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "heads-phenomena",
+    say("Phenomena"),
+    say("Which head, when switched off, breaks agreement, and which a negation?"),
+    say("Sennrich 2017"),
+    phenomena,
+    controls=(OF,),
+    needs=(
+        Need(lambda scene: bool(scene.trust.phenomena), say("No contrastive pairs were measured in this direction.")),
+    ),
+    paper="https://arxiv.org/abs/1612.04629",
+)

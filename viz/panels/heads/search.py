@@ -1,0 +1,138 @@
+"""Search by example: a pinned cell, or a head's map here, and the heads and sentences that do the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey.batch import similarity
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import KindSurvey
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.heads.survey import here, named_head
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
+
+SHOWN = 6
+
+
+def search(scene: Scene) -> list[dict]:
+    kind = scene.selection.kind
+    direction = scene.survey
+    found = direction.kinds.get(kind) if direction else None
+    return [*_by_cell(scene, found), *_by_map(scene, found)]
+
+
+def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
+    """What the pinned cell is an example of, and the heads that do that."""
+    chosen = scene.selection
+    maps = scene.trace.maps(chosen.kind)
+    if chosen.query is None or chosen.key is None:
+        return [blocks.note("Pin a cell in the explorer (a row and a column) to search by it.")]
+    places = cells.places(chosen.kind, maps.query_tokens, maps.key_tokens)
+    named = [name for name, place in places.items() if place.cells[chosen.query, chosen.key]]
+    pinned = blocks.paragraph(
+        "The pinned cell: {row}, attending to {key}.",
+        row=labels.row_name(scene.trace, chosen.kind, chosen.query),
+        key=labels.display(maps.key_tokens[chosen.key]),
+    )
+    if not named:
+        strong = maps.weights[..., chosen.query, chosen.key]
+        none = blocks.paragraph("It is an example of none of the statistics: these heads put the most weight on it.")
+        return [pinned, none, _ranking(strong, say("weight on the cell"))]
+    parts, allowed = [pinned], cells.allowed_cells(chosen.kind, *maps.weights.shape[2:])
+    for name in named:
+        now = cells.measured(maps.weights, allowed, {name: places[name]})[name].values
+        values = found.statistics[name].value if found and name in found.statistics else now
+        parts.append(blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, found, name, values)))
+    return parts
+
+
+def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) -> dict:
+    """The heads of one kind that have most of something [layers, heads]."""
+    order = np.argsort(-values, axis=None)[:SHOWN]
+    places = [tuple(int(i) for i in np.unravel_index(at, values.shape)) for at in order]
+    if now is None:
+        return blocks.table([say("head"), title], [[named_head(*at), _share(values[at])] for at in places])
+    return blocks.table(
+        [say("head"), title, say("here, now")],
+        [[named_head(*at), _share(values[at]), blocks.number(float(now[at]))] for at in places],
+    )
+
+
+def _share(value: float) -> dict:
+    return blocks.bar(min(1.0, float(value)))
+
+
+def _sentences(scene: Scene, found: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
+    if found is None or name not in found.examples or not surveys.can(scene.trace.direction):
+        return []
+    lines = sentences(parse_direction(scene.trace.direction)[0])
+    best = np.unravel_index(int(values.argmax()), values.shape)
+    rows = [[lines[line]] for line in found.examples[name]["most"][best] if 0 <= line < len(lines)]
+    return [blocks.table([say("sentences in which the first of them does it most")], rows)]
+
+
+def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
+    """Heads whose rows are like the selected head's: here, and over the survey; and what it does here."""
+    chosen = scene.selection
+    maps = scene.trace.maps(chosen.kind)
+    layers, heads = maps.weights.shape[:2]
+    allowed = cells.allowed_cells(chosen.kind, *maps.weights.shape[2:])
+    own = chosen.layer * heads + chosen.head
+    like_here = similarity(maps.weights.reshape(layers * heads, *maps.weights.shape[2:]), allowed)[own]
+    like_ever = found.similarity[own] if found else None
+    order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
+    rows = [
+        [
+            named_head(i // heads, i % heads),
+            blocks.bar(float(like_here[i])),
+            "–" if like_ever is None else blocks.number(float(like_ever[i])),
+        ]
+        for i in order
+    ]
+    title = say(
+        "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
+        **labels.place(chosen.kind, chosen.layer, chosen.head),
+    )
+    return [
+        blocks.table(blocks.headings("head", "same rows here", "over the survey"), rows, caption=title),
+        *_does(scene, found),
+    ]
+
+
+def _does(scene: Scene, found: KindSurvey | None) -> list[dict]:
+    chosen = scene.selection
+    now = here(scene, chosen.kind, chosen.layer, chosen.head)
+    tested = {name: float(f.values) - f.chance for name, f in now.items() if STATISTICS[name].threshold is not None}
+    if not tested:
+        return []
+    name = max(tested, key=tested.get)
+    most = blocks.paragraph(
+        "Most of all it {does} here: {value}, random rows {chance}.",
+        does=STATISTICS[name].plain,
+        value=f"{float(now[name].values):.2f}",
+        chance=f"{now[name].chance:.2f}",
+    )
+    if not found or name not in found.statistics:
+        return [most]
+    values = found.statistics[name].value
+    return [most, blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, found, name, values))]
+
+
+PANEL = Panel(
+    "heads-search",
+    say("Search by example"),
+    say(
+        "Which other heads, and which sentences, do what you see here? The head selected in the explorer is the "
+        "example, or the cell pinned there."
+    ),
+    say("Vig 2019"),
+    search,
+    paper="https://arxiv.org/abs/1906.05714",
+)

@@ -1,0 +1,180 @@
+"""What every head does in general: a survey over many sentences, and the card of one head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.trace import is_integer
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.survey import cells
+from attention_atlas.model.trace.survey.statistics import STATISTICS
+from attention_atlas.model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.survey import graded, open_head, survey, take
+from attention_atlas.viz.words import Words, join, say
+
+CARD = "card"
+WHICH = {"most": say("most"), "typical": say("typical"), "least": say("least")}
+assert set(WHICH) == set(EXAMPLES)
+SHOWN = 3
+
+
+def overview(scene: Scene) -> list[dict]:
+    if surveys.can(scene.trace.direction) and scene.survey is None:
+        return [
+            take(
+                surveys.survey(scene.translator, scene.trace.direction).key,
+                say("Survey {n} sentences", n=surveys.SENTENCES),
+                say(
+                    "These heads have not been surveyed yet. A survey reads this project's own sentences and measures "
+                    "every head on each."
+                ),
+            )
+        ]
+    if scene.survey is not None:
+        return _found(scene, scene.survey)
+    return [
+        blocks.paragraph(
+            "These heads have not been surveyed, and this project has no sentences of its own in their source language."
+        )
+    ]
+
+
+def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
+    rule = say(
+        "A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
+        "from that of random rows with at most 5% false discoveries."
+    )
+    count = (
+        say("{n} of this project's own sentences.", n=found.sentences)
+        if found.corpus == OWN
+        else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus)
+    )
+    return [
+        survey(found, scene.trace),
+        blocks.text(join((count, rule), " "), tone="note"),
+        blocks.slot(CARD, blocks.note("Choose a head to see its card.")),
+    ]
+
+
+def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """Everything that is known of one head. ValueError for one that is not there."""
+    found = scene.survey
+    kind, layer, head = head_of(found, data)
+    k = found.kinds[kind]
+    names = k.named()[layer][head]
+    does = graded(k, layer, head, names)
+    title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=does)
+    counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in k.statistics]
+    return [
+        blocks.text(title),
+        open_head(kind.value, layer, head),
+        blocks.row(
+            _statistics(scene, k, (kind, layer, head), names),
+            blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head)),
+        ),
+        blocks.folded(say("What is counted"), blocks.table(blocks.headings("statistic", "what is counted"), counted)),
+    ]
+
+
+def head_of(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
+    """The head that the page names. ValueError for one that is not there."""
+    kind, layer, head = AttentionKind(data.get("kind")), data.get("layer"), data.get("head")
+    if found is None or kind not in found.kinds:
+        raise ValueError(f"there is no survey of {kind.value}")
+    layers, heads = found.kinds[kind].shape
+    if not (is_integer(layer, 0, layers - 1) and is_integer(head, 0, heads - 1)):
+        raise ValueError(f"{kind.value} has no layer {layer!r}, head {head!r}")
+    return kind, layer, head
+
+
+def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, cells.Found]:
+    """The same statistics of the sentence that is looked at."""
+    maps = scene.trace.maps(kind)
+    return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
+
+
+def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
+    kind, layer, head = at
+    now, rows = here(scene, kind, layer, head), []
+    for name, e in found.statistics.items():
+        statistic = STATISTICS[name]
+        value, low, high = (float(part[layer, head]) for part in (e.value, e.low, e.high))
+        tested = statistic.threshold is not None
+        rows.append(
+            [
+                statistic.title,
+                blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
+                with_minus(f"{low:.3f} – {high:.3f}"),
+                f"{e.chance:.3f}" if tested else "–",
+                f"{statistic.threshold:.2f}" if tested else "–",
+                f"{float(now[name].values):.3f}" if name in now else "–",
+            ]
+        )
+    return blocks.table(
+        blocks.headings("statistic", "mean", "95% interval", "random rows", "threshold", "here, now"),
+        rows,
+        marked=[index for index, name in enumerate(found.statistics) if name in names],
+    )
+
+
+def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tuple[str, ...]) -> dict:
+    """Sentences for what the head is named for, else for what it does most beyond chance."""
+    above = {name: found.statistics[name].value[at] - found.statistics[name].chance for name in found.examples}
+    name = names[0] if names else max(above, key=above.get, default=None)
+    if name is None or not surveys.can(scene.trace.direction):
+        return blocks.note("There are no example sentences in this language.")
+    lines = sentences(parse_direction(scene.trace.direction)[0])
+    rows = [
+        [words, lines[line]]
+        for which, words in WHICH.items()
+        for line in found.examples[name][which][at][:SHOWN]
+        if 0 <= line < len(lines)
+    ]
+    caption = say(
+        "This project's own sentences in which it is highest, typical and lowest: {title}", title=STATISTICS[name].title
+    )
+    return blocks.table(["", say("sentence")], rows, caption=caption)
+
+
+def _alike(found: KindSurvey, layer: int, head: int) -> dict:
+    _, heads = found.shape
+    row = found.similarity[layer * heads + head].copy()
+    row[layer * heads + head] = -np.inf
+    best = np.argsort(-row)[:SHOWN]
+    return blocks.table(
+        blocks.headings("heads like it", "same rows"),
+        [[named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
+        caption=say("1 minus the mean Jensen–Shannon divergence of their rows, in bits"),
+    )
+
+
+def named_head(layer: int, head: int) -> Words:
+    """A head's place in words."""
+    return say("layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+
+
+def map_of_heads(values: np.ndarray, title: Words, *, limit: float, signed: bool, note: Words | str = "") -> dict:
+    """A number of each head [layers, heads] as a small map."""
+    names = {letter: [f"{letter}{i + 1}" for i in range(size)] for letter, size in zip("LH", values.shape)}
+    return blocks.heatmap(values, title, limit=limit, signed=signed, note=note, rows=names["L"], columns=names["H"])
+
+
+PANEL = Panel(
+    "heads-survey",
+    say("All heads"),
+    say("What does each head do in general? One sentence shows a pattern; a claim needs many."),
+    say("Voita et al. 2019"),
+    overview,
+    acts={CARD: card},
+    paper="https://arxiv.org/abs/1905.09418",
+)

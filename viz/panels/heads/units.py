@@ -1,0 +1,205 @@
+"""Units of an encoder layer: the sentences that excite each most, and what the model writes if one is turned up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.steering import steered
+from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.units.excited import Units
+from attention_atlas.model.analysis.units.fitted import Fitted, stored
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.edits import Add
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Choice, Slider
+from attention_atlas.viz.panels.panel import Need, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks, fields
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.words import say
+
+NAME, PERCENT = "heads-units", 100
+NEURONS, DICTIONARY = "neurons", "dictionary"
+READ = 200  # sentences
+SHOWN, SENTENCES = 12, 3
+MOST = 8192  # units that the slider reaches
+KINDS = {NEURONS: say("neurons of the feed-forward"), DICTIONARY: say("a sparse dictionary of the stream")}
+QUALITY = {DICTIONARY: say("this dictionary"), "random": say("as many random directions"), NEURONS: say("neurons")}
+LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
+KIND = Choice(say("Units"), KINDS, NEURONS, name="units")
+
+
+def _stored(translator: Translator) -> Fitted | None:
+    return stored(translator.folder, translator.digest, translator.config.d_model)
+
+
+def _count(trace: TranslationTrace, translator: Translator) -> int:
+    """Of units in a layer or in the dictionary, whichever has more."""
+    found = _stored(translator)
+    return min(MOST, max(getattr(translator.config, "d_feedforward", 1), len(found.dictionary.bias) if found else 0))
+
+
+UNIT = Slider(say("Unit"), 1, MOST, 1, name="unit", of=_count)
+STRENGTH = Slider(say("Strength in %"), -500, 500, 0, step=25, name="strength")
+
+
+def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list[dict]:
+    """What excites the units that this sentence excites most, and the translation with one of them turned up."""
+    try:
+        read = _units(scene, layer, kind)
+    except Refusal as error:
+        return [blocks.text(error.words, tone="note")]
+    if scene.result(read.peaks) is None:
+        return [
+            take(
+                read.peaks.key,
+                say("Read {n} sentences", n=READ),
+                say(
+                    "What activates a unit is found on this project's own sentences. They are read once for each layer."
+                ),
+            )
+        ]
+    qualities = _qualities(scene) if read.dictionary else []
+    return [*_steering(scene, read, unit, strength), _table(scene, read), *qualities]
+
+
+def _units(scene: Scene, layer: int, kind: str) -> Units:
+    """Those of a layer; a dictionary's are of the layer that it was trained for. A Refusal where there is none."""
+    translator, direction = scene.translator, scene.trace.direction
+    texts = sentences(parse_direction(direction)[0])[:READ]
+    texts = tuple(text for text in texts if translator.fits(text, direction))
+    if kind == NEURONS:
+        return Units(translator, direction, layer - 1, texts)
+    found = _stored(scene.translator)
+    if found is None:
+        raise Refusal("No dictionary was trained for this model.")
+    return Units(translator, direction, found.layer, texts, found.dictionary)
+
+
+def _table(scene: Scene, read: Units) -> dict:
+    """The units that this sentence excites most, with the sentences of ours that do so most."""
+    values = read.of(scene.trace.source_ids, scene.trace.interventions)
+    peaks, places = scene.result(read.peaks)
+    usual = np.maximum(peaks.max(0), 1e-6)  # a unit is judged by what it can do
+    strongest = np.argsort(-(values.max(0) / usual), kind="stable")[:SHOWN]
+    kind, rows = DICTIONARY if read.dictionary else NEURONS, []
+    for number in strongest.tolist():
+        token = scene.trace.source_tokens[int(values[:, number].argmax())]
+        best = np.argsort(-peaks[:, number])[:SENTENCES].tolist()
+        chosen = blocks.to_panel("heads", NAME, layer=read.layer + 1, units=kind, unit=number + 1)
+        rows.append(
+            [
+                blocks.button(str(number + 1), chosen),
+                blocks.token(labels.display(token)),
+                blocks.bar(min(1.0, float(values[:, number].max() / usual[number]))),
+                *(_marked(read, line, int(places[line, number])) for line in best),
+            ]
+        )
+    caption = say(
+        "Measured: of {n} units, those that this sentence activates most, and this project's own sentences that "
+        "activate each most, with the word in brackets.",
+        n=values.shape[1],
+    )
+    columns = (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES)))
+    return blocks.table(columns, rows, caption=caption)
+
+
+def _marked(read: Units, line: int, place: int) -> str:
+    """A sentence with the word at a token in brackets."""
+    text = read.texts[line]
+    tokens = read.translator.tokenizer.source_tokens(read.translator.encode(text, read.direction), text)
+    groups = [group for group in word_groups(tokens) if not is_symbol(tokens[group[0]])]
+    words = [labels.word_label([tokens[i] for i in group]) for group in groups]
+    return " ".join(f"[{word}]" if place in group else word for word, group in zip(words, groups))
+
+
+def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]:
+    if not strength:
+        return [
+            blocks.note("Choose a unit by its number, then move the strength: its direction is added to every token.")
+        ]
+    found = _turned(scene, read, unit, strength)
+    kind = DICTIONARY if read.dictionary else NEURONS
+    recipe = {"layer": read.layer + 1, "units": kind, "unit": unit, "strength": strength}
+    changes = found.target_ids != scene.trace.target_ids
+    return [
+        blocks.cards(
+            (say("As it is"), scene.trace.translation, scene.trace.source_text),
+            (
+                say("With unit {n}", n=str(unit)),
+                found.translation or say("(nothing)"),
+                say("The translation changes.") if changes else say("The translation stays the same."),
+            ),
+        ),
+        blocks.translate(say("Show it on every tab"), **recipe),
+    ]
+
+
+def _turned(scene: Scene, read: Units, unit: int, strength: int) -> TranslationTrace:
+    """The sentence translated with a unit's direction added behind its layer; 100 %: as strongly as the sentences say
+    it that excite it most. A Refusal for a unit that there is not."""
+    written = read.written
+    if unit > len(written):
+        raise Refusal("There are {n} units here, and no number {unit}.", n=len(written), unit=str(unit))
+    peaks, _ = read.peaks.result()
+    usual = float(np.sort(peaks[:, unit - 1])[-SENTENCES:].mean())
+    vector = (written[unit - 1] * usual).float().cpu().numpy()
+    return steered(scene.translator, scene.trace, f"encoder.{read.layer}.resid_post", Add(vector, strength / PERCENT))
+
+
+def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The translation with the unit turned up, for every tab."""
+    config = scene.translator.config
+    layer, unit, strength = (one.fitted(fields.whole(data, one.name), config) for one in (LAYER, UNIT, STRENGTH))
+    read = _units(scene, layer, KIND.fitted(fields.text(data, KIND.name), config))
+    return _turned(scene, read, unit, strength)
+
+
+def _qualities(scene: Scene) -> list[dict]:
+    found = _stored(scene.translator)
+    rows = [
+        [
+            QUALITY[name],
+            *(
+                blocks.bar(min(1.0, max(0.0, share)), with_minus(f"{100 * share:.0f} %"))
+                for share in (one.recovered, one.explained)
+            ),
+            blocks.number(one.active),
+            f"{100 * one.dead:.1f} %",
+        ]
+        for name, one in found.qualities.items()
+    ]
+    columns = ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead"))
+    caption = say(
+        "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in training: "
+        "how probable the model's own translations stay, from the stream's mean (0) to the stream itself.",
+        layer=found.layer + 1,
+    )
+    return [blocks.table(columns, rows, caption=caption)]
+
+
+PANEL = Panel(
+    NAME,
+    say("Units"),
+    say(
+        "What activates a single neuron, and what a unit of a sparse dictionary? See whether a unit's sentences have "
+        "a meaning in common, then turn it up and read the translation."
+    ),
+    say("Gao et al. 2024"),
+    units,
+    controls=(LAYER, KIND, UNIT, STRENGTH),
+    needs=(
+        Need(lambda scene: surveys.can(scene.trace.direction), say("There are no example sentences in this language.")),
+    ),
+    translates=shown,
+    paper="https://arxiv.org/abs/2406.04093",
+)

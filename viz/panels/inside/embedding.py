@@ -1,0 +1,77 @@
+"""A token becomes a vector: its row of the embedding and the code of its position."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis import stations
+from attention_atlas.viz.panels.menus import ENCODER, SIDE, tokens_of
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def embedding(scene: Scene, side: str) -> list[dict]:
+    encoder, trace = side == ENCODER, scene.trace
+    ids, name = (trace.source_ids, "source") if encoder else (trace.decoder_ids, "target")
+    found = stations.embedding_rows(scene.translator, ids, scene.output, side=name, interventions=trace.interventions)
+    limit = float(np.abs(found.added).max())
+
+    def vector(values: np.ndarray, token: str) -> list[dict]:
+        length = float(np.linalg.norm(values))
+        return [blocks.strip(values[:48], limit=limit, name=token), blocks.number(length)]
+
+    rows = [
+        [
+            blocks.token(token),
+            blocks.number(i),
+            *(cell for values in (found.scaled, found.positions, found.added) for cell in vector(values[n], token)),
+        ]
+        for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))
+    ]
+    config = scene.translator.config
+    matrix = "E" if config.shared_embeddings else "E_source" if encoder else "E_target"
+    scaled = " · √d_model" if config.scale_embedding else ""
+    early = config.norm_before_positions and not encoder
+    total = "s" if config.norm_embedding and not early else "x"  # the sum, before the norm where there is one
+    looked_up = f"norm({matrix}[token]{scaled})" if early else f"{matrix}[token]{scaled}"
+    return [
+        blocks.formula(
+            f"{total} = {looked_up}{' + PE(pos)' * config.adds_positions}" + ",  x = norm(s)" * (total == "s")
+        ),
+        blocks.table(
+            (
+                say("Token"),
+                "id",
+                matrix + scaled,
+                say("length"),
+                say("+ position"),
+                say("length"),
+                f"= {total}",
+                say("length"),
+            ),
+            rows,
+            caption=say(
+                "The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
+                "all. Length: the Euclidean norm of the whole vector.",
+                n=found.added.shape[1],
+            ),
+        ),
+        blocks.facts(
+            (say("Largest error of the sum"), blocks.compact(found.error), say("against what entered the first layer"))
+        ),
+    ]
+
+
+PANEL = Panel(
+    "embedding",
+    say("Token + position"),
+    say(
+        "A token's embedding, in most models times √d_model, plus the code of its position: this is what enters the "
+        "first layer. Compare the lengths: which of the two is louder?"
+    ),
+    say("Paper, sections {n}", n="3.4, 3.5"),
+    embedding,
+    controls=(SIDE,),
+)

@@ -1,0 +1,69 @@
+"""The hidden units of a feed-forward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis import stations
+from attention_atlas.model.config import Activation
+from attention_atlas.viz.panels import formulas
+from attention_atlas.viz.panels.menus import LAYER_OF_SIDE, SIDE, record_of, tokens_of
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+UNITS = 24  # whose activations are drawn
+
+
+def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
+    record, index = record_of(scene, side, layer)
+    found = stations.active_units(record, count=6)
+    config, width = scene.translator.config, record.activations.shape[-1]
+    activations = record.activations[0].float().cpu().numpy()
+    names = tokens_of(scene, side)
+    loudest = np.sort(np.abs(activations).max(0).argsort()[::-1][:UNITS])
+    shares = [(name, [float(share)]) for name, share in zip(names, found.share)]
+    busy = np.bincount(found.units.ravel(), minlength=width)
+    shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
+    common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
+    never_silent = blocks.note(
+        "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above 0 are counted.",
+        name=formulas.ACTIVATIONS[config.activation],
+    )
+    title = say("Layer {layer}: the {n} most active of {all} hidden units", layer=index + 1, n=len(loudest), all=width)
+    units = [str(unit) for unit in loudest]
+    return [
+        blocks.formula(formulas.feed_forward(config), say("equation {n}", n=2)),
+        *([] if config.activation is Activation.RELU else [never_silent]),
+        blocks.row(
+            blocks.maps(blocks.heatmap(activations[:, loudest], title, rows=names, columns=units)),
+            blocks.bars(blocks.chart(say("share of units above 0"), shares)),
+        ),
+        blocks.facts(
+            (
+                "d_ff",
+                blocks.compact(width),
+                say(
+                    "{factor} × d_model; in the paper 4 ×, 2048 of 512. Tutorials choose other factors for it",
+                    factor=blocks.compact(width / config.d_model).removesuffix(".00"),
+                ),
+            ),
+            (
+                say("Units active at a position"),
+                f"{found.share.mean():.0%}",
+                say("mean of {n} positions", n=len(names)),
+            ),
+            (say("Units in several lists"), str(len(shared)), common),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "feed-forward",
+    say("Feed-forward"),
+    say("Wider inside, and mostly silent: only some units are above zero. Do similar words activate the same units?"),
+    say("Paper, section {n}", n="3.3"),
+    feed_forward,
+    controls=(SIDE, LAYER_OF_SIDE),
+)

@@ -1,0 +1,99 @@
+"""Kernel regression, attention's oldest ancestor, and attention's own score in the kernel's place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.formulas.kernels import KERNELS, WIDTH, regression
+from attention_atlas.viz.figures.curves import plot_regression
+from attention_atlas.viz.panels.controls import Choice, Slider
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+CHOICE = Choice(
+    say("Kernel"),
+    {
+        "gaussian": say("Gaussian"),
+        "boxcar": say("Boxcar"),
+        "triangular": say("Triangular"),
+        "attention": say("replaced by q·k / √d_k"),
+    },
+    "gaussian",
+    scale=2,
+)
+
+
+def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
+    kernel, bandwidth = KERNELS[name], tenths / 10
+    found = regression(kernel, bandwidth, points=points)
+    numbers = {"rows": [f"x = {x:.2f}" for x in found.queries], "columns": [f"xᵢ = {x:.2f}" for x in found.keys]}
+    what = (
+        say("q and k: the codes of x and xᵢ in bandwidths, sines and cosines, {n} dimensions", n=WIDTH)
+        if name == "attention"
+        else say("u = (x − xᵢ) / bandwidth")
+    )
+    picture = plot_regression(found.keys, found.values, found.queries, found.fitted, found.true)
+    title = say("weights: a row per query, a column per point")
+    heard = (found.weights > 0.5 / found.weights.shape[1]).sum(-1).mean()
+    rows = [
+        [
+            kernel.name,
+            blocks.symbols(kernel.formula),
+            kernel.source,
+            blocks.number(regression(kernel, bandwidth, points=points).error),
+        ]
+        for kernel in KERNELS.values()
+    ]
+    return [
+        blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / (Σⱼ K(x, xⱼ))", "Nadaraya 1964; Watson 1964"),
+        blocks.formula(f"K = {kernel.formula}", what),
+        blocks.row(
+            blocks.figure(picture, height=330, label=say("{n} noisy points, the fitted curve and the truth", n=points)),
+            blocks.maps(blocks.heatmap(found.weights, title, signed=False, **numbers)),
+        ),
+        blocks.note(
+            "The truth is {here}, with noise of standard deviation 0.5, as in the first edition of Dive into Deep "
+            "Learning, section 10.2. The second edition, section 11.2, has {there}.",
+            here="2 sin(x) + x^0.8",
+            there="2 sin(x) + x",
+        ),
+        blocks.facts(
+            (say("Error of the fit"), blocks.compact(found.error), say("root mean square, against the truth")),
+            (
+                say("Largest weight, mean"),
+                blocks.compact(float(found.weights.max(-1).mean())),
+                say("of the points, at a query"),
+            ),
+            (
+                say("Points that count"),
+                blocks.compact(float(heard)),
+                say("mean number with more than half of an even share"),
+            ),
+            (say("Queries out of reach"), str(int(np.isnan(found.fitted).sum())), say("no point within a bandwidth")),
+        ),
+        blocks.table(
+            (say("Kernel"), "K", say("where it is from"), say("error of the fit")),
+            rows,
+            marked=(list(KERNELS).index(name),),
+            caption=say(
+                "On the same points with the same bandwidth. The last one is attention: keys xᵢ, values yᵢ, and one "
+                "query for every x."
+            ),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "kernels",
+    say("Kernels"),
+    say(
+        "A prediction is a mean of what was seen, weighted by how near it is: attention, fifty years earlier. Move "
+        "the bandwidth until the curve is neither jagged nor flat, then put q·k / √d_k in the kernel's place."
+    ),
+    say("Paper, section {n}", n="3.2.1"),
+    kernels,
+    controls=(CHOICE, Slider(say("Bandwidth, in tenths"), 1, 30, 5), Slider(say("Points"), 5, 100, 40)),
+    of_any_network=True,
+)

@@ -1,0 +1,104 @@
+"""The encoder read in target words, and what the decoder would write of each of its layers."""
+
+from __future__ import annotations
+
+from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.lenses import own
+from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
+from attention_atlas.model.analysis.lenses.fitted import Lenses
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Slider
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.words import Words, say
+
+DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday sentences"), "news": say("news")}
+
+
+def lenses(scene: Scene, words: int) -> list[dict]:
+    trace, translator = scene.trace, scene.translator
+    check_again(translator, trace)
+    names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
+    ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
+    return [
+        *(_words(scene, names, words) if scene.lenses else [_fitting(scene)]),
+        blocks.table(
+            blocks.headings("The decoder reads", "and writes"),
+            [[name, translator.tokenizer.decode(row)] for name, row in zip(names, ids)],
+            caption=say("Measured: each layer's stream in place of the encoder's output."),
+        ),
+    ]
+
+
+def _fitting(scene: Scene) -> dict:
+    """The offer to fit them here, where there are sentences."""
+    if not own.can(scene.trace.direction):
+        return blocks.note("No lenses were fitted to this model.")
+    return take(
+        own.fitting(scene.translator, scene.trace.direction).key,
+        say("Fit lenses"),
+        say(
+            "No lenses have been fitted to this model. They can be fitted to {n} of this project's own sentences.",
+            n=own.SENTENCES,
+        ),
+    )
+
+
+def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
+    lens = encoder_lens(scene.translator.model, scene.output, scene.lenses)
+    written = set(scene.trace.target_ids)
+    rows = [
+        [
+            blocks.token(labels.display(token)),
+            *(_cell(scene, lens, (layer, i), words, written) for layer in range(len(names))),
+        ]
+        for i, token in enumerate(scene.trace.source_tokens)
+    ]
+    caption = say(
+        "Darker: the lens is surer of its first word. Framed: a piece of the translation. A proxy, from mean slopes "
+        "over {n} sentences; nothing was changed.",
+        n=scene.lenses.sentences,
+    )
+    return [blocks.table((say("Token"), *names), rows, caption=caption), *_measured(scene.lenses)]
+
+
+def _cell(scene: Scene, lens: EncoderLens, at: tuple[int, int], words: int, written: set[int]) -> dict:
+    best = lens.ids[at][:words].tolist()
+    text = " · ".join(labels.word_label([token]) for token in scene.translator.tokenizer.tokens(best))
+    return blocks.shade(float(lens.shares[at][0]), text, framed=bool(written & set(best)))
+
+
+def _measured(lenses: Lenses) -> list[dict]:
+    """How often it was right, and how often by chance."""
+    if not lenses.found:
+        return []
+    rows = [
+        [DOMAINS.get(name, name), str(one.sentences), blocks.bar(one.own[-1]), blocks.bar(one.other[-1])]
+        for name, one in lenses.found.items()
+    ]
+    return [
+        blocks.table(
+            blocks.headings("Sentences it never saw", "how many", "their own words", "another sentence's words"),
+            rows,
+            caption=say(
+                "After the last layer: for how many source tokens a piece of the sentence's reference is among the "
+                "ten best, and, as a control, a piece of another sentence's."
+            ),
+        )
+    ]
+
+
+PANEL = Panel(
+    "lenses",
+    say("Lens"),
+    say(
+        "Which target words each source token makes the decoder want to say, after every encoder layer. Look at where "
+        "a word's meaning is settled, and at words of several meanings."
+    ),
+    say("Langedijk et al. 2024"),
+    lenses,
+    controls=(Slider(say("Words per cell"), 1, 5, 2),),
+    paper="https://aclanthology.org/2024.findings-naacl.296/",
+)

@@ -1,0 +1,84 @@
+"""The last vector becomes probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis import stations
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels import formulas
+from attention_atlas.viz.panels.controls import Slider
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def logits(scene: Scene, step: int) -> list[dict]:
+    trace = scene.trace
+    at = min(step, len(trace.target_ids)) - 1
+    found = stations.next_token(scene.translator, scene.output, at)
+    rows = [
+        [
+            blocks.token(labels.display(token)),
+            blocks.number(float(logit)),
+            blocks.number(float(np.exp(logit - found.log_sum))),
+            blocks.bar(float(p), blocks.compact(float(p))),
+        ]
+        for token, logit, p in zip(found.tokens, found.logits, found.probabilities)
+    ]
+    prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[: at + 1])
+    config = scene.translator.config
+    banned = ", ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(config.banned_ids[:6]))
+    never = blocks.note(
+        "Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
+        n=len(config.banned_ids),
+        tokens=banned + " …" * (len(config.banned_ids) > 6),
+    )
+    return [
+        blocks.paragraph("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix),
+        blocks.formula(formulas.logits(config)),
+        *([never] if banned else []),
+        blocks.row(
+            blocks.table(
+                (say("Next token"), "logit", "exp(logit − log Σ)", say("probability")),
+                rows,
+                marked=[i for i, token_id in enumerate(found.ids) if token_id == trace.target_ids[at]],
+                caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
+            ),
+            blocks.facts(
+                (
+                    "log Σ exp(logits)",
+                    blocks.compact(found.log_sum),
+                    say("over {n} tokens", n=config.num_target_tokens),
+                ),
+                (
+                    say("Entropy"),
+                    say("{bits} bits", bits=f"{found.entropy:.2f}"),
+                    say(
+                        "the {rest} besides the most probable token is spread over {n} tokens",
+                        rest=f"{1 - found.probabilities[0]:.1%}",
+                        n=config.num_target_tokens - 1,
+                    ),
+                ),
+                (say("All other tokens"), blocks.compact(found.rest), say("probability together")),
+            ),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "logits",
+    say("Logits"),
+    say(
+        "The last vector, compared with every token of the vocabulary. The softmax turns the scores into "
+        "probabilities: a small lead in the logit is a large one in probability."
+    ),
+    say("Paper, section {n}", n="3.4"),
+    logits,
+    controls=(
+        Slider(
+            say("Step"), 1, lambda config: min(64, config.max_length), 1, of=lambda trace, _: len(trace.target_tokens)
+        ),
+    ),
+)

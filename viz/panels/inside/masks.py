@@ -1,0 +1,169 @@
+"""Which cells are closed: padding, causality, and both, in a batch of two sentences."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from attention_atlas.model.analysis import padding
+from attention_atlas.model.analysis.padding import BatchMasks
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Choice, Text
+from attention_atlas.viz.panels.panel import MASKED, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+MASKS, WEIGHTS = "masks", "weights"
+SHOWN = Choice(say("Show"), {MASKS: say("the masks"), WEIGHTS: say("the weights of a padded pass")}, MASKS)
+TITLES = {
+    "encoder": say("Encoder: query × key"),
+    "padding": say("Decoder: padding"),
+    "future": say("Decoder: future"),
+    "both": say("Decoder: padding and future"),
+    "cross": say("Cross-attention: target × source"),
+}
+OPEN = (say("closed"), say("open"))
+
+
+def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
+    found = padding.of_two(scene.translator, scene.trace, second or None)
+    output = padding.padded_pass(scene.translator, found)
+    closed = padding.weight_on_closed(output, found)
+    needless = padding.without_target_padding(scene.translator, found)
+    selected, maps = scene.selection, {kind: scene.trace.maps(kind) for kind in scene.trace.kinds}
+    heads = {  # the selected one, as far as each kind of attention has it
+        kind: (min(selected.layer, one.num_layers - 1), min(selected.head, one.num_heads - 1))
+        for kind, one in maps.items()
+    }
+    layer, head = heads[AttentionKind.CROSS]
+    explained = (
+        blocks.note("A cell is open where the query of its row may look at the key of its column.")
+        if shown == MASKS
+        else blocks.note(
+            "The weights of layer {layer}, head {head}, from one pass over both sentences. A row of padding has "
+            "weights too; nobody reads them.",
+            layer=layer + 1,
+            head=head + 1,
+        )
+    )
+    sentences = [_sentence(found, sentence, output if shown == WEIGHTS else None, heads) for sentence in range(2)]
+    return [
+        blocks.paragraph(
+            "A batch of two, padded to {n} tokens of the source and {m} of the target.",
+            n=found.padding.shape[1],
+            m=len(found.causal),
+        ),
+        explained,
+        *chain.from_iterable(sentences),
+        blocks.facts(
+            (
+                say("Ids and lengths agree"),
+                say("yes") if found.agree else say("no"),
+                say("token ≠ <pad>, and position < length: all {n} cells compared", n=found.padding.size),
+            ),
+            (
+                say("Causal mask"),
+                f"{found.causal.shape[0]} × {found.causal.shape[1]}",
+                say("{n} cells open: n (n + 1) / 2", n=int(found.causal.sum())),
+            ),
+            (
+                say("Weight on closed cells"),
+                blocks.compact(max(closed.values())),
+                say("the largest of all layers and heads, measured"),
+            ),
+            (
+                say("A padding mask for the decoder"),
+                blocks.compact(needless),
+                say("the most that it would change at a real token"),
+            ),
+        ),
+        blocks.note(
+            "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
+            "look anyway. The output of the padding rows is never read."
+        ),
+        *_closed_row(output, found),
+    ]
+
+
+def _sentence(
+    found: BatchMasks, sentence: int, output: ForwardOutput | None, heads: dict[AttentionKind, tuple[int, int]]
+) -> list[dict]:
+    """Its masks as squares, or with `output` its weights."""
+    source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (found.tokens, found.inputs))
+    steps = labels.pair_names(found.inputs[sentence], found.written[sentence])
+    title = blocks.paragraph(
+        "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
+        n=sentence + 1,
+        length=int(found.lengths[sentence]),
+        all=len(source),
+        target=int(found.target_lengths[sentence]),
+        all_target=len(read),
+    )
+    if output is None:
+        sides = {"encoder": (source, source), "cross": (steps, source)}
+        pictures = [
+            blocks.heatmap(
+                mask,
+                TITLES[name],
+                rows=sides.get(name, (steps, read))[0],
+                columns=sides.get(name, (steps, read))[1],
+                signed=False,
+                limit=1.0,
+                said=OPEN,
+                note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size),
+            )
+            for name, mask in found.squares(sentence).items()
+        ]
+    else:
+        pictures = [
+            blocks.heatmap(
+                output.attention(kind, layer).weights[sentence, head].float().cpu().numpy(),
+                labels.KIND_TITLES[kind],
+                rows=source if kind is AttentionKind.ENCODER_SELF else steps,
+                columns=read if kind is AttentionKind.DECODER_SELF else source,
+                signed=False,
+                limit=1.0,
+            )
+            for kind, (layer, head) in heads.items()
+        ]
+    return [title, blocks.maps(*pictures)]
+
+
+def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
+    """One row of real scores, wholly closed."""
+    record = output.attention(AttentionKind.ENCODER_SELF, 0)
+    scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1] ** 0.5
+    row = padding.closed_row(scores[:8])
+    shown = [
+        (say("scores"), "q·k / √d_k", row.scores),
+        (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", row.infinite),
+        (say("−1e9 in place of the score"), "softmax(−1e9, −1e9, …) = 1 / n", row.replaced),
+        (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", row.added),
+    ]
+    tokens = [labels.display(token) for token in found.tokens[0][: len(row.scores)]]
+    return [
+        blocks.table(
+            (say("A row that is fully closed"), say("formula"), *tokens),
+            [[name, formula, *(blocks.number(float(n)) for n in numbers)] for name, formula, numbers in shown],
+            caption=say(
+                "Minus infinity shows that something is wrong, in every later number; −1e9 hides it: a row that may "
+                "see nothing sees everything equally. Here position 0 is always open, so no row is ever closed."
+            ),
+        )
+    ]
+
+
+PANEL = Panel(
+    "masks",
+    say("Masks"),
+    say(
+        "Cells without colour are masked. Padding closes whole columns, since a shorter sentence"
+        " has nothing there; causality closes the future."
+    ),
+    say("Paper, section {n}", n="3.2.3"),
+    show_masks,
+    controls=(SHOWN, Text(say("A second, shorter sentence for the batch (empty: the first words of this one)"))),
+    needs=(MASKED,),
+)

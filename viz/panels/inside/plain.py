@@ -1,0 +1,92 @@
+"""Attention without weights, beside a trained head."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis import stations
+from attention_atlas.model.analysis.formulas.plain import asymmetry, attend, own_weight
+from attention_atlas.model.analysis.formulas.projections import score_matrix
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.maps.patterns import entropy_bits
+from attention_atlas.viz.panels.controls import Choice
+from attention_atlas.viz.panels.menus import HEAD, LAYER, resolve
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+ALONE, PLACED = "alone", "placed"
+INPUT = Choice("x", {ALONE: say("embeddings alone"), PLACED: say("embeddings and positions")}, ALONE, scale=2)
+
+
+def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
+    output, kind = scene.output, AttentionKind.ENCODER_SELF
+    _, at_layer, at_head, _ = resolve(scene, kind.value, layer, head)
+    rows = stations.embedding_rows(
+        scene.translator, scene.trace.source_ids, output, side="source", interventions=scene.trace.interventions
+    )
+    x = rows.scaled if which == ALONE else rows.scaled + rows.positions
+    names = [labels.display(token) for token in scene.trace.source_tokens]
+    trained, recorded = score_matrix(output, kind, at_layer, at_head), scene.trace.encoder_self.weights
+    raw, scaled = attend(x), attend(x, scaled=True)
+    ways = (
+        ("softmax(x xᵀ)", raw.scores, raw.weights),
+        ("softmax(x xᵀ / √d)", scaled.scores, scaled.weights),
+        (
+            say("layer {layer}, head {head}: trained", layer=at_layer + 1, head=at_head + 1),
+            trained.scaled,
+            recorded[at_layer, at_head],
+        ),
+    )
+    pictures = [
+        blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False) for name, _, weights in ways
+    ]
+    measured = [
+        [
+            name,
+            blocks.bar(own_weight(weights)),
+            say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"),
+            blocks.number(asymmetry(scores)),
+        ]
+        for name, scores, weights in ways
+    ]
+    return [
+        blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
+        blocks.maps(*pictures),
+        blocks.table(
+            blocks.headings("Weights", "own weight, mean", "entropy, mean", "asymmetry of the scores"),
+            measured,
+            caption=say(
+                "Own weight: what a token gives to itself. Asymmetry: the largest difference between what a asks of b "
+                "and b of a, in standard deviations of the scores."
+            ),
+        ),
+        blocks.facts(
+            (say("Cosine of y to x"), blocks.compact(_cosine(raw.output, x)), say("mean over the tokens, unscaled")),
+            (
+                say("The same, divided by √d"),
+                blocks.compact(_cosine(scaled.output, x)),
+                say("1: attention has changed nothing"),
+            ),
+        ),
+    ]
+
+
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """The mean cosine of rows."""
+    return float(((a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))).mean())
+
+
+PANEL = Panel(
+    "plain",
+    say("Without weights"),
+    say(
+        "Let tokens attend by their embeddings alone: a vector is most like itself, so each token attends almost "
+        "only to itself, and a asks of b what b asks of a. Beside it is a trained head, which is free of both."
+    ),
+    say("Paper, section {n}", n="3.2"),
+    plain,
+    controls=(INPUT, LAYER, HEAD),
+)

@@ -1,0 +1,117 @@
+"""Where attention starts: x becomes queries, keys and values, and they are cut into heads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.formulas.projections import Projection, projections
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+TOKENS, COLUMNS = 64, 256  # of a long sentence, and of a wide model: as much as one can look at
+
+STREAMS = {
+    AttentionKind.ENCODER_SELF: say("Q, K and V are all made from the encoder's stream."),
+    AttentionKind.DECODER_SELF: say("Q, K and V are all made from the decoder's stream."),
+    AttentionKind.CROSS: say("Q is made from the decoder's stream, K and V from the memory, the encoder's output."),
+}
+
+
+def window(columns: int, width: int, head: int) -> tuple[int, int]:
+    """The columns that are shown: all, or of a wide model whole heads around the chosen one."""
+    if columns <= COLUMNS:
+        return 0, columns
+    heads = max(1, COLUMNS // width)
+    first = min(max(0, head - heads // 2), columns // width - heads) * width
+    return first, first + heads * width
+
+
+def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
+    chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
+    maps, output = scene.trace.maps(chosen), scene.output
+    parts = projections(scene.translator, output, chosen, at_layer)
+    config, heads = scene.translator.config.of(chosen.side), maps.num_heads
+    d_model, width, biased = config.d_model, config.d_head, config.biases
+    queries = labels.row_names(scene.trace, chosen)[:TOKENS]
+    keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]
+    ways = list(zip("QKV", parts, (queries, keys, keys)))
+    return [
+        blocks.paragraph(
+            "{kind}, layer {layer}, head {head}. {streams}",
+            **labels.place(chosen, at_layer, at_head),
+            streams=STREAMS[chosen],
+        ),
+        blocks.formula(",   ".join(f"{x} = x W_{x}{f' + b_{x}' * biased}" for x in "QKV")),
+        blocks.formula(
+            f"[L, {d_model}] → [L, {heads}, {width}] → [{heads}, L, {width}]",
+            say("one matrix product for all heads, then only views of it"),
+        ),
+        *(_way(name, part, tokens, at_head) for name, part, tokens in ways),
+        blocks.maps(
+            *(
+                blocks.heatmap(
+                    part.heads[at_head, :TOKENS],
+                    say("{name} of head {n}", name=name, n=at_head + 1),
+                    rows=tokens,
+                    limit=_limit(part),
+                )
+                for name, part, tokens in ways
+            )
+        ),
+        blocks.facts(
+            (
+                say("Largest error"),
+                blocks.compact(max(part.error for part in parts)),
+                say("x W + b, computed again, against the model's own Q, K and V"),
+            ),
+            (
+                say("Numbers in the three matrices"),
+                blocks.compact(3 * d_model * heads * width),
+                f"3 · {d_model} · {heads * width}",
+            ),
+            (say("Numbers that make one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"),
+        ),
+    ]
+
+
+def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
+    """x, the chosen head's columns of W, and x W + b with those columns marked."""
+    width, rows = part.heads.shape[-1], len(tokens)
+    first, last = window(len(part.bias), width, head)
+    mine = slice(head * width, (head + 1) * width)
+    stream, cut = part.read[:TOKENS, :COLUMNS], part.projected[:TOKENS]
+    return blocks.maps(
+        blocks.heatmap(stream, say("x, read by {name}", name=name), rows=tokens),
+        blocks.heatmap(part.weight[:COLUMNS, mine], say("columns of W_{name} for head {n}", name=name, n=head + 1)),
+        blocks.heatmap(
+            cut[:, first:last],
+            f"{name} = x W_{name}{' + b' * bool(part.bias.any())}",
+            rows=tokens,
+            limit=_limit(part),
+            note=say("dimensions {first} to {last}; framed: this head's", first=first, last=last - 1),
+            frame=(0, head * width - first, rows, width),
+        ),
+    )
+
+
+def _limit(part: Projection) -> float:
+    return float(np.abs(part.projected[:TOKENS]).max())
+
+
+PANEL = Panel(
+    "projections",
+    say("Q, K, V"),
+    say(
+        "Attention starts at x, not at q: three matrices make queries, keys and values of one stream or of two, and "
+        "each head gets its own slice of the columns. Point at a cell, or go there with the arrow keys, for its "
+        "number."
+    ),
+    say("Paper, section {n}", n="3.2.2"),
+    project,
+    controls=(KIND, LAYER, HEAD),
+)

@@ -1,0 +1,52 @@
+"""The residual stream at every station."""
+
+from __future__ import annotations
+
+from attention_atlas.model.analysis import stations
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.panels.menus import SIDE, records, tokens_of
+from attention_atlas.viz.panels.panel import RESIDUAL, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def residual(scene: Scene, side: str) -> list[dict]:
+    found = stations.residual_norms(records(scene, side))
+    tokens = tokens_of(scene, side)
+    picture = plot_matrix(
+        found.norms, rows=found.stations, columns=tokens, signed=False, unit=say("norm"), column_title=say("token")
+    )
+    mean = found.norms.mean(1)
+    return [
+        blocks.formula("x + f(norm(x))" if scene.translator.config.norm_first else "norm(x + f(x))"),
+        blocks.row(
+            blocks.figure(
+                picture,
+                height=100 + 24 * len(found.stations),
+                rows=found.stations,
+                label=say("Norm of the residual stream at every station, for each token"),
+            ),
+            blocks.table(
+                blocks.headings("Station", "mean norm", "grows by the factor"),
+                [
+                    [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
+                    for i, (name, m) in enumerate(zip(found.stations, mean))
+                ],
+            ),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "residual",
+    say("Residual stream"),
+    say(
+        "Every sub-layer adds to one stream and never overwrites it. With norms before the sub-layers it grows: a late "
+        "layer has to speak louder to be heard. With norms after them each norm sets its length anew."
+    ),
+    say("Paper, section {n}", n="3.1"),
+    residual,
+    controls=(SIDE,),
+    needs=(RESIDUAL,),
+)

@@ -1,0 +1,115 @@
+"""Why the scores are divided by sqrt(d_k)."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from attention_atlas.model.analysis.formulas.projections import score_matrix
+from attention_atlas.model.analysis.formulas.scale import Growth, growth, sharpness
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Slider
+from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve
+from attention_atlas.viz.panels.panel import MASKED, SCALED, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
+
+KEYS, WIDEST = 16, 256
+STEEPEST = 0.52  # the norm is largest, 1/2, where two keys share all
+SAMPLED = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, WIDEST)
+
+
+def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[dict]:
+    own = scene.translator.config.of(resolve(scene, kind, layer, head)[0].side).d_head
+    found = growth(tuple(sorted({*SAMPLED, width, min(own, WIDEST)})), keys=KEYS)
+    at = int(np.flatnonzero(found.widths == width)[0])
+    marks = [(float(width), f"d_k = {width}")]
+    if own <= WIDEST and own != width:
+        marks.append((float(own), say("this model: {n}", n=own)))
+    return [
+        blocks.formula(
+            "q·k = Σ qᵢkᵢ,   Var(q·k) = d_k,   Var(q·k / √d_k) = 1",
+            say("for components of mean 0 and variance 1; section {n}, footnote 4", n="3.2.1"),
+        ),
+        blocks.row(
+            blocks.figure(
+                _curves(found, "largest", marks, say("largest weight"), 1.02),
+                height=300,
+                label=say("Mean largest softmax weight over d_k, with and without the division"),
+            ),
+            blocks.figure(
+                _curves(found, "gradient", marks, say("size of the gradient"), STEEPEST),
+                height=300,
+                label=say("Mean size of the softmax's gradient over d_k, with and without the division"),
+            ),
+        ),
+        _table(
+            say("Random q and k, d_k = {n}", n=width),
+            [float(values[at]) for values in (found.variance, found.largest, found.gradient)],
+            [float(values[at]) for values in (found.variance_with, found.largest_with, found.gradient_with)],
+            say(
+                "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of "
+                "the derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
+                keys=KEYS,
+            ),
+        ),
+        _in_the_model(scene, kind, layer, head),
+    ]
+
+
+def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -> go.Figure:
+    return plot_curves(
+        {say("without the division"): getattr(found, name), say("divided by √d_k"): getattr(found, f"{name}_with")},
+        x=found.widths,
+        x_title="d_k",
+        y_title=title,
+        marks=marks,
+        limits=(0, limit),
+    )
+
+
+def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
+    chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
+    divided = score_matrix(scene.output, chosen, at_layer, at_head).masked
+
+    def measured(scores: np.ndarray) -> list[float]:
+        sharp = sharpness(scores)
+        return [float(scores[np.isfinite(scores)].var()), sharp.largest, sharp.gradient]
+
+    return _table(
+        say("{kind}, layer {layer}, head {head}", **labels.place(chosen, at_layer, at_head)),
+        measured(divided * scene.translator.config.of(chosen.side).d_head ** 0.5),
+        measured(divided),
+        say(
+            "The same for this sentence's own queries and keys. A trained model may choose its own scale: its scores "
+            "need not have variance 1."
+        ),
+    )
+
+
+def _table(title: Words, without: list[float], divided: list[float], caption: Words) -> dict:
+    """Variance, largest weight and gradient of scores without the division by √d_k, and with it."""
+    return blocks.table(
+        (title, say("variance of the scores"), say("largest weight, mean"), say("size of the gradient, mean")),
+        [
+            [say("without the division"), *map(blocks.number, without)],
+            [say("divided by √d_k"), *map(blocks.number, divided)],
+        ],
+        caption=caption,
+    )
+
+
+PANEL = Panel(
+    "scale",
+    say("√d_k"),
+    say(
+        "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
+        "everything to one key, and its gradient dies. Move d_k and watch both lines."
+    ),
+    say("Paper, section {n}", n="3.2.1"),
+    scale,
+    controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD),
+    needs=(MASKED, SCALED),
+)

@@ -1,0 +1,67 @@
+"""Scoring functions side by side, for one query."""
+
+from __future__ import annotations
+
+from attention_atlas.model.analysis.formulas.scorings import compare_scorings
+from attention_atlas.viz.maps.patterns import entropy_bits
+from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissected
+from attention_atlas.viz.panels.panel import MASKED, SCALED, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
+    found, title, keys = dissected(scene, kind, layer, head, query)
+    ways = compare_scorings(found)
+    charts = (
+        blocks.chart(
+            way.name,
+            [(key, [float(weight)]) for key, weight in zip(keys, way.weights)],
+            note=say("{formula} · {bits} bits", formula=way.formula, bits=f"{entropy_bits(way.weights):.2f}"),
+            marked=way.trained,
+        )
+        for way in ways
+    )
+    scores = [
+        [
+            blocks.token(key),
+            *(blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked") for way in ways),
+        ]
+        for i, key in enumerate(keys)
+    ]
+    functions = [
+        [way.name, way.formula, way.source, say("trained") if way.trained else say("an illustration: never trained so")]
+        for way in ways
+    ]
+    return [
+        blocks.text(title),
+        blocks.bars(*charts),
+        blocks.folded(
+            say("Scores, and where each function is from"),
+            blocks.table((say("Key"), *(way.name for way in ways)), scores),
+            blocks.table(
+                blocks.headings("Function", "score", "where it is from", "in this model"), functions, marked=(0,)
+            ),
+        ),
+        blocks.note(
+            "General and additive attention have weights of their own (W, U, v); here they are drawn at random "
+            "from a fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays "
+            "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then "
+            "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."
+        ),
+    ]
+
+
+PANEL = Panel(
+    "scoring",
+    say("Scoring"),
+    say(
+        "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
+        "look at how sharply the others would have chosen."
+    ),
+    say("Paper, section {n}", n="3.2.1"),
+    scoring,
+    controls=(KIND, LAYER, HEAD, QUERY),
+    needs=(MASKED, SCALED),
+)

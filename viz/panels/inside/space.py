@@ -1,0 +1,119 @@
+"""The embedding as a space: nearest neighbours, and sums of words."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from attention_atlas.model.analysis.formulas import space
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Text
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def longest_piece(trace: TranslationTrace, translator: Translator) -> str:
+    """Of the translation's words, which are written in the vocabulary that is shown here."""
+    for tokens in (trace.target_tokens, trace.source_tokens):
+        words = [token.removeprefix(SPACE) for token in tokens if token.startswith(SPACE) and token != SPACE]
+        if words:
+            return max(words, key=len)
+    return ""
+
+
+def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
+    translator = scene.translator
+    found = space.analogies(translator)
+    whole = [analogy for analogy in found if not analogy.several]
+    holding = [analogy for analogy in whole if analogy.holds]
+    asked = sum_of or (holding[0].text if holding else "")
+    rows = []
+    for analogy in found:
+        rank = say("rank {n}", n=analogy.rank)
+        rows.append(
+            [
+                *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.found.token))),
+                blocks.number(analogy.found.cosine),
+                rank if analogy.several else blocks.verdict(analogy.holds, rank),
+                ", ".join(analogy.several) or "–",
+            ]
+        )
+    tried = [
+        blocks.facts(
+            (
+                say("Sums of words that hold"),
+                f"{len(holding) / max(1, len(whole)):.0%}",
+                say("{n} of {total}, of all whose words are single pieces", n=len(holding), total=len(whole)),
+            )
+        ),
+        blocks.table(
+            blocks.headings("Sum of words", "expected", "nearest piece", "cosine", "holds", "of several pieces"),
+            rows,
+            caption=say(
+                "The words of a sum are left out of its answers. A word of several pieces is the mean of their "
+                "vectors; its rank is where that mean would stand, and no proof where it shares a piece with the sum."
+            ),
+        ),
+    ]
+    if not found:
+        tried = [blocks.paragraph("None of our sums is in this model’s languages: type one of your own.")]
+    return [
+        blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
+        blocks.row(*(_neighbours(translator, text) for text in (word, asked) if text), blocks.stack(*tried)),
+    ]
+
+
+def _neighbours(translator: Translator, text: str) -> dict:
+    summands, expected = space.terms(text)
+    vector, ids = space.total(translator, summands)
+    (row,) = space.cosines(translator, vector[None], [[*chain.from_iterable(ids)]])
+    shown = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
+    wanted = space.pieces_of(translator, expected) if expected else []
+    size, spelled = len(translator.tokenizer), zip((*(word for _, word in summands), expected), (*ids, wanted))
+    parts = [
+        blocks.table(
+            blocks.headings("Piece", "cosine"),
+            [
+                [
+                    blocks.token(labels.display(neighbour.token)),
+                    blocks.bar(max(0.0, neighbour.cosine), blocks.compact(neighbour.cosine)),
+                ]
+                for neighbour in space.best(translator, row)
+            ],
+            caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=size),
+        ),
+        *(
+            blocks.note(
+                "{word} is {n} pieces here, {pieces}: the mean of their vectors.",
+                word=word,
+                n=len(pieces),
+                pieces=" ".join(map(labels.display, translator.tokenizer.tokens(pieces))),
+            )
+            for word, pieces in spelled
+            if len(pieces) > 1
+        ),
+    ]
+    if wanted:
+        rank = blocks.compact(space.rank(translator, row, vector, wanted))
+        parts.append(blocks.facts((say("Rank of {word}", word=expected), rank, say("of {n} pieces", n=size))))
+    return blocks.stack(*parts)
+
+
+PANEL = Panel(
+    "space",
+    say("Embedding space"),
+    say(
+        "Nobody told the model what words mean; it only learned to translate. Yet words that are used alike lie "
+        "close together, and some relations have a direction of their own. Which ones hold is computed, not chosen."
+    ),
+    say("Paper, section {n}", n="3.4"),
+    embedding_space,
+    controls=(
+        Text(say("A word"), known=longest_piece),
+        Text(say("A sum of words (empty: the first that holds)"), placeholder="king − man + woman = queen"),
+    ),
+)

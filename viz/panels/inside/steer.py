@@ -1,0 +1,105 @@
+"""The panel that steers: what two sentences differ by is added to every pass of a third."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.steering import steered
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.edits import Add, Recipe
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.panels.controls import Slider, Text
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.fields import text, whole
+from attention_atlas.viz.words import say
+
+NAME, PERCENT = "steer", 100
+PAIRS = {  # towards, away from: what stands there until somebody types
+    "de": ("Ich trinke einen Tee.", "Ich trinke ein Bier."),
+    "en": ("I am drinking tea.", "I am drinking beer."),
+    "fr": ("Je bois du thé.", "Je bois de la bière."),
+}
+
+LAYER = Slider(say("After layer"), 1, lambda config: config.num_encoder_layers, 99, name="after")
+STRENGTH = Slider(say("Strength in %"), -500, 500, 300, step=25, name="strength")
+
+
+def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -> list[dict]:
+    """The translation as it is beside the steered one, how large what is added is, and a link to all of it."""
+    if not towards or not away:
+        return [blocks.note("Type two sentences: the direction is the difference between them.")]
+    found = _steered(scene, towards, away, layer, strength)
+    vector = found.interventions.edits[-1][1].value.array
+    stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
+    trace, same = scene.trace, found.target_ids == scene.trace.target_ids
+    recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
+    link = {"tab": "inside", "panel": NAME, **recipe}
+    return [
+        blocks.cards(
+            (say("As it is"), trace.translation, trace.source_text),
+            (
+                say("Steered"),
+                found.translation or say("(nothing)"),
+                say("The translation stays the same.") if same else say("The translation changes."),
+            ),
+        ),
+        blocks.facts(
+            (
+                say("Length of what is added"),
+                blocks.compact(float(np.linalg.norm(vector)) * abs(strength) / PERCENT),
+                say("to every token of the source"),
+            ),
+            (
+                say("Mean length of the stream there"),
+                blocks.compact(float(stream.norm(dim=-1).mean())),
+                say("to judge it by"),
+            ),
+        ),
+        blocks.translate(say("Show it on every tab"), **recipe),
+        {"type": "link", "text": say("Link to this recipe"), "about": named(trace, trace.decoding), "fields": link},
+    ]
+
+
+def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The steered translation, for every tab."""
+    layer, strength = (
+        control.fitted(whole(data, control.name), scene.translator.config) for control in (LAYER, STRENGTH)
+    )
+    return _steered(scene, text(data, "towards"), text(data, "away"), layer, strength)
+
+
+def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -> TranslationTrace:
+    made = Recipe(towards, away, scene.trace.direction)
+    return steered(scene.translator, scene.trace, f"encoder.{layer - 1}.resid_post", Add(made, strength / PERCENT))
+
+
+def _known(which: int) -> Callable[[TranslationTrace, Translator], str]:
+    return lambda trace, translator: PAIRS.get(parse_direction(trace.direction)[0], ("", ""))[which]
+
+
+PANEL = Panel(
+    NAME,
+    say("Steering"),
+    say(
+        "The difference between two sentences in the encoder, averaged over their tokens, is a direction. It is "
+        "added to every token of your sentence after one layer: move the strength, and read what the model then "
+        "writes."
+    ),
+    say("Turner et al. 2023"),
+    steering,
+    controls=(
+        Text(say("Towards"), known=_known(0), scale=2, name="towards"),
+        Text(say("Away from"), known=_known(1), scale=2, name="away"),
+        LAYER,
+        STRENGTH,
+    ),
+    translates=shown,
+    paper="https://arxiv.org/abs/2308.10248",
+)

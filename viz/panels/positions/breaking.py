@@ -1,0 +1,171 @@
+"""The panel that breaks the model: positions off or shifted, words shuffled, heads switched off, side by side."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+
+from attention_atlas.model.analysis import ablation
+from attention_atlas.model.analysis.order import order_blindness, shuffled
+from attention_atlas.model.config import PositionCode
+from attention_atlas.model.trace.edits import Ablate
+from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Button, Choice, Slider, Text
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
+
+OFF, FLAT, SHIFT, HEAD, LAYER = "off", "flat", "shift", "head", "layer"
+PLAIN_SHUFFLE, BLIND_SHUFFLE = "shuffle", "shuffle-off"
+CHOICES = {
+    OFF: say("positions off"),
+    FLAT: say("the selected head's positions flat"),
+    SHIFT: say("positions shifted by k"),
+    PLAIN_SHUFFLE: say("words shuffled"),
+    BLIND_SHUFFLE: say("words shuffled, positions off"),
+    HEAD: say("the selected head off"),
+    LAYER: say("all heads of the selected layer off"),
+}
+
+
+BREAKS = "Er hat 4817 Bücher."  # a number is copied digit by digit, and its digits are in order only by their positions
+
+
+def telling(trace: TranslationTrace, translator: Translator) -> str:
+    """While the page shows the sentence that it opens with: one that breaks."""
+    first = next(iter(translator.examples.get(trace.direction, ())), None)
+    german = trace.direction.startswith("de-")
+    return BREAKS if german and first and first.text == trace.source_text else ""
+
+
+def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> list[dict]:
+    """The plain translation beside the broken one, and how far each head's map moved."""
+    if sentence and sentence != scene.trace.source_text:
+        trace = scene.translator.translate(sentence, scene.trace.direction)
+        scene = replace(scene, trace=trace, selection=scene.selection.fitted(trace))
+    text = order or shuffled(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
+    with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
+        blind = beside.submit(order_blindness, scene.translator, scene.trace)
+        found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
+        blindness = blind.result()
+    largest = max(float(change.max()) for change in found.changes.values())
+    probabilities = zip(np.exp(found.plain.log_probability), np.exp(found.forced_log_probability))
+    rows = [
+        (labels.display(token), [float(p), float(q)]) for token, (p, q) in zip(found.plain.target_tokens, probabilities)
+    ]
+    return [
+        blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, shift), found.broken)),
+        blocks.bars(
+            blocks.chart(
+                say("How probable each token of the plain translation is"),
+                rows,
+                note=say("Both read the plain translation. The broken model may well prefer other tokens."),
+            ),
+            legend=(say("as it is"), say("with {change}", change=CHOICES[choice])),
+        ),
+        blocks.paragraph(
+            "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the same map, "
+            "1: nothing in common). One scale for all three."
+        ),
+        blocks.row(*(_changes(kind, changes, largest) for kind, changes in found.changes.items())),
+        blocks.paragraph(
+            "Is it blind to order? With positions off, permute the inputs, and compare the outputs with the permuted "
+            "outputs:"
+        ),
+        blocks.facts(
+            (
+                say("Encoder, positions off"),
+                blocks.compact(blindness.encoder_off),
+                say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind"),
+            ),
+            (say("Encoder, positions on"), blocks.compact(blindness.encoder_on), say("order counts")),
+            (
+                say("Decoder, positions off"),
+                blocks.compact(blindness.decoder_off),
+                say("not blind: its causal mask knows before from after"),
+            ),
+            (say("The same without its causal mask"), blocks.compact(blindness.decoder_open), say("blind as well")),
+            (say("Largest output value"), blocks.compact(blindness.scale), say("to judge these differences by")),
+        ),
+    ]
+
+
+def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
+    """What a choice of the menu takes away. ValueError for one that is not on it."""
+    selected = scene.selection
+    if choice in (OFF, BLIND_SHUFFLE):
+        return positions_off()
+    if choice == FLAT:
+        relative = scene.translator.config.position_code is PositionCode.RELATIVE
+        if not relative or selected.kind is AttentionKind.CROSS:
+            raise Refusal("Positions can be flattened where they are a bias on the scores of self-attention.")
+        # A curve that is flat adds the same to every score of a row, which the softmax takes no notice of.
+        return Interventions(edits={f"{selected.kind.side.value}.*.self.bias": Ablate(heads=(selected.head,))})
+    if choice == SHIFT:
+        return positions_shifted(shift)
+    if choice == PLAIN_SHUFFLE:
+        return Interventions()
+    if choice == HEAD:
+        return heads_off(selected.kind, selected.layer, (selected.head,))
+    if choice == LAYER:
+        heads = range(scene.translator.model.num_heads[selected.kind])
+        return heads_off(selected.kind, selected.layer, tuple(heads))
+    raise ValueError(f"Nothing to break is called {choice!r}: choose one of {', '.join(CHOICES)}.")
+
+
+def taken(scene: Scene, choice: str, shift: int) -> Words:
+    """A choice of the menu with the head, the layer or the shift that it means."""
+    selected = scene.selection
+    where = labels.place(selected.kind, selected.layer, selected.head)
+    if choice == FLAT:
+        return say("{kind}, head {head}: positions flat", **where)
+    if choice == HEAD:
+        return say("{kind}, layer {layer}, head {head}: off", **where)
+    if choice == LAYER:
+        return say("{kind}, layer {layer}, all heads: off", **where)
+    return say("positions shifted by {k}", k=shift) if choice == SHIFT else CHOICES[choice]
+
+
+def _card(title: Words, trace: TranslationTrace) -> tuple[Words, Words | str, Words]:
+    total = blocks.compact(float(np.sum(trace.log_probability)))
+    values = {"text": trace.source_text, "total": total, "n": len(trace.target_ids)}
+    about = (
+        say("reads: {text} · total log-probability {total}, {n} tokens", **values)
+        if trace.finished
+        else say("reads: {text} · total log-probability {total}, {n} tokens; stopped by the length limit", **values)
+    )
+    return title, trace.translation or say("(nothing)"), about
+
+
+def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
+    limit = largest or 1.0
+    rows = [
+        [say("layer {layer}", layer=layer), *(blocks.shade(c / limit, blocks.compact(c, 2)) for c in row)]
+        for layer, row in enumerate(changes.tolist(), start=1)
+    ]
+    heads = (str(head + 1) for head in range(changes.shape[1]))
+    return blocks.table((say("head"), *heads), rows, caption=labels.KIND_TITLES[kind])
+
+
+PANEL = Panel(
+    "break",
+    say("Break it"),
+    say("Take something away and translate again. See which heads change their maps: they relied on what is gone."),
+    say("Paper, sections {n}", n="3.2.2, 3.5"),
+    broken,
+    controls=(
+        Choice(say("What to break"), CHOICES, OFF, folded=True),
+        Slider(say("Shift k"), -32, 64, 8),
+        Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater"),
+        Text(say("Sentence (empty: the one above)"), known=telling),
+    ),
+    again=Button(say("Break it"), elem_id="break-it"),
+)

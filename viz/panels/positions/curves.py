@@ -1,0 +1,115 @@
+"""Columns of the table as curves over positions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.positions import geometry
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.panels.controls import Choice, Slider
+from attention_atlas.viz.panels.formulas import SECTION, code_formula, exponent, last_pair, longest, model_table
+from attention_atlas.viz.panels.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+SINES, COSINES, BOTH = "sines", "cosines", "both"
+WHICH = Choice(say("Waves"), {SINES: say("Sines"), COSINES: say("Cosines"), BOTH: say("Both")}, SINES)
+
+
+def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list[dict]:
+    values, config = model_table(scene, length), scene.translator.config
+    if not config.position_code.has_waves:
+        return _without_waves(config, values, list(range(2 * first, config.d_model, 2 * step))[:4], which)
+    pairs = list(range(first, config.d_model // 2, step))[:4]
+    waves = geometry.waves_of(config)
+    lengths, sines, cosines = waves.lengths.tolist(), waves.sines.tolist(), waves.cosines.tolist()
+    marks = [(lengths[p], blocks.compact(lengths[p])) for p in pairs if lengths[p] < length]
+    sides = {SINES: (sines,), COSINES: (cosines,), BOTH: (sines, cosines)}[which]
+    dimensions = [side[p] for p in pairs for side in sides]
+    rows = [
+        (
+            say("{first} and {second}", first=sines[p], second=cosines[p]),
+            blocks.number(lengths[p]),
+            blocks.number(length / lengths[p]),
+            blocks.number(float(np.abs(np.diff(values[:, sines[p]])).max())),
+        )
+        for p in pairs
+    ]
+    return [
+        blocks.formula(f"λᵢ = 2π · base^({exponent(config)})", say("the wavelength of pair i")),
+        _figure(values, dimensions, marks=marks, limits=(-1.1, 1.1)),
+        blocks.table(
+            (
+                say("Dimensions"),
+                say("Wavelength, positions"),
+                say("Turns in {n} positions", n=length),
+                say("Largest step to the next position"),
+            ),
+            rows,
+            caption=say("The wavelength by its formula; the steps measured in the model's table."),
+        ),
+    ]
+
+
+def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int], which: str) -> list[dict]:
+    """Columns of another table, every even one where sines would stand in the paper's, every odd one for cosines."""
+    beside = {SINES: (0,), COSINES: (1,), BOTH: (0, 1)}[which]
+    shown = [dimension + side for dimension in dimensions for side in beside]
+    rows = []
+    for i in shown:
+        column = values[:, i]
+        wave, share = geometry.strongest_wave(column)
+        numbers = (column.min(), column.max(), np.abs(np.diff(column)).max(), wave)
+        rows.append((say("dimension {i}", i=i), *(blocks.number(float(n)) for n in numbers), blocks.bar(share)))
+    learned = say(
+        "These rows were learned: nobody put waves into them. Positions that no training sentence reached still have "
+        "their random initial values."
+    )
+    return [
+        blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
+        _figure(values, shown),
+        blocks.table(
+            blocks.headings(
+                "Dimension",
+                "smallest",
+                "largest",
+                "Largest step to the next position",
+                "Strongest wave, positions",
+                "its share of the variance",
+            ),
+            rows,
+            caption=say(
+                "A column of sines or cosines is a single wave; here the strongest wave explains as much as the bar "
+                "says, out of 1."
+            ),
+        ),
+    ]
+
+
+def _figure(values: np.ndarray, dimensions: list[int], **looks: object) -> dict:
+    return blocks.figure(
+        plot_curves({say("dimension {i}", i=i): values[:, i] for i in dimensions}, x_title=say("position"), **looks),
+        height=340,
+        label=say("Dimensions {dimensions} over {length} positions", dimensions=str(dimensions), length=len(values)),
+    )
+
+
+PANEL = Panel(
+    "position-curves",
+    say("Curves"),
+    say(
+        "A column of the table is a wave over positions, a sine or a cosine. Each following pair has a slightly "
+        "longer wave: dotted lines mark where each has completed one turn. A learned table has columns of its own."
+    ),
+    SECTION,
+    curves,
+    controls=(
+        WHICH,
+        Slider(say("First pair of dimensions"), 0, last_pair, 8),
+        Slider(say("Every so many pairs"), 1, 32, 8),
+        Slider(say("Positions"), 8, longest, 64),
+    ),
+    needs=(TOLD_POSITIONS,),
+)

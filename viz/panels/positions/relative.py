@@ -1,0 +1,77 @@
+"""What relative positions add to the scores of each head, by distance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.positions.relative import curves, spread
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.panels.menus import ENCODER, HEAD, LAYER_OF_SIDE, SIDE
+from attention_atlas.viz.panels.panel import RELATIVE, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
+    model = scene.translator.model
+    encodes = side == ENCODER
+    kind = AttentionKind.ENCODER_SELF if encodes else AttentionKind.DECODER_SELF
+    stack = model.encoder if encodes else model.decoder
+    at = min(layer, len(stack.layers)) - 1
+    chosen = min(head - 1 if head else scene.selection.head, model.num_heads[kind] - 1)
+    found = curves(stack, at)
+    values, distances = found.values[chosen], found.distances
+    picture = plot_curves(
+        {say("head {n}", n=chosen + 1): values}, x=distances, x_title=say("key − query, positions"), y_title=say("bias")
+    )
+    all_heads = plot_matrix(
+        found.values,
+        rows=[str(n + 1) for n in range(len(found.values))],
+        columns=[str(n) for n in distances.tolist()],
+        row_title=say("head"),
+        column_title=say("key − query, positions"),
+        limit=float(np.abs(found.values).max()) or 1.0,
+    )
+    facts = [
+        (
+            title,
+            str(int(distances[place])),
+            say("positions from the query: {value}", value=blocks.compact(float(values[place]))),
+        )
+        for title, place in ((say("Likes best"), values.argmax()), (say("Likes least"), values.argmin()))
+    ]
+    if scene.output.attention(kind, at).bias is not None:  # positions may be switched off
+        parts = spread(scene.output, kind, at, chosen)
+        facts.append(
+            (
+                say("Spread of content, bias and scores"),
+                " · ".join(map(blocks.compact, (parts.content, parts.bias, parts.scores))),
+                say("standard deviations over this sentence's cells"),
+            )
+        )
+    return [
+        blocks.formula("score = q · k + B[bucket(key − query), head]", "Raffel et al. 2020"),
+        blocks.row(
+            blocks.figure(picture, height=340, label=say("The bias of head {n} by distance", n=chosen + 1)),
+            blocks.figure(all_heads, height=340, label=say("The bias of every head by distance")),
+        ),
+        blocks.facts(*facts),
+    ]
+
+
+PANEL = Panel(
+    "position-bias",
+    say("By distance"),
+    say(
+        "Where positions are told as biases, each head adds a number to a score by how far the key is from the query. "
+        "A peak says where it likes to look, whatever is there."
+    ),
+    say("Section {n}", n="2.1"),
+    by_distance,
+    controls=(SIDE, LAYER_OF_SIDE, HEAD),
+    needs=(RELATIVE,),
+    paper="https://arxiv.org/abs/1910.10683",
+)

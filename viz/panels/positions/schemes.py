@@ -1,0 +1,137 @@
+"""Six codes for positions, tried out."""
+
+from __future__ import annotations
+
+from attention_atlas.model.analysis.positions import criteria, geometry
+from attention_atlas.model.analysis.positions.schemes import SCHEMES, Scheme, of_table
+from attention_atlas.model.config import PositionCode
+from attention_atlas.viz.panels.controls import Choice, Slider
+from attention_atlas.viz.panels.formulas import SECTION
+from attention_atlas.viz.panels.panel import TRANSFORMER, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
+
+MOST = 64  # positions of a model's own table
+SHIFT = 3  # of the rotation that is tried on each code that has pairs of dimensions
+# 355 = 113 pi - 3e-5: two sines, of pos and of pos / 113, meet at positions 11 and 344.
+PRESETS = {"collision": (352, 2, 113**2), "overflow": (20, 4, 10_000)}
+PRESET = Choice(
+    say("Preset"),
+    {
+        "": say("as set below"),
+        "collision": say("the sine-only code collides"),
+        "overflow": say("the binary index overflows"),
+    },
+    "",
+    folded=True,
+)
+
+
+def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> list[dict]:
+    length, d_model, base = PRESETS.get(preset, (length, d_model, base))
+    judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _own(scene)
+    columns, ours = (say("Code"), *(c.name for c in criteria.CRITERIA)), (len(SCHEMES) - 1,)
+    dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in found)] for name, found in judged]
+    rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in found)] for name, found in judged]
+    fewest = []
+    for scheme in SCHEMES:
+        exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
+        fewest.append([scheme.name, blocks.symbols(scheme.formula), *(_width(found) for found in (exact, clear))])
+    return [
+        blocks.table(
+            columns,
+            dots,
+            marked=ours,
+            caption=say(
+                "For {n} positions, d_model {width} and base {base}.",
+                n=length,
+                width=d_model,
+                base=blocks.compact(base),
+            ),
+        ),
+        blocks.folded(
+            say("What decides each, and what the criteria mean"),
+            blocks.table(columns, rows, marked=ours),
+            blocks.table(blocks.headings("Criterion", "Meaning"), [[c.name, c.meaning] for c in criteria.CRITERIA]),
+            blocks.note(
+                "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
+                "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
+                "divides by the source's length. In the paper's exponent 2i/d, i counts "
+                "pairs of dimensions; where it counts dimensions, the exponent is twice as large, and a sine and "
+                "its cosine have different ones: a tutorial's exponents, above."
+            ),
+        ),
+        blocks.table(
+            (
+                say("Code"),
+                say("Value"),
+                say("Fewest dimensions that tell {n} positions apart", n=length),
+                say("Fewest with every two at least 0.5 apart"),
+            ),
+            fewest,
+            marked=ours,
+        ),
+        blocks.table(
+            (say("Code"), say("Before the first: position −1"), say("Error of a shift by {k} as a rotation", k=SHIFT)),
+            [[scheme.name, *_outside(scheme, length, d_model, base)] for scheme in SCHEMES],
+            marked=ours,
+            caption=say(
+                "A code that is the same at −1 and at a real position hides a shift by one too many. A rotation "
+                "needs pairs of dimensions of one frequency: where a cosine's differs from its sine's, no matrix is "
+                "a shift."
+            ),
+        ),
+    ]
+
+
+def _own(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
+    """What the model itself adds to its embeddings; nothing of a model that adds nothing."""
+    translator = scene.translator
+    config = translator.config
+    if not TRANSFORMER.met(scene) or not config.adds_positions:
+        return []
+    rows = config.max_length if config.position_code is PositionCode.LEARNED else None
+    length = min(MOST, config.max_length)
+    name = say("this model’s own table, {n} positions", n=length)
+    scheme = of_table(name, lambda n: translator.model.source_positions(0, n).flatten(0, -2), rows=rows)
+    return [(name, criteria.judge(scheme, length, config.d_model))]
+
+
+def _width(found: criteria.FewestDimensions) -> Words:
+    pair = {"first": found.pair[0], "second": found.pair[1], "gap": blocks.compact(found.gap)}
+    if found.width is None:
+        return say("none: {first} and {second} stay {gap} apart", **pair)
+    return say("{width}: positions {first} and {second} are {gap} apart", width=found.width, **pair)
+
+
+def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
+    gap, at = criteria.nearest_to(scheme, -1, length, d_model, base=base)
+    before = (
+        say("the same code as position {at}", at=at)
+        if gap <= criteria.SAME
+        else say("nearest is position {at}, {gap} away", at=at, gap=blocks.compact(gap))
+    )
+    if scheme.step != 2:
+        return [before, say("no pairs")]
+    table = scheme.table(max(length, SHIFT + 1), d_model, base=base)
+    return [before, blocks.compact(geometry.rotation_residual(table, SHIFT, geometry.waves(d_model, base)))]
+
+
+PANEL = Panel(
+    "position-schemes",
+    say("Schemes"),
+    say(
+        "Why not just count? Five things a code for positions should do, tried out on six codes. Each answer is "
+        "computed, and shows the positions that decide it. The presets break two of them."
+    ),
+    SECTION,
+    schemes,
+    controls=(
+        PRESET,
+        Slider(say("Positions"), 2, 384, 64),
+        Slider("d_model", 2, 256, 64, step=2),
+        Slider(say("base"), 2, 20_000, 10_000),
+    ),
+    of_any_network=True,
+)

@@ -1,0 +1,73 @@
+"""How alike the codes of any two positions are."""
+
+from __future__ import annotations
+
+from attention_atlas.model.analysis.positions import geometry
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.figures.matrix import plot_matrix
+from attention_atlas.viz.panels.controls import Choice, Slider
+from attention_atlas.viz.panels.formulas import SECTION, longest, model_table
+from attention_atlas.viz.panels.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+DOT, DISTANCE = "dot", "distance"
+MEASURES = {DOT: say("dot product"), DISTANCE: say("Euclidean distance")}
+
+
+def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
+    values = model_table(scene, length)
+    found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
+    row, column = found.worst
+    name = MEASURES[measure]
+    picture = plot_matrix(
+        found.matrix,
+        row_title=say("position"),
+        column_title=say("position"),
+        unit=name,
+        signed=bool((found.matrix < 0).any()),
+    )
+    return [
+        blocks.row(
+            blocks.figure(
+                picture,
+                height=430,
+                label=say("{measure} between all pairs of {length} positions", measure=name, length=length),
+            ),
+            blocks.figure(
+                plot_curves({name: found.by_offset}, x_title=say("offset"), y_title=name),
+                height=430,
+                label=say("mean {measure} by offset", measure=name),
+            ),
+        ),
+        blocks.facts(
+            (
+                say("Largest deviation from its offset's mean"),
+                blocks.compact(found.residual),
+                say(
+                    "positions {first} and {second}: zero up to rounding, so the matrix is a Toeplitz matrix",
+                    first=row,
+                    second=column,
+                )
+                if found.residual < 1e-4
+                else say("positions {first} and {second}", first=row, second=column),
+            ),
+            (say("At offset {k}", k=0), blocks.compact(found.by_offset[0]), say("a position with itself")),
+            (say("At offset {k}", k=1), blocks.compact(found.by_offset[1]), say("neighbours")),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "position-similarity",
+    say("Similarity"),
+    say(
+        "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends "
+        "on how far apart they are, not on where they are."
+    ),
+    SECTION,
+    similarity,
+    controls=(Choice(say("Likeness"), MEASURES, DOT), Slider(say("Positions"), 2, longest, 64)),
+    needs=(TOLD_POSITIONS,),
+)

@@ -1,0 +1,162 @@
+"""All panels of the lab. A panel is a module in the folder of its tab, or below it, with a Panel named PANEL; it is
+found there."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import isgeneratorfunction
+from itertools import chain, groupby
+
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene, Selection
+from attention_atlas.viz.words import Words, say
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Panels that follow each other in their tab and share one place there. name: no other place of its tab has it."""
+
+    name: str
+    title: Words
+    panels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tab:
+    """name: its id in the page, and its panels' folder; order: its panels by name, and chapters; a panel not named
+    there comes last. asks: above its panels stands the question (viz.panels.frame), and another question makes them
+    stale. folded: what all of them wait behind, below the tab's first picture."""
+
+    name: str
+    title: Words
+    order: tuple[str | Chapter, ...]
+    asks: bool = False
+    folded: Words | None = None
+
+    def places(self) -> list[tuple[Panel | Chapter, tuple[Panel, ...]]]:
+        """What its strip leads to, in order: a panel alone, or a chapter; and the panels there."""
+        within = {name: place for place in self.order if isinstance(place, Chapter) for name in place.panels}
+        found = groupby(PANELS[self.name], lambda panel: within.get(panel.name, panel))
+        return [(place, tuple(panels)) for place, panels in found]
+
+
+TABS = (
+    Tab(
+        "why",
+        say("Why"),
+        (
+            "why-tokens",
+            "why-parts",
+            "why-heads",
+            "why-patch",
+            Chapter("research", say("For research"), ("why-holds", "why-smallest")),
+        ),
+        asks=True,
+        folded=say("All methods, parts and heads"),
+    ),
+    Tab("heads", say("Heads"), ("heads-survey", "heads-search", "heads-units", "heads-links", "heads-match")),
+    Tab(
+        "positions",
+        say("Positions"),
+        (
+            "position-table",
+            "position-curves",
+            "position-similarity",
+            "position-rotation",
+            "position-bias",
+            "position-schemes",
+            "break",
+        ),
+    ),
+    Tab(
+        "inside",
+        say("Inside"),
+        (
+            "map",
+            Chapter("embedding", say("Embedding"), ("embedding", "space")),
+            Chapter("attention", say("Attention"), ("projections", "attention")),
+            "masks",
+            Chapter("layer", say("Layer"), ("heads", "residual", "add-norm", "feed-forward")),
+            Chapter("logits", say("Logits"), ("logits", "lenses")),
+            Chapter(
+                "experiments", say("Experiments"), ("scale", "scoring", "kernels", "plain", "race", "cost", "steer")
+            ),
+        ),
+    ),
+    Tab("train", say("Train"), ("batch", "learned", "moments", "surprise")),
+    Tab("verify", say("Verify"), ("verify", "bleu")),
+)
+
+
+def in_folder(tab: Tab) -> tuple[Panel, ...]:
+    """The panels of the tab's folder, in its order."""
+    folder = importlib.import_module(f"{__package__}.{tab.name}")
+    found = [
+        importlib.import_module(module.name).PANEL
+        for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")
+        if not module.ispkg
+    ]
+    by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
+    assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
+    order = (place.panels if isinstance(place, Chapter) else (place,) for place in tab.order)
+    named = [by_name.pop(name) for name in chain.from_iterable(order)]
+    return (*named, *by_name.values())
+
+
+def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
+    """Return the panels that do not apply to this translation and model, and why, JSON-ready."""
+    scene = Scene(trace, Selection().fitted(trace), translator)
+    return [
+        {"name": panel.name, "panel": panel.title, "why": need.words}
+        for panels in PANELS.values()
+        for panel in panels
+        for need in panel.unmet(scene)
+    ]
+
+
+PANELS: dict[str, tuple[Panel, ...]] = {tab.name: in_folder(tab) for tab in TABS}  # a tab's name -> its panels
+
+
+def describe_tab(tab: Tab, configs: Sequence[ModelConfig]) -> dict:
+    """Return the description of a tab for the page (viz/web/lab/lab.js). configs: of the models served.
+
+    asks     whether the question stands above the panels (viz/web/why/question.js)
+    follows  fields of the page's store; panels ask again when one of them changes (viz/web/store/store.js)
+    """
+    return {
+        "tab": tab.name,
+        "asks": tab.asks,
+        "folded": tab.folded,
+        "follows": ["address", "asked"] if tab.asks else ["address"],
+        "places": [
+            {
+                "name": place.name,
+                "title": place.title,
+                "is_chapter": isinstance(place, Chapter),
+                "panels": [_describe_panel(panel, configs) for panel in panels],
+            }
+            for place, panels in tab.places()
+        ],
+    }
+
+
+def _describe_panel(panel: Panel, configs: Sequence[ModelConfig]) -> dict:
+    """Return the description of a panel for the page."""
+    return {
+        "name": panel.name,
+        "title": panel.title,
+        "look": panel.look,
+        "section": panel.section,
+        "paper": panel.paper,
+        "controls": {name: control.to_plain(configs) for name, control in zip(panel.fields, panel.controls)},
+        "button": panel.again and {"label": panel.again.label, "id": panel.again.elem_id},
+        "checks_page": panel.checks_page,
+        "streams": isgeneratorfunction(panel.compute),
+        "stops": panel.stops,
+    }

@@ -1,0 +1,89 @@
+"""The recurrent network's attention stage by stage, for one row, as One query shows a Transformer's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.formulas.additive import stages
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.menus import QUERY
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.panels.train.recurrent import counterpart, read_alike
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def additive(scene: Scene, query: int) -> list[dict]:
+    own = isinstance(scene.translator.model, Recurrent)
+    translator = scene.translator if own else counterpart(scene)
+    if translator is None or translator.model.attention is None:
+        return [
+            blocks.paragraph(
+                "No recurrent network with attention is served for {direction}.", direction=scene.trace.direction
+            )
+        ]
+    trace = scene.trace if own else read_alike(scene, translator)[Recurrent]
+    selected = scene.selection.query if scene.selection.query is not None else 1
+    row = min(query - 1 if query else selected, len(trace.target_ids) - 1)
+    found = stages(translator.model, recorded(translator, trace), row)
+    keys = [labels.display(token) for token in trace.source_tokens]
+    key_limit, sum_limit = (float(np.abs(x).max()) for x in (found.keys, found.sums))
+    products = found.active * found.score_vector
+    product_limit = float(np.abs(products).max())
+    rows = [
+        [
+            blocks.token(key),
+            blocks.strip(found.keys[i], limit=key_limit, name=say("U h of {token}", token=key)),
+            blocks.strip(found.sums[i], limit=sum_limit, name=say("W s + U h of {token}", token=key)),
+            blocks.strip(found.active[i], limit=1.0, name=say("tanh of {token}", token=key)),
+            blocks.strip(products[i], limit=product_limit, name=say("v × tanh of {token}", token=key)),
+            blocks.number(float(found.scores[i])),
+            blocks.bar(float(found.weights[i])),
+        ]
+        for i, key in enumerate(keys)
+    ]
+    return [
+        blocks.paragraph(
+            "{kind}, row {n}: {row}",
+            kind=labels.KIND_TITLES[AttentionKind.ALIGNMENT],
+            n=row + 1,
+            row=labels.row_name(trace, AttentionKind.ALIGNMENT, row),
+        ),
+        blocks.formula("α = softmax(vᵀ tanh(W s + U h))"),
+        blocks.table(
+            (say("Word read"), "U h", "W s + U h", "tanh", "v × tanh", say("sum"), "softmax"),
+            [[say("state →"), "", blocks.strip(found.query, limit=sum_limit, name="W s"), "", "", "", ""], *rows],
+            foot=[say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum())))],
+            marked=(int(found.weights.argmax()) + 1,),
+            caption=say(
+                "{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=len(found.query)
+            ),
+        ),
+        blocks.facts(
+            (
+                say("What the decoder is told"),
+                say("{n} numbers", n=len(found.context)),
+                say("the sum of weight × h, from both directions of reading"),
+            ),
+            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "additive",
+    say("Additive attention"),
+    say(
+        "How attention began: the decoder’s state and each word that was read are added, go through a tanh, and a "
+        "vector v makes one number of each. No query is multiplied by a key, and nothing is divided by √d_k."
+    ),
+    say("Bahdanau et al. 2015"),
+    additive,
+    controls=(QUERY,),
+    of_any_network=True,
+    paper="https://arxiv.org/abs/1409.0473",
+)

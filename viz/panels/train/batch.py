@@ -1,0 +1,106 @@
+"""The current sentence in a training batch: source, decoder input, decoder output one place on, and the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.training_batch import SENTENCES, SMOOTHING, SeenBatch, least, seen
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Slider
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
+
+
+def batch(scene: Scene, sentence: int) -> list[dict]:
+    found = seen(scene.translator, scene.trace)
+    count, source = found.source.shape
+    at, target = min(sentence, count) - 1, found.inputs.shape[1]
+    longest = float(np.nanmax(found.losses)) or 1.0
+    title = say("Loss of every cell: sentence × place")
+    return [
+        blocks.facts(
+            (say("Source"), f"{count} × {source}", say("sentences × tokens, <pad> included")),
+            (say("Decoder input and output"), f"{count} × {target}", say("the same tokens, one place apart")),
+            (say("Logits"), " × ".join(map(blocks.compact, found.logits)), say("one row for each token to be written")),
+            (
+                say("Tokens that count"),
+                f"{found.real} / {count * target}",
+                say("the rest is padding, which has no loss"),
+            ),
+        ),
+        blocks.table(
+            (
+                say("Place"),
+                say("encoder reads"),
+                "id",
+                say("decoder reads"),
+                "id",
+                say("must write"),
+                "id",
+                say("loss, nats"),
+            ),
+            [_cells(found, at, place, longest) for place in range(max(source, target))],
+            caption=say(
+                "Sentence {n} of {all}. The decoder reads the right words, one place late: so all places are "
+                "trained in one pass, and the look-ahead mask keeps the answer from each.",
+                n=at + 1,
+                all=count,
+            ),
+        ),
+        blocks.maps(blocks.heatmap(found.losses, title, signed=False, note=say("padding is grey"))),
+        blocks.formula("L = − (1 / N) · Σ log p(yₜ | y₁ … yₜ₋₁, x)", say("over the N tokens that are not <pad>")),
+        blocks.facts(
+            (say("Loss of the batch"), f"{found.mean():.3f}", say("nats a token")),
+            (
+                say("With smoothed labels"),
+                f"{found.mean(smoothed=True):.3f}",
+                said_of_smoothing(least(found.logits[-1])),
+            ),
+        ),
+        blocks.note(
+            "Your sentence is shown beside pairs of the toy's own corpus, as the toy was when it was opened. "
+            "What the toy writes takes the place of the right answer, so its loss is lower than in training."
+        )
+        if scene.translator.recipe is not None
+        else blocks.note(
+            "Your sentence is shown beside this model's own examples. Its own translation takes the place of a "
+            "person's, so its loss is lower than in training. For the batch of a toy's corpus, open the toy in "
+            "the other tabs."
+        ),
+    ]
+
+
+def said_of_smoothing(lowest: float) -> Words:
+    """What a loss with smoothed labels is, and what is least possible."""
+    return say(
+        "nats a token, {share} of the label on all tokens; {least} is the least possible",
+        share=SMOOTHING,
+        least=f"{lowest:.2f}",
+    )
+
+
+def _cells(found: SeenBatch, sentence: int, place: int, longest: float) -> list:
+    """A row of the table: what stands at a place on each side; nothing beyond a side's end."""
+    cells: list = [blocks.number(place)]
+    for ids, tokens in zip((found.source, found.inputs, found.outputs), found.tokens):
+        inside = place < ids.shape[1]
+        cells += (
+            [blocks.token(labels.display(tokens[sentence][place])), str(ids[sentence, place])] if inside else ["", ""]
+        )
+    loss = found.losses[sentence, place] if place < found.losses.shape[1] else np.nan
+    return [*cells, blocks.shade(loss / longest, f"{loss:.3f}") if np.isfinite(loss) else ""]
+
+
+PANEL = Panel(
+    "batch",
+    say("A training batch"),
+    say(
+        "What one step of training sees: sentences padded to one length, the decoder's input one place behind its "
+        "output, and a loss in every cell but padding."
+    ),
+    say("Paper, section {n}", n="5.1"),
+    batch,
+    controls=(Slider(say("Sentence of the batch"), 1, SENTENCES, 1),),
+)

@@ -1,0 +1,263 @@
+"""The recurrent network that came before, beside the Transformer: the same sentence, and what training takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.scores import ScoreMap
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.training.pace import measure
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
+from attention_atlas.viz.panels.controls import Choice
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene, most_telling
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import Words, say
+
+LIKEST, TELLING, MEAN = "likest", "telling", "mean"
+WHICH = Choice(
+    say("The Transformer's map"),
+    {
+        LIKEST: say("of the head most like the alignment"),
+        TELLING: say("of the head that points most clearly"),
+        MEAN: say("mean of all heads"),
+    },
+    LIKEST,
+)
+DEVELOPED = "dev"  # the part of a data set by which training was watched: the other one tests
+KINDS = (Transformer, Recurrent)
+NAMES = {Transformer: say("Transformer"), Recurrent: say("recurrent network")}
+
+
+def beside(scene: Scene, which: str) -> list[dict]:
+    other = counterpart(scene)
+    nobody = blocks.paragraph(
+        "For {direction} there are not both a Transformer and a recurrent network here to read the same sentence.",
+        direction=scene.trace.direction,
+    )
+    try:
+        found = _sentence(scene, other, which) if other else [nobody]
+    except Refusal as error:  # an empty translation, or one that is too long in the other's pieces
+        found = [blocks.text(error.words)]
+    return [*found, *_pace(measure.read())]
+
+
+def counterpart(scene: Scene) -> Translator | None:
+    """The first that is served for this direction and is a network of the other kind, with an attention to show."""
+    if scene.served is None or type(scene.translator.model) not in KINDS:
+        return None
+    for route in scene.served.routes:
+        one = scene.served[route.label]
+        alike = type(one.model) not in KINDS or type(one.model) is type(scene.translator.model)
+        if route.direction == scene.trace.direction and not alike and one.model.num_layers:
+            return one
+    return None
+
+
+def read_alike(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
+    """What each network makes of the translation that the page shows, in its own pieces, by the network's class."""
+    trace = scene.trace
+    return {
+        type(scene.translator.model): trace,
+        type(other.model): other.trace(trace.source_text, trace.direction, target=trace.translation),
+    }
+
+
+def chosen(traces: dict[type, TranslationTrace], which: str) -> tuple[ScoreMap, ScoreMap, Words]:
+    """The Transformer's map as `which` says, the recurrent network's, and what to call the first."""
+    ours, aligned = traces[Transformer], between_words(traces[Recurrent], View(AttentionKind.ALIGNMENT))
+    layers, heads = ours.cross.weights.shape[:2]
+    every = tuple(np.ndindex(layers, heads))
+    if which == MEAN:
+        mean = View(AttentionKind.CROSS, heads=every, combine=Combine.MEAN)
+        return between_words(ours, mean), aligned, say("Cross-attention, mean of all heads")
+    telling = most_telling(ours)
+    found = between_words(ours, View(AttentionKind.CROSS, telling.layer, telling.head))
+    layer, head = telling.layer, telling.head
+    if which == LIKEST and shared(found, aligned) is not None:
+        maps = {place: between_words(ours, View(AttentionKind.CROSS, *place)) for place in every}
+        layer, head = max(maps, key=lambda place: shared(maps[place], aligned))
+        found = maps[layer, head]
+    return found, aligned, say("Cross-attention, layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+
+
+def between_words(trace: TranslationTrace, view: View) -> ScoreMap:
+    """A map between words, symbols hidden: row by row the word that is predicted."""
+    return score_map(trace, replace(view, words=True, special=Special.HIDE, predicted=True))
+
+
+def shared(one: ScoreMap, other: ScoreMap) -> float | None:
+    """The weight that two maps put on the same cells, a mean over rows: the sum of the smaller of the two. None where
+    the sentence is cut into different words."""
+    if (one.rows, one.columns) != (other.rows, other.columns) or not one.values.size:
+        return None
+    return float(np.nansum(np.minimum(one.values, other.values)) / len(one.rows))
+
+
+def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
+    own = other.translate(scene.trace.source_text, scene.trace.direction)
+    wrote = {type(scene.translator.model): scene.trace.translation, type(other.model): own.translation}
+    traces = read_alike(scene, other)
+    ours, aligned, title = chosen(traces, which)
+    cards = [
+        (
+            say("{network}: its translation", network=NAMES[kind]),
+            wrote[kind] or say("(nothing)"),
+            say(
+                "log-probability it gives to the translation above: {n} nats",
+                n=blocks.compact(float(traces[kind].log_probability.sum())),
+            ),
+        )
+        for kind in KINDS
+    ]
+    pictures = [
+        blocks.heatmap(found.values, name, rows=found.rows, columns=found.columns, limit=1.0, signed=False)
+        for found, name in ((ours, title), (aligned, say("Alignment of the recurrent network")))
+    ]
+    return [
+        blocks.formula("α = softmax(vᵀ tanh(W s + U h))", say("recurrent network")),
+        blocks.formula("α = softmax(q kᵀ / √d_k)", say("Transformer")),
+        blocks.cards(*cards),
+        *_scores({type(one.model): one for one in (scene.translator, other)}, scene.trace.direction),
+        blocks.note(
+            "Below both read the translation above, word by word. A row is the word that is written next, a column a "
+            "word of the source; begin, end and language symbols are left out."
+        ),
+        blocks.maps(*pictures),
+        *_agreement(ours, aligned),
+    ]
+
+
+def _scores(translators: dict[type, Translator], direction: str) -> list[dict]:
+    """Greedy BLEU of both on the test sets that both were scored on; nothing where there is none."""
+    found = {
+        kind: {
+            score["data"]: score
+            for score in translators[kind].metrics.get("scores", [])
+            if (score["direction"], score["beam"]) == (direction, 1)
+            and score["split"] != DEVELOPED
+            and "protocol" not in score
+        }
+        for kind in KINDS
+    }
+    rows = [
+        [
+            name,
+            *(blocks.number(round(found[kind][name]["bleu"], 1)) for kind in KINDS),
+            blocks.number(found[Recurrent][name]["sentences"]),
+        ]
+        for name in found[Transformer]
+        if name in found[Recurrent]
+    ]
+    heads = (say("Test set"), *(NAMES[kind] for kind in KINDS), say("sentences"))
+    note = say("BLEU of greedy translations, by sacreBLEU; higher is better. Sizes and training differ, too.")
+    return [blocks.table(heads, rows, caption=note)] if rows else []
+
+
+def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
+    """Word by word where each points; nothing where the two cut the sentence into different words."""
+    alike_in_weight = shared(ours, theirs)
+    if alike_in_weight is None:
+        return []
+    words = [
+        (word, *(int(row.argmax()) for row in rows), *(float(row.max()) for row in rows))
+        for word, *rows in zip(ours.rows, ours.values, theirs.values)
+        if not any(np.isnan(row).any() for row in rows)
+    ]
+    apart = [i for i, (_, a, b, *_) in enumerate(words) if a != b]
+    rows = [
+        [
+            blocks.token(word),
+            blocks.token(ours.columns[a]),
+            blocks.bar(most_a),
+            blocks.token(ours.columns[b]),
+            blocks.bar(most_b),
+        ]
+        for word, a, b, most_a, most_b in words
+    ]
+    return [
+        blocks.facts(
+            (
+                say("They point at the same source word"),
+                say("{n} of {all} words", n=len(words) - len(apart), all=len(words)),
+                say("each at the word with most of its weight; attention is a proxy"),
+            ),
+            (
+                say("Weight on the same cells"),
+                f"{alike_in_weight:.2f}",
+                say("out of 1 per row: the smaller of the two, summed over words of the source"),
+            ),
+        ),
+        blocks.table(
+            blocks.headings("Written next", "Transformer: most on", "weight", "recurrent: most on", "weight"),
+            rows,
+            marked=apart,
+            caption=say("Coloured rows: the two point at different words."),
+        ),
+    ]
+
+
+def _pace(found: measure.Pace) -> list[dict]:
+    transformer, recurrent = (
+        np.array([1e3 * median for _, median, _ in found.seconds[name]]) for name in ("transformer", "recurrent")
+    )
+    picture = plot_curves(
+        {NAMES[Transformer]: transformer, NAMES[Recurrent]: recurrent},
+        x=np.array(found.lengths),
+        x_title=say("tokens a sentence"),
+        y_title=say("ms an update"),
+    )
+    picture.update_yaxes(rangemode="tozero")
+    picture.update_xaxes(type="log", tickvals=list(found.lengths), ticktext=[str(n) for n in found.lengths])
+    short, long = found.lengths[0], found.lengths[-1]
+    return [
+        blocks.facts(
+            *(
+                (
+                    say("{network}: {long} against {short} tokens a sentence", network=name, long=long, short=short),
+                    say("{n} times as long", n=blocks.compact(times[-1] / times[0])),
+                    say(
+                        "{first} and {last} ms an update",
+                        first=blocks.compact(times[0]),
+                        last=blocks.compact(times[-1]),
+                    ),
+                )
+                for name, times in ((NAMES[Transformer], transformer), (NAMES[Recurrent], recurrent))
+            )
+        ),
+        blocks.figure(picture, height=300, label=say("Time of an update by the length of its sentences")),
+        blocks.note(
+            "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
+            "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
+            "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
+            tokens=found.tokens,
+            rounds=found.rounds,
+            threads=found.threads,
+            cpu=found.processor,
+            transformer=found.parameters["transformer"],
+            recurrent=found.parameters["recurrent"],
+        ),
+    ]
+
+
+PANEL = Panel(
+    "recurrent",
+    say("Recurrent and Transformer"),
+    say(
+        "Before the Transformer a network read word by word, and one alignment told it where to look. See both on your "
+        "sentence: where they point, what they write, and what reading in sequence costs in training."
+    ),
+    say("Bahdanau et al. 2015"),
+    beside,
+    controls=(WHICH,),
+    of_any_network=True,
+    paper="https://arxiv.org/abs/1409.0473",
+)

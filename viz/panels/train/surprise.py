@@ -1,0 +1,96 @@
+"""The cross-entropy of the current sentence, token by token, beside the loss of the training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.analysis.training_batch import least, seen
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.training import learned
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.panels.train.batch import said_of_smoothing
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def surprise(scene: Scene) -> list[dict]:
+    trace, folder = scene.trace, scene.translator.folder
+    losses = -np.asarray(trace.log_probability, np.float64)
+    lowest = least(scene.translator.config.num_target_tokens)
+    try:
+        columns = [losses, seen(scene.translator, trace).smoothed[0, : len(losses)]]
+    except Refusal:  # of changes that cannot be run again nothing but what was recorded is known
+        columns = [losses]
+    means = [float(column.mean()) for column in columns]
+    largest = [float(column.max(initial=0.0)) or 1.0 for column in columns]
+    rows = [
+        [
+            blocks.token(labels.display(token)),
+            blocks.number(float(np.exp(-values[0]))),
+            *(blocks.bar(float(value) / most, f"{value:.3f}") for value, most in zip(values, largest)),
+        ]
+        for token, *values in zip(trace.target_tokens, *columns)
+    ]
+    training = [blocks.paragraph("The log of this model's training is missing.")]
+    if folder is not None and (folder / learned.LOG).is_file():
+        training = _training(*learned.curve(folder), means[1:], lowest)
+    return [
+        blocks.formula("L = − (1 / T) · Σ log p(yₜ | y₁ … yₜ₋₁, x)"),
+        blocks.facts(
+            (
+                say("This translation"),
+                f"{means[0]:.3f}",
+                say("nats a token, mean of {n}; padding would not count. The least possible is 0", n=len(losses)),
+            ),
+            *((say("With smoothed labels"), f"{mean:.3f}", said_of_smoothing(lowest)) for mean in means[1:]),
+            (say("Perplexity"), f"{np.exp(means[0]):.2f}", say("as if it chose among so many tokens each time")),
+        ),
+        blocks.table(
+            (say("Token"), say("probability"), say("nats"), say("nats, smoothed"))[: 2 + len(columns)],
+            rows,
+            foot=[say("mean"), "", *(f"{mean:.3f}" for mean in means)],
+            caption=say("The model's own choices: a greedy translation surprises it less than a reference."),
+        ),
+        *training,
+    ]
+
+
+def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest: float) -> list[dict]:
+    """With smoothed labels, all of it: what is plain has other axes."""
+    picture = plot_curves(
+        {
+            say("training loss"): curve,
+            **{say("this translation"): np.full(len(curve), mean) for mean in means},
+            say("least possible"): np.full(len(curve), lowest),
+        },
+        x=updates,
+        x_title=say("update"),
+        y_title=say("smoothed loss, nats a token"),
+    )
+    return [
+        blocks.facts(
+            (
+                say("End of the logged run"),
+                f"{curve[-1]:.3f}",
+                say("nats a token of the training's references, with smoothed labels"),
+            )
+        ),
+        blocks.figure(picture, height=280, label=say("The training loss by update, and the mean of this translation")),
+        blocks.note("Of one run. If it went on from another, or another from it, the model’s card says so."),
+    ]
+
+
+PANEL = Panel(
+    "surprise",
+    say("This sentence's loss"),
+    say(
+        "What training minimises, for the sentence above: how surprised the model is by each token. Below, their mean "
+        "stands beside the loss of a training run, on its own sentences."
+    ),
+    say("Paper, section {n}", n="5.4"),
+    surprise,
+    of_any_network=True,
+)

@@ -1,0 +1,147 @@
+"""BLEU of one sentence, laid out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attention_atlas.model.evaluation import bleu
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.panels.controls import Slider, Text
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.words import say
+
+
+def known_reference(trace: TranslationTrace, translator: Translator) -> str:
+    """That of the example whose text the trace translates; "" for any other sentence."""
+    examples = translator.examples.get(trace.direction, ())
+    return next((example.reference for example in examples if example.text == trace.source_text), "")
+
+
+def score(scene: Scene, reference: str, largest: int) -> list[dict]:
+    if not reference:
+        return [
+            blocks.paragraph(
+                "There is nothing to compare with: type a good translation of the sentence into the field above."
+            ),
+            blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"), "")),
+        ]
+    found = bleu.lay_out(scene.trace.translation, reference, largest=largest)
+    rows = [
+        [
+            say("{n}-grams", n=p.order),
+            blocks.number(p.matched),
+            blocks.number(p.total),
+            blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
+            f"{p.percent:.1f}%" if p.total else "–",
+            f"{p.weight:g}",
+        ]
+        for p in found.precisions
+    ]
+    caption = say("An n-gram counts at most as often as it occurs in the reference.")
+    if any(p.total and not p.matched for p in found.precisions):
+        caption = say(
+            "An n-gram counts at most as often as it occurs in the reference. Where nothing matched, sacreBLEU "
+            "smooths: it halves a virtual match."
+        )
+    product = " ".join(f"p{n}" for n in "₁₂₃₄"[:largest])
+    return [
+        blocks.cards(
+            (
+                say("Translation"),
+                scene.trace.translation or say("(nothing)"),
+                say("{n} tokens", n=found.translation_length),
+            ),
+            (say("Reference"), reference, say("{n} tokens", n=found.reference_length)),
+        ),
+        blocks.table(
+            (
+                "",
+                say("found in the reference"),
+                say("in the translation"),
+                say("precision"),
+                say("sacreBLEU's precision"),
+                say("textbook's exponent"),
+            ),
+            rows,
+            caption=caption,
+        ),
+        blocks.marked(
+            (say("Translation, as tokens"), list(zip(found.translation.tokens, found.translation.largest)), ""),
+            (
+                say("Reference, as tokens"),
+                list(zip(found.reference.tokens, found.reference.largest)),
+                say("Marked: the token is part of an n-gram that both have; the small number is the largest such n."),
+            ),
+        ),
+        blocks.formula(
+            say("BLEU = brevity penalty · ({product})^(1/{n})", n=largest, product=product), "Papineni et al. 2002"
+        ),
+        blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
+        blocks.facts(
+            (say("sacreBLEU, this sentence"), f"{found.score:.1f}", found.signature),
+            (
+                say("Brevity penalty"),
+                f"{found.brevity_penalty:.3f}",
+                say("{n} tokens against {m}", n=found.translation_length, m=found.reference_length),
+            ),
+            (
+                say("Textbook variant"),
+                f"{found.textbook:.1f}",
+                say("unsmoothed: 0 as soon as one order matches nothing"),
+            ),
+        ),
+        _brevity(found),
+        blocks.note("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first."),
+    ]
+
+
+def _brevity(found: bleu.SentenceBleu) -> dict:
+    """The penalty as a curve over the translation's length, with this sentence on it."""
+    length, other = found.translation_length, found.reference_length
+    lengths = np.arange(1, max(2 * other, length) + 1)
+    penalties = np.array([bleu.brevity_penalty(int(n), other) for n in lengths])
+    picture = plot_curves(
+        {say("brevity penalty"): penalties},
+        x=lengths,
+        x_title=say("tokens of the translation"),
+        y_title=say("brevity penalty"),
+        limits=(0, 1.05),
+        marks=[(float(length), say("this translation")), (float(other), say("the reference"))],
+    )
+    return blocks.figure(
+        picture,
+        height=260,
+        width=640,
+        label=say(
+            "The brevity penalty over the translation's length: {penalty} at {n} tokens, 1 from {m} on",
+            penalty=f"{found.brevity_penalty:.3f}",
+            n=length,
+            m=other,
+        ),
+    )
+
+
+PANEL = Panel(
+    "bleu",
+    say("BLEU"),
+    say(
+        "How much of the translation is found in a reference, word by word, pair by pair. Look at how fast the "
+        "precisions fall as the pieces get longer."
+    ),
+    say("Paper, section {n}", n="6.1"),
+    score,
+    controls=(
+        Text(
+            say("Reference: a good translation of the sentence above, by a person"),
+            known=known_reference,
+            elem_id="bleu-reference",
+            scale=3,
+        ),
+        Slider(say("Largest n"), 1, bleu.LARGEST, bleu.LARGEST),
+    ),
+    of_any_network=True,
+)

@@ -1,0 +1,179 @@
+"""Every claim of the page, checked on the current sentence."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attention_atlas.model.checks.evidence import Evidence
+from attention_atlas.model.checks.verify import Check, Result, Shown, checks_of, verify
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.viz.export.formats import FORMATS
+from attention_atlas.viz.figures.attention import SIDE
+from attention_atlas.viz.maps.reduce import View, score_map
+from attention_atlas.viz.panels.controls import Button
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks, readback
+from attention_atlas.viz.wire.codecs import AS_THEY_ARE, ROOT
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.words import Words, join, say
+
+DRAWN = 1e-6  # float32 rounding of a figure's numbers
+PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
+
+
+def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[Shown], float]]:
+    """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files. By
+    its name: the claim, the maps, what is tolerated."""
+    trace, selected = scene.trace, scene.selection
+
+    def all_kinds(maps: dict) -> list[Shown]:
+        return [Shown(kind, weights) for kind, weights in maps.items()]
+
+    head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
+    found = {
+        say("Sent to the page"): (
+            say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
+            all_kinds(readback.sent_maps(trace)),
+            readback.PAYLOAD_TOLERANCE,
+        ),
+        say("Notebook heatmap"): (
+            say("The heatmap of the selected head holds its weights."),
+            [Shown(selected.kind, head, selected.layer, selected.head)],
+            DRAWN,
+        ),
+    }
+    if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
+        claim = say("So does the grid of all heads, each in its place.")
+        found[say("Notebook grid")] = (claim, all_kinds(readback.drawn_maps(trace)), DRAWN)
+    for name in FORMATS:
+        claim = say("The {format} export reads back bit by bit.", format=name.upper())
+        found[say("Exported {format}", format=name.upper())] = (claim, _read_back(name, scene), 0.0)
+    return found
+
+
+def _read_back(name: str, scene: Scene) -> list[Shown]:
+    """What a file of this format holds of the trace, or of the selected head where it holds one map."""
+    trace, (kind, layer, head) = scene.trace, (scene.selection.kind, scene.selection.layer, scene.selection.head)
+    form, view = FORMATS[name], View(kind, layer, head)
+    if form.trace:
+        found = form.trace.read(form.trace.write(trace, scene.selection))
+        return [Shown(kind, weights) for kind, weights in found.items()]
+    return [Shown(kind, form.map.read(form.map.write(trace, view, score_map(trace, view))), layer, head)]
+
+
+def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
+    """Return the largest difference between the weights that the page draws and the trace's, and how many layers were
+    compared: of a long sentence the page has some, and sends no more than a few megabytes. A Refusal if it draws
+    another translation, or says nothing of use.
+
+    drawn: {key, layers: kind -> of each layer its weights by viz.wire.codecs.ROOT, or None}.
+    """
+    if not isinstance(drawn, dict) or drawn.get("key") != key_of(trace) or not isinstance(drawn.get("layers"), dict):
+        raise Refusal("the page has not drawn this translation yet")
+    largest, held = 0.0, 0
+    for kind in trace.kinds:
+        said, maps = drawn["layers"].get(kind.value), trace.maps(kind)
+        if not isinstance(said, list) or len(said) != maps.num_layers:
+            raise Refusal("the page has not drawn this translation yet")
+        for weights, encoded in zip(maps.weights, said, strict=True):
+            if encoded is not None:
+                held += 1
+                largest = max(largest, float(np.abs(_decoded(encoded, weights.shape) - weights).max(initial=0.0)))
+    return largest, held
+
+
+def _decoded(encoded: object, shape: Sequence[int]) -> np.ndarray:
+    """Weights as the page sends them: never packed, so that their size is known before they are decoded."""
+    size = 2 * math.prod(shape)  # bytes
+    if not isinstance(encoded, str) or encoded[:1] != AS_THEY_ARE or len(encoded) != 1 + 4 * -(-size // 3):
+        raise Refusal("the page has not drawn this translation yet")
+    try:
+        return ROOT.decode(encoded, shape)
+    except ValueError as error:  # no base64
+        raise Refusal("the page has not drawn this translation yet") from error
+
+
+def _drawn_by(scene: Scene) -> Check:
+    def measure(evidence: Evidence) -> tuple[float, Words]:
+        largest, held = drawn_error(evidence.trace, scene.drawn)
+        total = sum(evidence.trace.maps(kind).num_layers for kind in evidence.trace.kinds)
+        return largest, say("{n} of {total} layers, as the page draws them", n=held, total=total)
+
+    return Check(
+        say("Drawn on the page = trace"),
+        say("The weights that the page draws are the trace's (16 bits a weight)."),
+        readback.PAYLOAD_TOLERANCE,
+        measure,
+    )
+
+
+def check_all(scene: Scene) -> Iterator[list[dict]]:
+    """The list of checks, filled in as they are carried out."""
+    drawn = _drawn_by(scene)
+    names = [(check.name, check.claim) for check in checks_of(scene.translator)]
+    yield _report(names, [])
+    shown = shown_elsewhere(scene)
+    names += [(say("{what} = trace", what=name), claim) for name, (claim, *_) in shown.items()]
+    names.append((drawn.name, drawn.claim))
+    done: list[Result] = []
+    reported = time.perf_counter()
+    held = {name: (maps, tolerance) for name, (_, maps, tolerance) in shown.items()}
+    for result in verify(scene.translator, scene.trace, shown=held, also=(drawn,)):
+        done.append(result)
+        if time.perf_counter() - reported > PROGRESS:
+            reported = time.perf_counter()
+            yield _report(names, done)
+    yield _report(names, done)
+
+
+def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
+    failed = [result.name for result in done if not result.passed]
+    waiting = len(names) - len(done)
+    if failed:
+        numbers = {"failed": len(failed), "n": len(done)}
+        words = say("{failed} of {n} checks failed: {names}.", names=join(failed, ", "), **numbers)
+        verdict = blocks.text(words, tone="bad")
+    elif waiting:
+        verdict = blocks.note("Checking … {done} of {n} done.", done=len(done), n=len(names))
+    else:
+        seconds = f"{sum(result.seconds for result in done):.2f}"
+        words = say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done), seconds=seconds)
+        verdict = blocks.text(words, tone="good")
+    rows = [_row(name, claim, result) for (name, claim), result in zip(names, done)]
+    rows += [[name, blocks.verdict(None), "", "", "", claim, "", ""] for name, claim in names[len(done) :]]
+    columns = blocks.headings("Check", "passed", "error", "relative", "tolerance", "claim", "on what", "time")
+    return [verdict, blocks.table(columns, rows)]
+
+
+def _row(name: str, claim: str, result: Result) -> list:
+    return [
+        name,
+        blocks.verdict(result.passed),
+        blocks.number(result.error),
+        "–" if result.relative is None else blocks.number(result.relative),  # as a share of the largest value compared
+        blocks.number(result.tolerance),
+        claim,
+        result.detail,
+        f"{1e3 * result.seconds:.0f} ms",
+    ]
+
+
+PANEL = Panel(
+    "verify",
+    say("Verify"),
+    say(
+        "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
+        "found; a check that fails says so."
+    ),
+    say("Paper, section {n}", n="3"),
+    check_all,
+    again=Button(say("Verify again"), elem_id="verify-again"),
+    checks_page=True,
+    of_any_network=True,
+)

@@ -1,0 +1,171 @@
+"""How far to trust this translation: its words, what they rest on, and how often such signals were right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attention_atlas.model.analysis.trust import dropout_passes
+from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.trust.measured import PROVOKED, Trust
+from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.panels.controls import Slider
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.words import join, say
+
+PASSES, STEP = 30, 10
+NAMES = {
+    "unsure": say("unsure"),
+    "unmoved": say("as probable without the source"),
+    "detached": say("came from the prefix"),
+    "unread": say("left unread"),
+    "repeated": say("repeated"),
+}
+SETS = {"provoked": say("its own, led astray"), "labelled": say("labelled by people")}
+BASELINES = {"short": say("short"), "length": say("unusual length"), "bigrams": say("repeated pairs of words")}
+FINDS = {"hallucination": say("hallucination"), "omission": say("omission"), "repetition": say("repetition")}
+
+
+def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
+    shown = blocks.row(_words(scene), _coverage(scene))
+    measured = [*_signals(scene), *_reliability(scene.trust)]
+    if not passes:
+        yield [shown, *measured]
+        return
+    for found in dropout_passes(scene.translator, scene.trace, passes):
+        yield [shown, _dropout(scene, found.log_probability, found.ids, passes), *measured]
+
+
+def _words(scene: Scene) -> dict:
+    """Each word of the translation: how probable, how much of that is the source's doing, and where it came from."""
+    r, rows = scene.reading, []
+    for group in map(list, words_of(scene.trace.target_tokens)):
+        own, alone = (float(values[group].sum()) for values in (r.log_probability, r.without_source))
+        rows.append(
+            [
+                blocks.token(word_label([scene.trace.target_tokens[i] for i in group])),
+                blocks.shade(1 - np.exp(own), f"{np.exp(own):.0%}"),
+                f"{np.exp(alone):.1%}",
+                blocks.bar(float(r.share[group].mean())),
+            ]
+        )
+    return blocks.table(
+        blocks.headings("Word", "probability", "without the source", "share from the source"),
+        rows,
+        caption=say(
+            "Darker: less sure. Without the source: measured, the same words after an empty sentence. The share is a "
+            "proxy (ALTI+): how much of what wrote the word came from the source, the rest from the words before it."
+        ),
+    )
+
+
+def _coverage(scene: Scene) -> dict:
+    tokens = scene.trace.source_tokens
+    given = [
+        (word_label([tokens[i] for i in group]), float(scene.reading.columns[list(group)].sum()))
+        for group in words_of(tokens)
+    ]
+    most = max((value for _, value in given), default=1.0)
+    return blocks.table(
+        blocks.headings("Word", "What each source word gave to the translation"),
+        [[blocks.token(word), blocks.bar(max(0.0, value / most))] for word, value in given],
+        caption=say("The maximum is 1: a word with a short bar may have been left out."),
+    )
+
+
+def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes: int) -> dict:
+    rows = []
+    for at, token in enumerate(scene.trace.target_tokens):
+        others, counts = np.unique(ids[:, at][ids[:, at] != scene.trace.target_ids[at]], return_counts=True)
+        best = scene.translator.tokenizer.tokens(others[np.argsort(-counts)][:3].tolist())
+        p = np.exp(log_probability[:, at])
+        instead = " · ".join(word_label([name]) for name in best)
+        rows.append([blocks.token(token), f"{p.mean():.0%} ± {p.std():.0%}", blocks.token(instead)])
+    return blocks.table(
+        blocks.headings("Token", "probability", "what stood first instead"),
+        rows,
+        caption=say(
+            "{n} of {all} passes with units left out at random, as in training (MC dropout): where the model itself "
+            "changes its mind.",
+            n=len(ids),
+            all=passes,
+        ),
+    )
+
+
+def _signals(scene: Scene) -> list[dict]:
+    told = scene.trust
+    if not told.found:
+        return [blocks.note("This model has not been measured on labelled data yet.")]
+    rows = [
+        [
+            NAMES[one.signal],
+            FINDS[one.of],
+            SETS["provoked" if one.on == PROVOKED else "labelled"],
+            blocks.bar(one.auroc),
+            blocks.bar(one.baseline_auroc, join((f"{one.baseline_auroc:.3f}", BASELINES[one.baseline]), " · ")),
+            with_minus(f"{one.gain:+.3f} ({one.low:+.3f} … {one.high:+.3f})"),
+            blocks.verdict(one.passed),
+            blocks.number(SIGNALS[one.signal].measure(scene.reading)),
+            blocks.number(told.thresholds.get(one.signal, float("nan"))),
+        ]
+        for one in told.found
+    ]
+    columns = blocks.headings(
+        "Signal", "finds", "on", "AUROC", "best without a model", "gain", "shown", "here", "speaks above"
+    )
+    caption = say(
+        "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences any of the shown "
+        "signals spoke up in {share}.",
+        n=told.sentences,
+        share=f"{told.false_alarms:.1%}",
+    )
+    return [blocks.table(columns, rows, caption=caption)]
+
+
+def _reliability(told: Trust) -> list[dict]:
+    if not told.bins:
+        return []
+    errors = [
+        [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
+        for domain, value in told.errors.items()
+    ]
+    curves = {say("this model"): 2, say("as it should be"): 1}
+    used = [row for row in told.bins["all"] if row[0]]
+    picture = plot_curves(
+        {name: np.array([row[at] for row in used]) for name, at in curves.items()},
+        x=np.array([row[1] for row in used]),
+        x_title=say("probability"),
+        y_title=say("share right"),
+        limits=(0, 1.05),
+    )
+    return [
+        blocks.row(
+            blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
+            blocks.table(
+                blocks.headings("Kind of language", "expected calibration error"),
+                errors,
+                caption=say(
+                    "References forced: how far apart probability and share are, on average (Guo et al. 2017)."
+                ),
+            ),
+        )
+    ]
+
+
+PANEL = Panel(
+    "trust",
+    say("Trust"),
+    say("How far to trust this translation: look for dark words, short bars, and how often such signs were right."),
+    say("Guerreiro et al. 2023"),
+    trust,
+    controls=(Slider(say("Passes with dropout"), 0, PASSES, 0, STEP),),
+    paper="https://arxiv.org/abs/2208.05309",
+    stops=True,
+)

@@ -1,0 +1,210 @@
+"""The panel that switches heads off: one by one, several together, and the sentence translated without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from attention_atlas.model.analysis import again
+from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.experiments import heads
+from attention_atlas.model.analysis.why.experiments.asking import voices as voices_of
+from attention_atlas.model.analysis.why.experiments.removal import beside
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.heads import Head, HeadEffects, Replacement, effects_table
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.ranks import spearman
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.panels.controls import Choice
+from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
+from attention_atlas.viz.panels.panel import Panel, preparing_means
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks, fields
+from attention_atlas.viz.wire.file import File
+from attention_atlas.viz.wire.heads import effects_block, head_name, signed
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.wire.question import candidates, with_minus
+from attention_atlas.viz.words import say
+
+JOINT = "joint"
+FIRST = 16  # heads that are measured of a large model before anybody asks for the rest
+QUICK = 60e9  # floating-point operations up to which all heads are measured at once: a second or two on two cores
+MOST_ALONE = 64  # heads in the basket up to which each is also measured alone
+INSTEAD = {
+    Replacement.MEAN.value: say("its average"),
+    Replacement.ZERO.value: say("zeros"),
+    Replacement.RESAMPLE.value: say("its output on other sentences"),
+}
+EXTENT = {"quick": say("as many as fit in a second"), "all": say("all heads")}
+
+
+def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
+    """Estimates for all heads first, then what is measured, batch by batch, the largest estimates first."""
+    yield from preparing_means(scene) if instead == Replacement.MEAN.value else ()
+    for notes, estimates, found in _found(scene, instead, extent):
+        yield [*notes, _block(scene, estimates, found, done=False)]
+    back = blocks.translate(say("Back to the translation by the whole model"), heads=[])
+    yield [
+        *notes,
+        *_summary(estimates, found),
+        _block(scene, estimates, found, done=True),
+        exports(),
+        blocks.slot(JOINT),
+        *([back] if scene.trace.interventions else []),
+    ]
+
+
+def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict], HeadEffects, HeadEffects | None]]:
+    """What has to be said of the replacement, the estimates, and what is measured so far."""
+    case = scene.case
+    voices, notes = voices_for(scene, case, instead)
+    estimates = heads.estimated(case, voices)
+    yield notes, estimates, None
+    order = estimates.by_size()
+    if extent != "all" and len(order) * len(voices.draws) * _operations(case) > QUICK:
+        order = order[:FIRST]
+    for found in heads.measuring(case, voices, order):
+        yield notes, estimates, found
+
+
+def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> File:
+    """The estimates and what is measured, as a file."""
+    *_, (_, estimates, found) = _found(scene, instead, extent)
+    table = {**question_fields(scene), **effects_table(found, estimates)}
+    return file(data, Explained(plain(table)), about_step("heads", scene))
+
+
+def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:
+    """What is heard of a head that is switched off, and what has to be said about that: without means, or without
+    sentences in this language, it is silence."""
+    if instead == Replacement.MEAN.value and case.means is not None:
+        return heads.mean_voices(case), [
+            blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
+        ]
+    if instead == Replacement.RESAMPLE.value and scene.means_cache.can_make(scene.trace.direction):
+        voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
+        return voices, [
+            blocks.note(
+                "A head that is switched off outputs what it does at the same place in another sentence; mean over {n} "
+                "of them.",
+                n=len(voices.draws),
+            )
+        ]
+    lacking = blocks.note(
+        "There are no sentences in this source language to average over: a head that is switched off outputs zero."
+    )
+    return heads.silence(), [] if instead == Replacement.ZERO.value else [lacking]
+
+
+def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
+    about = key_of(scene.trace)  # by which the page keeps what is switched off
+    return effects_block(about, estimates, measured, joint=JOINT, done=done, kinds=scene.trace.kinds)
+
+
+def _operations(case: Case) -> float:
+    """Of a pass over this source and prefix: two for each weight of a matrix and token."""
+    config, d = case.model.config, case.model.config.d_model
+    read, wrote = (2 * d * config.of(side).d_feedforward for side in Side)
+    return 2.0 * (
+        case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + read)
+        + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wrote)
+    )
+
+
+def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
+    """Measured numbers alone, and how well the estimates foretold them."""
+    head, effect = measured.ranked()[0]
+    agreement = spearman(
+        *(np.concatenate([part.effects[kind].ravel() for kind in part.effects]) for part in (estimates, measured))
+    )
+    parts = [
+        blocks.paragraph(
+            "Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
+            "without {head}: {effect} nats.",
+            n=sum(int((~np.isnan(found)).sum()) for found in measured.effects.values()),
+            flips=sum(int(found.sum()) for found in measured.flips.values()),
+            head=head_name(*head),
+            effect=signed(effect),
+        )
+    ]
+    if agreement is not None:
+        parts.append(
+            blocks.note(
+                "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
+                n=with_minus(f"{agreement:.2f}"),
+            )
+        )
+    return parts
+
+
+def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
+    """The heads of the basket switched off together, beside the sum of their single effects."""
+    chosen = named(scene, data)
+    if not chosen:
+        return []
+    case = scene.case
+    voices, _ = voices_for(scene, case, instead)
+    alone = chosen if len(chosen) <= MOST_ALONE else []
+    effects, flips = heads.ablate(case, voices, [chosen, *([head] for head in alone)])
+    facts = [(say("Together"), signed(effects[0]), say("nats, measured"))]
+    if len(alone) > 1:
+        total = float(effects[1:].sum())
+        facts += [
+            (say("Sum of the single effects"), signed(total), say("nats, measured one by one")),
+            (say("The difference"), signed(effects[0] - total), _self_repair(effects[0] - total)),
+        ]
+    changed = beside(case, heads.without(case, [chosen], voices.draws[0]))
+    tokens = scene.translator.tokenizer.tokens(changed.ids)
+    return [
+        blocks.facts(*facts),
+        blocks.paragraph("Without them another token is written.")
+        if flips[0]
+        else blocks.paragraph("Without them the same token is written."),
+        candidates(changed, tokens, scene.question, say("with all heads"), say("without these")),
+    ]
+
+
+def _self_repair(difference: float):
+    if difference > 0.05:
+        return say("they stand in for one another")
+    return say("each counts for less once the others are off") if difference < -0.05 else say("they add up")
+
+
+def named(scene: Scene, data: Mapping[str, object]) -> list[Head]:
+    """The heads that the page names: [[kind, layer, head]]. ValueError for one that there is not."""
+    found = list(dict.fromkeys(fields.each(data, "heads", fields.head)))
+    for kind, layer, head in found:
+        model = scene.translator.model
+        if not (0 <= layer < model.num_layers.get(kind, 0) and 0 <= head < model.num_heads[kind]):
+            raise ValueError(f"there is no head {head} in layer {layer} of {kind.value}")
+    return found
+
+
+def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The sentence translated with these heads silent; with none, as the model translates it by itself."""
+    chosen = named(scene, data)
+    before = scene.trace.interventions if chosen else NO_INTERVENTIONS
+    without = before | Interventions(heads_off=frozenset(chosen))
+    return again.translated(scene.translator, scene.trace, without)
+
+
+PANEL = Panel(
+    "why-heads",
+    say("Heads"),
+    say(
+        "Switch heads off and see what the pinned token loses. Several together often cost more than one by one: they "
+        "stand in for each other."
+    ),
+    say("Michel et al. 2019; Voita et al. 2019"),
+    explored,
+    controls=(
+        Choice(say("Replace its output with"), INSTEAD, Replacement.MEAN.value, folded=True),
+        Choice(say("Measured"), EXTENT, "quick", folded=True),
+    ),
+    acts={JOINT: joint, EXPORT: as_file},
+    translates=translated,
+    stops=True,
+)

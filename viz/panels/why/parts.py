@@ -1,0 +1,175 @@
+"""Which parts of the decoder wrote it: direct logit attribution, an exact split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from attention_atlas.model.analysis.why import split
+from attention_atlas.model.trace import is_integer
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.evidence import Evidence, Unit
+from attention_atlas.model.trace.why.parts import Parts
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
+from attention_atlas.viz.wire.question import names, nats, spoken
+from attention_atlas.viz.words import Words, join, say
+
+KEYS = "keys"
+SHORT = {AttentionKind.DECODER_SELF: say("self-attention"), AttentionKind.CROSS: say("cross-attention")}
+LARGEST = 3  # parts that are named in the sentence above
+
+
+def parts(scene: Scene) -> list[dict]:
+    found = split.parts(scene.case)
+    sums = found.sum
+    return [
+        blocks.text(join((_title(scene, found), _most(found)), " ")),
+        _grid(found),
+        exports(),
+        blocks.facts(
+            (say("Token embedding"), two(found.token), say("of the token just read")),
+            (say("Position"), two(found.position), say("of the step")),
+            (say("Biases of the norms"), two(float(found.norm_biases.sum())), say("the same for any sentence")),
+            (say("Bias of the output"), two(found.constant), say("the same for any sentence")),
+            (
+                say("Encoder heads"),
+                say("n/a"),
+                say("no direct path to a logit, which is not 0: they speak through cross-attention alone"),
+            ),
+            (
+                say("Sum of all parts"),
+                two(sums.found),
+                say(
+                    "of {expected}, error {n}: {kind}",
+                    expected=two(sums.expected),
+                    n=blocks.compact(sums.error, 2),
+                    kind=EVIDENCE[found.evidence],
+                ),
+            ),
+        ),
+        blocks.slot(
+            KEYS,
+            blocks.note(
+                "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
+                "directly, with the norms' scales held fixed: not what would be missing without it."
+            ),
+        ),
+    ]
+
+
+def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """One head's part, split by the tokens that it read."""
+    found = split.parts(scene.case)
+    kind, layer, head = _head(found, data)
+    values = found.keys[kind][layer, head]
+    title = say(
+        "{kind}, layer {layer}, head {head}: its part by the token that it read", **labels.place(kind, layer, head)
+    )
+    crosses = kind is AttentionKind.CROSS
+    tokens = scene.case.columns.source_tokens if crosses else scene.case.columns.prefix_tokens
+    read = say("encoder output at") if crosses else say("written before")
+    line = Line(
+        "keys",
+        say("part"),
+        cells(values, Unit.NATS, limit=_limit(found)),
+        margins=[margin(two(float(values.sum())))],
+        evidence=Evidence.EXACT_SPLIT,
+    )
+    axis = Axis(((read, len(tokens)),), [spoken(token) for token in tokens])
+    whole = blocks.note("The encoder's output at a word has read the whole sentence: it is not the word alone.")
+    return [
+        blocks.text(title),
+        matrix(title, axis, [line], margins=[(say("sum"), say("The head's own part."))]),
+        *([whole] if crosses else []),
+    ]
+
+
+def _head(found: Parts, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
+    """The head of a cell. ValueError where no head stands there."""
+    row, column = data.get("row"), data.get("column")
+    heads = [(kind, head) for kind in found.keys for head in range(found.keys[kind].shape[1])]
+    layers = len(found.feed_forward)
+    if not is_integer(column, 0, len(heads) - 1) or row not in map(str, range(layers)):
+        raise ValueError(f"no head stands in row {row!r}, column {column!r}")
+    kind, head = heads[column]
+    return kind, int(row), head
+
+
+def _grid(found: Parts) -> dict:
+    kinds, layers = tuple(found.keys), range(len(found.feed_forward))
+    heads = {kind: found.heads(kind) for kind in kinds}
+    biases = sum(found.output_biases[kind] for kind in kinds)
+    rows = [[*(heads[kind][i] for kind in kinds), [found.feed_forward[i]], [biases[i]]] for i in layers]
+    count = heads[kinds[0]].shape[1]
+    axis = Axis(
+        [*((SHORT[kind], count) for kind in kinds), (say("other parts"), 2)],
+        [*(str(head + 1) for _ in kinds for head in range(count)), "FFN", "b"],
+        names=[
+            *(say("{kind}, head {n}", kind=SHORT[kind], n=head + 1) for kind in kinds for head in range(count)),
+            say("feed-forward"),
+            say("attention biases"),
+        ],
+    )
+    lines = [
+        Line(
+            str(layer),
+            say("layer {n}", n=layer + 1),
+            cells(row, Unit.NATS, limit=_limit(found)),
+            margins=[margin(two(float(row.sum())))],
+        )
+        for layer, row in enumerate(map(np.concatenate, rows))
+    ]
+    margins = [(say("sum"), say("Of the layer's parts."))]
+    return matrix(say("Parts of the decoder: layers by heads"), axis, lines, act=KEYS, margins=margins)
+
+
+def _limit(found: Parts) -> float:
+    """The largest head or feed-forward: full colour for all."""
+    arrays = (found.feed_forward, *(found.heads(kind) for kind in found.keys))
+    return max(float(np.abs(array).max(initial=0.0)) for array in arrays)
+
+
+def _title(scene: Scene, found: Parts) -> Words:
+    token, contrast = names(scene.trace, scene.question)
+    values = {"token": token, "n": two(found.expected)}
+    if contrast is None:
+        return say(
+            "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
+            **values,
+        )
+    return say("log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.", contrast=contrast, **values)
+
+
+def _most(found: Parts) -> Words:
+    """The largest parts by name."""
+    named = [
+        (say("{kind} {layer}.{head}", kind=SHORT[kind], layer=layer + 1, head=head + 1), float(value))
+        for kind in found.keys
+        for (layer, head), value in np.ndenumerate(found.heads(kind))
+    ]
+    named += [
+        (say("feed-forward {layer}", layer=layer + 1), float(value)) for layer, value in enumerate(found.feed_forward)
+    ]
+    largest = sorted(named, key=lambda pair: -abs(pair[1]))[:LARGEST]
+    numbered = [say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{nats(value)}") for name, value in largest]
+    return say("The largest parts: {parts}.", parts=join(numbered, ", "))
+
+
+PANEL = Panel(
+    "why-parts",
+    say("Parts"),
+    say(
+        "Which part of the decoder wrote it? The sum of the last row is split over embeddings, heads and "
+        "feed-forwards: the parts add up to the number above, exactly."
+    ),
+    say("Elhage et al. 2021"),
+    parts,
+    acts={KEYS: keys, EXPORT: matrix_file},
+    paper="https://transformer-circuits.pub/2021/framework/",
+)

@@ -1,0 +1,200 @@
+"""The panel that puts one sentence's activations into another's run: where does the difference between them live?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from attention_atlas.model.analysis.why.experiments.patching import GRIDS, Direction, HeadGrid, PatchEffects, between
+from attention_atlas.model.analysis.why.neighbours import neighbours
+from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.words import word_groups
+from attention_atlas.viz.export.explained import Explained
+from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.controls import Choice, Text
+from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import MAX_TOKENS, Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.fields import whole
+from attention_atlas.viz.wire.file import File
+from attention_atlas.viz.wire.heads import signed
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.wire.question import names
+from attention_atlas.viz.words import Words, say
+
+PLACES = {
+    "decoder stream": say("decoder: residual stream"),
+    "encoder stream": say("encoder: residual stream"),
+    "decoder self": say("decoder: output of self-attention"),
+    "decoder cross": say("decoder: output of cross-attention"),
+    "decoder feed": say("decoder: output of the feed-forward"),
+    "encoder self": say("encoder: output of self-attention"),
+    "encoder feed": say("encoder: output of the feed-forward"),
+    "cross heads": say("cross-attention heads"),
+    "decoder heads": say("decoder self-attention heads"),
+    "encoder heads": say("encoder self-attention heads"),
+}
+DIRECTIONS = {
+    Direction.DENOISE.value: say("this sentence into the second: is it enough?"),
+    Direction.NOISE.value: say("the second into this sentence: is it needed?"),
+}
+
+
+def shown(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
+    """The sentence's words to click, and with a second sentence the map of what each place recovers."""
+    return with_words(scene, text, lambda: _found(scene, patched_with(scene, text, place, Direction(direction)), place))
+
+
+def with_words(scene: Scene, text: str, found: Callable[[], list[dict]]) -> list[dict]:
+    """The sentence's words to click, and below them what is found for a second sentence, once there is one."""
+    words = second_sentence(scene, text)
+    try:
+        return [words, *(found() if text else ())]
+    except Refusal as error:  # the words stay, so that another one can be clicked
+        return [words, blocks.text(error.words, tone="bad")]
+
+
+def patched_with(scene: Scene, text: str, place: str, direction: Direction) -> PatchEffects:
+    """The map of GRIDS[place] for a second sentence. A Refusal, in words, for one that cannot be compared."""
+    ids, written = scene.translator.encode(text, scene.trace.direction), scene.case.decoder_ids.shape[1]
+    if (length := len(ids) + written) > MAX_TOKENS:
+        raise Refusal(
+            "The second sentence and what was written before this token are {n} tokens long; the limit here "
+            "is {limit} tokens.",
+            n=length,
+            limit=MAX_TOKENS,
+        )
+    found = between(scene.case, scene.translator, scene.trace, text, GRIDS[place], direction)
+    return replace(found, columns=tuple(map(labels.display, found.columns)))
+
+
+def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
+    token, contrast = names(scene.trace, scene.question)
+    about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
+    into_second = found.direction is Direction.DENOISE
+    clean, corrupt = (found.other, found.base) if into_second else (found.base, found.other)
+    nats = blocks.note(
+        "The two are less than 1 nat apart: shares of that would be shares of next to nothing, so each place shows "
+        "nats."
+    )
+    meaning = (
+        blocks.note(
+            "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place alone "
+            "brings the whole difference back, so it is enough. 0: it brings nothing. Values below 0 or above 1 are "
+            "real."
+        )
+        if into_second
+        else blocks.note(
+            "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone the "
+            "whole difference is gone, so it is needed. 0: it is not. Values below 0 or above 1 are real."
+        )
+    )
+    return [
+        blocks.facts(
+            (say("This sentence"), signed(clean), about),
+            (say("The second sentence, after the same prefix"), signed(corrupt), about),
+        ),
+        *([nats] if found.recovered is None else []),
+        _grid(found, PLACES[place]),
+        exports(),
+        meaning,
+    ]
+
+
+def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> File:
+    """The map as a file."""
+    found = patched_with(scene, text, place, Direction(direction))
+    fields = {**question_fields(scene), "second": text, "place": place, **found.as_plain()}
+    return file(data, Explained(plain(fields)), about_step("patch", scene))
+
+
+def _grid(effects: PatchEffects, name: Words) -> dict:
+    """A grid of layers by positions or heads. Recovered shares; where the two runs are
+    too near each other for shares, nats. name: what is shown, for those who do not see it."""
+    shares, columns = effects.recovered, effects.columns
+    values = effects.metrics - effects.base if shares is None else shares
+    limit = 1.0 if shares is not None else float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    heads = isinstance(effects.grid, HeadGrid)
+
+    def cell(layer: int, column: int) -> dict:
+        value, moved = float(values[layer, column]), float(effects.metrics[layer, column] - effects.base)
+        where = {"layer": layer + 1, "place": column + 1 if heads else columns[column]}
+        if np.isnan(value):
+            name = say("Layer {layer}, {place}: the other sentence has no such place.", **where)
+            return {"value": None, "text": "", "marks": ["absent"], "name": name}
+        text = signed(value) if shares is None else blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
+        where |= {"n": signed(moved), "share": text}
+        if shares is None:
+            name = (
+                say("Layer {layer}, head {place}: {n} nats.", **where)
+                if heads
+                else say("Layer {layer}, {place}: {n} nats.", **where)
+            )
+        else:
+            name = (
+                say("Layer {layer}, head {place}: {share} of the way, {n} nats.", **where)
+                if heads
+                else say("Layer {layer}, {place}: {share} of the way, {n} nats.", **where)
+            )
+        return {"value": round(max(-1.0, min(1.0, value / limit)), 4), "text": text, "marks": [], "name": name}
+
+    layers, width = values.shape
+    rows = [
+        {"label": say("layer {n}", n=layer + 1), "cells": [cell(layer, column) for column in range(width)]}
+        for layer in range(layers)
+    ]
+    return {"type": "grid", "name": name, "corner": "", "columns": list(columns), "rows": rows}
+
+
+def second_sentence(scene: Scene, text: str) -> dict:
+    """The block of words to click, each for another one in its place."""
+    tokens = scene.trace.source_tokens
+    words = [
+        {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
+        for group in word_groups(tokens)
+        if not is_symbol(tokens[group[0]])
+    ]
+    return {
+        "type": "words",
+        "about": key_of(scene.trace),
+        "sentence": scene.trace.source_text,
+        "second": text,
+        "words": words,
+        "hint": say(
+            "Click a word to put another one in its place, the next nearest with each click; or type the second "
+            "sentence."
+        ),
+    }
+
+
+def replaced(scene: Scene, data: Mapping[str, object], text: str, *_: object) -> str:
+    """The sentence with the clicked word changed; clicked again, with the next nearest one. Or the one that a link
+    names."""
+    if isinstance(given := data.get("text"), str):
+        return given
+    found = neighbours(scene.translator, scene.trace, whole(data, "position"))
+    return found[(found.index(text) + 1) % len(found)] if text in found else found[0]
+
+
+PANEL = Panel(
+    "why-patch",
+    say("Patch"),
+    say(
+        "Change one word and put single activations of one run into the other: where does the difference between the "
+        "two sentences live?"
+    ),
+    say("Vig et al. 2020; Meng et al. 2022"),
+    shown,
+    controls=(
+        Text(say("Second sentence"), scale=4),
+        Choice(say("Place"), PLACES, "decoder stream", folded=True, scale=3),
+        Choice(say("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
+    ),
+    acts={EXPORT: as_file},
+    fills=replaced,
+)

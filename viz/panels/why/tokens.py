@@ -1,0 +1,145 @@
+"""Which words made it: every method's answer over the words of the source and of what was written before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from attention_atlas.model.analysis.why.attribution import answer
+from attention_atlas.model.analysis.why.experiments.removal import without
+from attention_atlas.model.analysis.why.methods import occlusion
+from attention_atlas.model.analysis.why.passes.change import masked, replaced
+from attention_atlas.model.analysis.why.registry import METHODS, OCCLUSIONS
+from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.removal import Removal
+from attention_atlas.model.trace.why.rows import Why
+from attention_atlas.viz.panels import rankings
+from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
+from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire.fields import entry, whole
+from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
+from attention_atlas.viz.wire.question import candidates, names, nats, weightiest
+from attention_atlas.viz.words import Words, say
+
+TEST = "test"
+MARGINS = (
+    (say("sum"), say("What the row should add up to, and what it does.")),
+    (
+        say("agreement"),
+        say("Rank correlation with occlusion under the other replacement: 1 is the same order of words."),
+    ),
+)
+
+
+def tokens(scene: Scene) -> list[dict]:
+    found = answer(scene.case, [name for name, method in METHODS.items() if not method.slow])
+    ranking = rankings.ranking_of(scene.translator)
+    heads = replace(axis(scene.case.columns), sight=_weightiest(found))
+    lines = [_line(scene, found, name, folded=name in ranking.folded) for name in ranking.order]
+    hint = blocks.note(
+        "Choose a cell to run its test: the word is taken away, and the model says what it would write then."
+    )
+    none = say("This method says nothing of it.")
+    return [
+        blocks.text(ranking.reason, tone="note"),
+        matrix(say("Methods by words"), heads, lines, margins=MARGINS, act=TEST, none=none),
+        exports(),
+        blocks.slot(TEST, hint),
+    ]
+
+
+def axis(columns: Columns) -> Axis:
+    """Words of the source, then of the prefix."""
+    groups = ((say("source"), len(columns.source)), (say("written before"), len(columns.prefix)))
+    return Axis(groups, columns.labels, columns.special.tolist())
+
+
+def row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """The line of a method that was left out because it is slow, or about one layer of cross-attention."""
+    name, layer = entry(data, "row", METHODS).slug, whole(data, "layer", 0)
+    case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
+    found = answer(case, (*(method.slug for method in OCCLUSIONS), name))
+    return [_line(scene, found, name, layer).payload()]
+
+
+def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """What the model would write without the word of a cell's column, taken away as the cell's row does it."""
+    column, by_mean = whole(data, "column"), data.get("row") == occlusion.MEAN.slug
+    found = without(scene.case, column, replaced if by_mean else masked)
+    tokens = scene.translator.tokenizer.tokens(found.ids)
+    return [
+        blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
+        candidates(found, tokens, scene.question, say("with all words"), say("without it")),
+    ]
+
+
+def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:
+    token, contrast = names(scene.trace, scene.question)
+    values = {
+        "word": word,
+        "before": nats(found.before),
+        "after": nats(found.after),
+        "token": token,
+        "how": say("its embedding is the average one") if by_mean else say("no head may read it"),
+    }
+    if contrast is None:
+        return say("Without {word} ({how}): log p({token}) goes from {before} to {after} nats.", **values)
+    return say(
+        "Without {word} ({how}): log p({token}) − log p({contrast}) goes from {before} to {after} nats.",
+        contrast=contrast,
+        **values,
+    )
+
+
+def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool = False) -> Line:
+    method = METHODS[name]
+    about = {
+        "key": method.slug,
+        "name": method.title,
+        "evidence": method.evidence,
+        "folded": folded,
+        "layers": scene.translator.config.num_decoder_layers if method.by_layer else 0,
+        "layer": layer,
+    }
+    given = next((row for row in found.rows if row.method == name), None)
+    if given is None:
+        return Line(cells=None, about=(method.done, method.misleads), **about)
+    same = noted(say("the same for any contrast")) if method.class_agnostic else []
+    sums = sum_margin(given.sum, given.unit) if given.sum else []
+    agreement = found.agreement[name]
+    return Line(
+        cells=cells(given.values, given.unit, limit=_limit(found) if not method.class_agnostic else 0.0),
+        margins=(sums + same, margin("–" if agreement is None else two(agreement))),
+        about=(method.done, method.misleads, *given.notes),
+        **about,
+    )
+
+
+def _weightiest(found: Why) -> int | None:
+    """The column of the word without which the most is lost: the headline names it."""
+    column, loss = weightiest(found.row(occlusion.MASK.slug).values, found.columns)
+    return None if loss == -np.inf else column
+
+
+def _limit(found: Why) -> float:
+    """The largest effect of one word that was measured: full colour for all rows in nats."""
+    measured = [found.row(method.slug).values for method in OCCLUSIONS]
+    return max(float(np.nanmax(np.abs(values), initial=0.0)) for values in measured) or 1.0
+
+
+PANEL = Panel(
+    "why-tokens",
+    say("Tokens"),
+    say(
+        "Which words made the model write it, rather than what it is compared with? Orange cells speak for it, blue "
+        "ones for the other. Where a method disagrees with what was measured, it misleads."
+    ),
+    say("Ferrando et al. 2022"),
+    tokens,
+    acts={"row": row, TEST: taken_away, EXPORT: matrix_file},
+    paper="https://arxiv.org/abs/2205.11631",
+)

@@ -1,1 +1,0 @@
-"""Experiments on the model that other tabs than "Why" offer."""
