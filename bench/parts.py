@@ -38,6 +38,7 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.storage import to_npz
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator.tracing import trace_requests
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.controls import Text
@@ -67,12 +68,13 @@ told("Python")
 import torch; torch.set_num_threads(1); told("importing torch")
 {middle}
 translator = Translator.load({folder!r}, "cpu"); told("loading a checkpoint")
-translator._traced([translator._request({text!r}, None, NO_INTERVENTIONS)]); told("the first translation")
+trace_requests(translator, [translator._request({text!r}, None, NO_INTERVENTIONS)]); told("the first translation")
 """
 IMPORTS = """
 {before}
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator.tracing import trace_requests
 told("importing the rest")
 """
 GRADIO = 'import gradio; told("importing gradio")\nimport app; told("importing the app")'
@@ -166,7 +168,7 @@ def many(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
     traces = translator.trace_batch(some)
     requests = [translator._request(text, None, translator.changes) for text in some]
     works = {
-        "one by one": (lambda: [translator._traced([request]) for request in requests], len(some)),
+        "one by one": (lambda: [trace_requests(translator, [request]) for request in requests], len(some)),
         "in batches": (lambda: list(translator.traces(sentences)), SENTENCES),
         "to NPZ": (lambda: [to_npz(trace) for trace in traces], len(some)),
     }

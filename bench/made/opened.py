@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attention_atlas.model.program import command_line, program
 from attention_atlas.model.serve.limits import BatchLimits
-from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator import Translator, tracing
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -46,7 +46,7 @@ def opened(folder: Path, text: str, limits: BatchLimits) -> dict[str, float]:
     loaded.set()
     spans: dict[str, tuple[float, float]] = {}
     translator.model.encode = timed(translator.model.encode, "encode", spans)
-    translator._decode_and_record = timed(translator._decode_and_record, "decode", spans)
+    tracing.decode_and_record = timed(tracing.decode_and_record, "decode", spans)
     trace = translator.translate(text)
     end = time.monotonic()
     return {

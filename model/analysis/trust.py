@@ -23,7 +23,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.trust.measured import Trust
 from attention_atlas.model.trace.trust.signals import Reading
 from attention_atlas.model.translator import Translator
-from attention_atlas.model.translator.translator import TWIN_BYTES
+from attention_atlas.model.translator.tracing import CPU_COPY_BYTES
 
 FILE = "truth.json"
 AT_ONCE = 10  # passes with dropout in one batch
@@ -50,7 +50,7 @@ def read(
     one is left, is its second row. Interventions may name what that lacks: the plain model then reads it."""
     source, target = parse_direction(direction)
     empty = [translator.tokenizer.encode_source("", target, source)]
-    output = translator.inspect(*ids, interventions=interventions, beside=() if interventions else empty)
+    output = translator.inspect(*ids, interventions=interventions, more_sources=() if interventions else empty)
     steps, wanted = range(len(ids[1])), list(ids[1])
     found = output.logits.double().log_softmax(-1)[:, steps, wanted].cpu().numpy()
     without = np.array(translator.log_probabilities(empty, [wanted])[0]) if interventions else found[1]
@@ -95,7 +95,7 @@ def dropout_passes(translator: Translator, trace: TranslationTrace, count: int) 
     check_again(translator, trace)
     if not translator.config.dropout:
         raise Refusal("This model has no dropout to be left on.")
-    if translator.weight_bytes > TWIN_BYTES:
+    if translator.weight_bytes > CPU_COPY_BYTES:
         raise Refusal("This model is too large to be held twice, once with dropout.")
     with torch.inference_mode(False):
         twin = copy.deepcopy(translator.model).train()  # the model itself serves others at the same time

@@ -1,50 +1,62 @@
-"""The front door: a text in, everything that happened inside out."""
+"""The class Translator: a checkpoint's tokenizer and network, and a batcher that joins the calls of many threads."""
 
 from __future__ import annotations
 
-import logging
+import copy
 import math
-import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import chain
+from functools import cached_property, partial
+from itertools import chain, repeat
 from pathlib import Path
+from typing import Any, Self
 
 import torch
+from torch import Tensor
 
 from attention_atlas.model import checkpoint as checkpoints
-from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.decode.held import Held
-from attention_atlas.model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
-from attention_atlas.model.decode.runs import batched
-from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.checkpoint import Checkpoint, Example
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.decode import scoring
+from attention_atlas.model.decode.beam import BeamResult, beam_search
+from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
+from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.lean.halves import looking_once
-from attention_atlas.model.nets.places.visit import check_positions
-from attention_atlas.model.nets.sweep import Changes, with_given
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.networks import check_transformer
+from attention_atlas.model.nets.places.registry import Place, places
+from attention_atlas.model.nets.places.visit import At, check_positions
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.sweep import Changes, Sweep, edited, joined, with_given
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.batching import Batcher
 from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.serve.device import choose_device
 from attention_atlas.model.serve.limits import FLOAT, BatchLimits
+from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.tidy import tidy
 from attention_atlas.model.trace import check_count, check_sequence
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.directions import Languages, parse_direction
+from attention_atlas.model.trace.edits import Edit
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.survey.survey import Survey
 from attention_atlas.model.trace.tokens import whole_ids
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.translator.passes import Passes
+from attention_atlas.model.translator.steering import fill_vectors
+from attention_atlas.model.translator.tracing import is_long, trace_requests
 
-__all__ = ["Translator"]
+__all__ = ["Sentence", "Translator"]
 
-TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
+Sentence = str | Sequence[int] | TranslationTrace
+"""A text, its ids, or a trace, which holds the ids of both sides."""
 
-log = logging.getLogger(__name__)
 
-
-class Translator(Passes):
+class Translator:
     """A checkpoint on a device: it translates, and returns traces of everything that happened inside.
 
     >>> translator = Translator.load("de-en", device="cpu")
@@ -52,121 +64,375 @@ class Translator(Passes):
     >>> trace.translation, trace.cross.weights.shape  # [layers, heads, target, source]
     ('The dog is sleeping.', (4, 8, 6, 6))
 
-    One instance serves many threads, and batches what they ask for at the same time.
+    One instance serves many threads: it joins the requests that they make at the same time into batches.
+
+    tokenizer     text to ids and back
+    model         the network: a Transformer or another of model.nets.networks; edited copies share it
+    max_tokens    the most tokens that each side of a sentence may have
+    languages     those of which any pair is a direction, beyond `directions`; None if there are none
+    weight_bytes  the bytes of the model's parameters
+    changes       the edits that every pass makes, empty unless edit() made this translator
     """
 
     def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
-        super().__init__(checkpoint, device, limits)
-        self._requests = self._batcher(limits)
-        self._twin: Translator | None = None
-        self._twin_lock = threading.Lock()
+        self.name: str = checkpoint.name
+        self.digest: str = checkpoint.digest
+        self.metrics: dict[str, Any] = checkpoint.metrics
+        self.directions: tuple[str, ...] = checkpoint.directions
+        self.languages: Languages | None = checkpoint.languages
+        self.examples: Mapping[str, tuple[Example, ...]] = checkpoint.examples
+        self.survey: Survey | None = checkpoint.survey
+        self.folder: Path | None = checkpoint.folder
+        self.recipe: Recipe | None = checkpoint.recipe
+        self.tokenizer: TextTokenizer = checkpoint.tokenizer
+        self.model: Transformer = checkpoint.model
+        self.config: ModelConfig = checkpoint.model.config
+        self.limits: BatchLimits = limits
+        self.max_tokens: int = limits.longest(self.config)
+        self.weight_bytes: int = sum(parameter.nbytes for parameter in self.model.parameters())
+        self.changes: Changes = NO_INTERVENTIONS
+        self.to(device)
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translator:
         """Load a checkpoint.
 
         folder   a checkpoint's folder, or the name of a shipped one, such as "de-en"
-        device   "cpu", "cuda" or "mps"; None: CUDA if present, else CPU
-        limits   of memory and waiting, for servers
+        device   "cpu", "cuda" or "mps"; None: CUDA if present, else the CPU
+        limits   bounds on memory and waiting, for servers
 
-        ValueError if the folder holds no checkpoint or the device cannot be used.
+        Raises ValueError if the folder holds no checkpoint or the device cannot be used.
         """
         return cls(checkpoints.load(folder), choose_device(device), limits=limits)
 
     def to(self, device: torch.device) -> None:
-        """Move the model to a device. Only before an app starts serving."""
+        """Move the model to a device. Call it only before an app starts serving."""
         self.model.to(device)
         self.device: torch.device = device
-        # The old one's threads would be missing in a process forked from this one.
-        self._requests = self._batcher(self.limits)
-
-    def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
-        return Batcher(
-            self._traced, limits, size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length))
+        # A new batcher, too: a process forked from this one would lack the threads of the old one.
+        self._batcher: Batcher[Request, TranslationTrace] = Batcher(
+            partial(trace_requests, self),
+            self.limits,
+            size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length)),
         )
 
-    def translate(
-        self,
-        text: str,
-        direction: str | None = None,
-        *,
-        interventions: Changes = NO_INTERVENTIONS,
-        beam: int = 1,
-        length_penalty: float = 0.0,
-    ) -> TranslationTrace:
-        """Translate one text and return everything that happened inside.
+    @cached_property
+    def cpu_copy(self) -> Translator:
+        """A copy of the model on the CPU, for the rare text that is too long for the device's memory."""
+        model = type(self.model)(self.config)
+        model.load_state_dict({name: tensor.cpu() for name, tensor in self.model.state_dict().items()})
+        checkpoint = Checkpoint(
+            self.name,
+            model.eval(),
+            self.tokenizer,
+            self.directions,
+            self.metrics,
+            self.digest,
+            languages=self.languages,
+        )
+        return Translator(checkpoint, torch.device("cpu"), limits=self.limits)
 
-        direction       such as "de-en"; None: the checkpoint's first
-        interventions   what the pass is changed by, such as Interventions(heads_off=[("cross", 2, 4)])
-        beam, length_penalty   as in translate_batch()
+    # Texts and ids
 
-        ValueError as in trace().
+    def check_direction(self, direction: str | None) -> str:
+        """Return the direction, or the checkpoint's first for None. Raises Refusal if the checkpoint lacks it."""
+        direction = self.directions[0] if direction is None else direction
+        if direction not in self.directions and not (self.languages and direction in self.languages):
+            raise Refusal(
+                "Unknown direction {direction}: this model translates {all}.",
+                direction=repr(direction),
+                all=", ".join(self.directions),
+            )
+        return direction
+
+    def encode(self, text: str, direction: str | None = None) -> list[int]:
+        """Return the source ids of a text, with the symbols that the encoder reads around it: `<2xx>` .. `</s>`.
+
+        Raises Refusal if the text is empty or longer than max_tokens, or the direction is not the checkpoint's.
         """
-        return self.trace(text, direction, interventions=interventions, beam=beam, length_penalty=length_penalty)
+        text = tidy(text)
+        return self._check_source(self._encode_source(text, direction) if text else [])
 
-    def trace(
-        self,
-        text: str | None = None,
-        direction: str | None = None,
-        *,
-        source_ids: Sequence[int] | None = None,
-        target: str | Sequence[int] | None = None,
-        prefix: str | Sequence[int] | None = None,
-        interventions: Changes = NO_INTERVENTIONS,
-        beam: int = 1,
-        length_penalty: float = 0.0,
-    ) -> TranslationTrace:
-        """Translate from given ids, or read a target that is given in whole or in part.
+    def encode_typed(self, text: str, *, joined: bool = False) -> list[int]:
+        """Return the ids of text that a person types into a target. Raises Refusal for empty text.
 
-        text, source_ids   what is translated, as a text or as the ids of encode(); with both, the ids are read, and
-                           the text is their label
-        target   read as if the model had written it: a text, or ids y1 .. yT with `</s>` or (unfinished) without. A
-                 trace's own target_ids reproduce it to the last digit
-        prefix   how the translation begins: a text, or ids; decoding continues from there, for at least ten steps
-                 where the model reaches that far
-
-        Calls from many threads at once share batches (model/serve/batching.py), unless something is given.
-
-        ValueError, in words, for a text, ids, a target or interventions that cannot be used, and Busy when more wait
-        than the limits allow.
+        joined: without the space that starts a word.
         """
-        if target is not None and (prefix is not None or (beam, length_penalty) != (1, 0.0)):
-            raise ValueError("a target is the whole of a translation: give it without prefix, beam and length_penalty")
-        begun = self._begun(prefix, direction) if target is None else ()
-        whole = self.encode_target(target, direction) if isinstance(target, str) else target
-        if whole is not None or begun[-1:] == (self.tokenizer.end_id,) or len(begun) == self.max_tokens - 1:
-            whole = tuple(self.check_target(begun if whole is None else whole))
-        decoding = Decoding(beam, length_penalty, len(whole if whole is not None else begun))
-        request = self._request(text, direction, interventions, decoding, source_ids)
-        if whole is not None or begun:
-            return self._traced([replace(request, target=whole, prefix=begun)])[0]
-        # A long text goes through alone: padding would change how its maps' rows are summed.
-        alone = object() if self._is_long(request) else None
-        key = (request.interventions, decoding, self.forced_prefix(request.direction), alone)
-        return self._requests(request, length=len(request.source_ids), key=key)
+        if not (text := tidy(text)):
+            raise Refusal("There is no text: type a word or more.")
+        return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(text)
 
-    def trace_batch(
-        self, texts: Iterable[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
-    ) -> list[TranslationTrace]:
-        """Return the traces of many texts, translated in one batch. ValueError as in trace()."""
-        requests = [self._request(text, direction, interventions) for text in check_sequence("texts", texts)]
-        if not any(map(self._is_long, requests)):
-            return self._traced(requests)
-        return [self._traced([request])[0] for request in requests]
+    def encode_target(self, text: str, direction: str | None = None) -> list[int]:
+        """Return the ids of a whole translation: the forced prefix, the text's ids, `</s>`.
 
-    def traces(
-        self, texts: Iterable[str], direction: str | None = None, *, batch_size: int = 32
-    ) -> Iterator[TranslationTrace]:
-        """Yield the traces of any number of texts, in their order. `batch_size` at a time are translated on each core,
-        or on one GPU, and no more are in memory at once. ValueError as in trace()."""
-        at_once = torch.get_num_threads() if self.device.type == "cpu" else 1
-        for part in batched(check_sequence("texts", texts), at_once * check_count("batch size", batch_size)):
-            by_length = sorted(range(len(part)), key=lambda i: -len(tidy(part[i])))  # what is padded takes time, too
-            rows = list(batched(by_length, min(batch_size, math.ceil(len(part) / at_once))))
-            asked = [[part[i] for i in batch] for batch in rows]
-            found = map_over_cores(looking_once(partial(self.trace_batch, direction=direction)), asked)
-            traces = dict(zip(chain(*rows), chain(*found)))
-            yield from (traces[i] for i in range(len(part)))
+        Raises Refusal for empty text.
+        """
+        return [*self.forced_prefix(direction), *self.encode_typed(text), self.tokenizer.end_id]
+
+    def source_ids(self, sentence: Sentence, direction: str | None = None) -> list[int]:
+        """Return the source ids of a text, of ids or of a trace; ids and a trace's ids are used unchanged.
+
+        Raises Refusal as encode() does, and ValueError for ids outside the vocabulary.
+        """
+        if isinstance(sentence, str):
+            return self.encode(sentence, direction)
+        ids = sentence.source_ids if isinstance(sentence, TranslationTrace) else sentence
+        return self._check_source(whole_ids(ids, self.config.vocabulary_size))
+
+    def target_ids(self, sentence: Sentence, direction: str | None = None) -> list[int]:
+        """Return the target ids of a text, of ids or of a trace.
+
+        A trace's ids are those that the model wrote, which may differ from the encoding of its translation. Raises
+        Refusal as encode_target() does, and ValueError for ids outside the vocabulary.
+        """
+        if isinstance(sentence, str):
+            return self.encode_target(sentence, direction)
+        ids = sentence.target_ids if isinstance(sentence, TranslationTrace) else sentence
+        return whole_ids(ids, self.config.num_target_tokens)
+
+    def check_target(self, target_ids: Sequence[int]) -> list[int]:
+        """Return the ids as a list. Raises Refusal if there are none or too many, or `</s>` before the last."""
+        ids, limit = whole_ids(target_ids, self.config.num_target_tokens), self.max_tokens - 1
+        if not ids:
+            raise Refusal("The target is empty: there is nothing to follow.")
+        if len(ids) > limit:
+            raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
+        if self.tokenizer.end_id in ids[:-1]:
+            raise Refusal("Nothing can follow the end of the sentence.")
+        return ids
+
+    def fits(self, text: str, direction: str | None = None) -> bool:
+        """Return whether a text has at most max_tokens tokens."""
+        return len(self._encode_source(tidy(text), direction)) <= self.max_tokens
+
+    def forced_prefix(self, direction: str | None = None) -> tuple[int, ...]:
+        """Return the ids that every translation in this direction begins with; most models have none."""
+        return self.tokenizer.forced_prefix(parse_direction(self.check_direction(direction))[1])
+
+    def step_limit(self, source_length: int) -> int:
+        """Return the most tokens a translation may have, its prefix included: 10 more than twice the source's."""
+        return min(self.max_tokens - 1, 2 * source_length + 10)
+
+    def step_limits(self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = ()) -> list[int]:
+        """Return the most tokens that each translation may add to a prefix; a long prefix gets at least ten steps if
+        the model reaches that far."""
+        longest = self.max_tokens - 1 - len(prefix)
+        return [min(max(self.step_limit(len(ids)) - len(prefix), 10), longest) for ids in sources]
+
+    def pad(self, sequences: Sequence[list[int]]) -> Tensor:
+        """Return id sequences as one tensor [batch, length] on the model's device, padded on the right."""
+        return pad(sequences, self.tokenizer.pad_id).to(self.device)
+
+    def _encode_source(self, text: str, direction: str | None) -> list[int]:
+        source, target = parse_direction(self.check_direction(direction))
+        return self.tokenizer.encode_source(text, target, source)
+
+    def _check_source(self, ids: list[int]) -> list[int]:
+        if not ids:
+            raise Refusal("The text is empty: type a sentence to translate.")
+        if len(ids) > self.max_tokens:
+            raise Refusal(
+                "The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=self.max_tokens
+            )
+        return ids
+
+    def _check_sources(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        checked = [whole_ids(ids, self.config.vocabulary_size) for ids in check_sequence("sources", sources)]
+        if not all(checked):
+            raise Refusal("The text is empty: type a sentence to translate.")
+        return checked
+
+    # Passes
+
+    def places(self) -> tuple[Place, ...]:
+        """Return every place of a pass (TransformerLens: hook point), with its name and axes, as edit() and run() take
+        them. Raises Refusal for a network that is not a Transformer."""
+        check_transformer(self.model)
+        return places(self.config)
+
+    def edit(self, edits: Mapping[str, Edit | Callable[[Tensor, At], Tensor]]) -> Self:
+        """Return a translator that edits named places in every pass, decoding step and batch.
+
+        edits: place or glob -> Add, Replace, Scale or Ablate (model.trace.edits), which a trace records, or a function
+        of the tensor and its location (model.nets.places.At) that returns the tensor to continue with; a trace records
+        only that there was such a function.
+
+        The copy shares the model with this translator, which other threads may use meanwhile. Edits of an edited
+        translator come after its earlier ones; an edit that it already makes is not made again when it is also passed
+        as `interventions`. A trace's maps are the softmax's output: an edit of `pattern` shows in run(), not in them.
+        Analyses that read the model's parts instead of running it (Why, circuits) refuse an edited translator.
+
+        Raises ValueError for an unknown place. Usable in a `with` statement.
+
+        >>> translator = Translator.load("checkpoints/de-en", device="cpu")
+        >>> translator.edit({"logits": lambda values, at: 2 * values}).translate("Ja.").translation
+        'Yes.'
+        """
+        check_transformer(self.model)
+        copied = copy.copy(self)
+        copied.changes = fill_vectors(self, joined(self.changes, edited(edits)))
+        self.model.check(copied.changes, batch=1)
+        return copied
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing to undo: the edits end with this copy."""
+
+    def inspect(
+        self,
+        source: Sentence,
+        target: Sentence | None = None,
+        *,
+        direction: str | None = None,
+        interventions: Changes = NO_INTERVENTIONS,
+        more_sources: Sequence[Sequence[int]] = (),
+    ) -> ForwardOutput:
+        """Run one recorded teacher-forced pass, with a row for each intervention of a sweep.
+
+        source, target  texts, ids or traces; None: the source trace's own target. Target ids are y1 .. yT, with `</s>`
+                        or without; the decoder reads `<s>` and all of them but the last, so that row t predicts
+                        target_ids[t]
+        direction       of texts
+        more_sources    source ids of further rows, which read the same target
+
+        Raises Refusal for texts whose full record does not fit into memory.
+        """
+        if target is None:
+            if not isinstance(source, TranslationTrace):
+                raise ValueError("there is no target to read: only a trace has its own")
+            target = source
+        interventions = fill_vectors(self, with_given(self.changes, interventions))
+        rows = interventions.rows if isinstance(interventions, Sweep) else 1
+        source_ids = self.source_ids(source, direction)
+        decoder_ids = [self.tokenizer.begin_id, *self.target_ids(target, direction)[:-1]]
+        if FLOAT * self.config.pass_numbers(len(source_ids), len(decoder_ids)) > self.limits.batch_bytes:
+            raise Refusal(
+                "A full record of a pass over texts of {source} and {target} tokens does not fit into memory: ask "
+                "about a shorter text.",
+                source=len(source_ids),
+                target=len(decoder_ids),
+            )
+        sources = [*[source_ids] * rows, *map(list, more_sources)]
+        check_positions(interventions, self.config, sources, self.max_tokens)
+        inputs = self.pad([decoder_ids] * len(sources))
+        with torch.inference_mode():
+            return self.model(self.pad(sources), inputs, interventions=interventions, record=True)
+
+    def run(
+        self,
+        texts: Sequence[Sentence] | TranslationTrace,
+        targets: Sequence[Sentence] | None = None,
+        *,
+        names: Sequence[str] = ("*.resid_post",),
+        direction: str | None = None,
+        grad: bool = False,
+    ) -> Run:
+        """Return the values at named places in one pass over these sentences.
+
+        run["decoder.2.resid_post"] is a tensor [batch, position, d_model].
+
+        texts     texts, ids or traces; or one trace. Only a trace's tokens are used, not its interventions
+        targets   the translations to read, one for each text; None: a trace's own, else what the model translates
+        names     places or globs
+        grad      keep the graph, for torch.autograd.grad
+
+        Raises ValueError for names, texts or targets that cannot be used. For many sentences use runs().
+        """
+        texts = [texts] if isinstance(texts, TranslationTrace) else texts
+        if not check_sequence("texts", texts):
+            raise ValueError("there is no text to read: name one or more")
+        return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, max_bytes=sys.maxsize))
+
+    def runs(
+        self,
+        texts: Iterable[Sentence],
+        targets: Iterable[Sentence] | None = None,
+        *,
+        names: Sequence[str] = ("*.resid_post",),
+        direction: str | None = None,
+        grad: bool = False,
+        max_bytes: int = 1 << 28,
+    ) -> Iterator[Run]:
+        """Yield run() for successive batches of a stream of sentences.
+
+        max_bytes: the memory of one batch's tensors; a sentence that needs more is read alone.
+        """
+        check_transformer(self.model)
+        if not check_sequence("names", names):
+            raise ValueError("there is no place to read: name one or more")
+        direction = self.check_direction(direction)
+        pairs = zip(check_sequence("texts", texts), repeat(None)) if targets is None else paired(texts, targets)
+        for part in batched(pairs, max_bytes if max_bytes == sys.maxsize else AT_ONCE):
+            sentences = [text for text, _ in part]
+            part_targets = [
+                text if target is None and isinstance(text, TranslationTrace) else target for text, target in part
+            ]
+            source_ids = [self.source_ids(text, direction) for text in sentences]
+            check_positions(self.changes, self.config, source_ids, self.max_tokens)
+            to_translate = [ids for ids, target in zip(source_ids, part_targets) if target is None]
+            translations = iter(self.generate(to_translate, direction))
+            target_ids = [
+                next(translations) if target is None else self.target_ids(target, direction) for target in part_targets
+            ]
+            for rows in chunks(self.config, names, [*zip(map(len, source_ids), map(len, target_ids))], max_bytes):
+                values = run(
+                    self.model,
+                    [source_ids[i] for i in rows],
+                    [target_ids[i] for i in rows],
+                    names,
+                    begin_id=self.tokenizer.begin_id,
+                    interventions=self.changes,
+                    grad=grad,
+                )
+                tokens = tuple(
+                    (
+                        self._source_tokens(sentences[i], source_ids[i]),
+                        self.tokenizer.tokens([self.tokenizer.begin_id, *target_ids[i][:-1]]),
+                    )
+                    for i in rows
+                )
+                yield replace(values, tokens=tokens)
+
+    def _source_tokens(self, sentence: Sentence, ids: list[int]) -> tuple[str, ...]:
+        if isinstance(sentence, TranslationTrace):
+            return sentence.source_tokens
+        text = sentence if isinstance(sentence, str) else self.tokenizer.decode_source(ids)
+        return self.tokenizer.source_tokens(ids, tidy(text))
+
+    def log_probabilities(
+        self,
+        sources: Sequence[Sentence],
+        targets: Sequence[Sentence] | None = None,
+        *,
+        direction: str | None = None,
+        batch_size: int = 64,
+    ) -> list[list[float]]:
+        """Return the natural log-probability of each target token y1 .. yT given its source and the tokens before it.
+
+        sources, targets: texts, ids or traces. None: the sources are traces, whose own targets are read.
+        """
+        if targets is None:
+            if not all(isinstance(source, TranslationTrace) for source in check_sequence("sources", sources)):
+                raise ValueError("there are no targets to read: only traces have their own")
+            targets = sources
+        if len(check_sequence("sources", sources)) != len(check_sequence("targets", targets)):
+            raise ValueError(f"each source has its target: found {len(sources)} and {len(targets)}")
+        sources = [self.source_ids(source, direction) for source in sources]
+        targets = [self.target_ids(target, direction) for target in targets]
+        check_positions(self.changes, self.config, sources, self.max_tokens)
+        return scoring.of_targets(
+            self.model,
+            sources,
+            targets,
+            begin_id=self.tokenizer.begin_id,
+            device=self.device,
+            batch_size=batch_size,
+            interventions=self.changes,
+        )
+
+    # Translations without maps
 
     def translate_batch(
         self,
@@ -183,21 +449,205 @@ class Translator(Passes):
         beam             the width of the search, 1 to 8; 1 is greedy decoding
         length_penalty   as in model.decode.beam.beam_search
 
-        An empty text has an empty translation. ValueError for a text or a setting that cannot be used.
+        An empty text has an empty translation. Raises ValueError for a text or a setting that cannot be used.
         """
         direction, texts = self.check_direction(direction), list(check_sequence("texts", texts))
         rows = [i for i, text in enumerate(texts) if tidy(text)]
-        found = self.generate(
+        targets = self.generate(
             [self.encode(texts[i], direction) for i in rows],
             direction,
             batch_size=batch_size,
             beam=beam,
             length_penalty=length_penalty,
         )
-        results = [""] * len(texts)
-        for i, ids in zip(rows, found):
-            results[i] = self.tokenizer.decode(ids)
-        return results
+        translations = dict(zip(rows, map(self.tokenizer.decode, targets)))
+        return [translations.get(i, "") for i in range(len(texts))]
+
+    def generate(
+        self,
+        sources: Sequence[Sequence[int]],
+        direction: str | None = None,
+        *,
+        batch_size: int = 64,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[list[int]]:
+        """Return the target ids y1 .. yT of source ids (as encode() gives them), with `</s>` unless cut by length.
+
+        The options are those of translate_batch().
+        """
+        Decoding(beam, length_penalty)  # raises for a width or penalty that cannot be used
+        prefix = self.forced_prefix(direction)
+        sources = self._check_sources(sources)
+        check_positions(self.changes, self.config, sources, self.max_tokens)
+
+        def decode(rows: Sequence[int]) -> list[list[int]]:
+            batch = [sources[i] for i in rows]
+            if beam > 1:
+                searches = self.beam(batch, direction, width=beam, length_penalty=length_penalty)
+                return [list(search.hypotheses[0].ids) for search in searches]
+            with torch.inference_mode():
+                targets = greedy(
+                    self.model,
+                    self.model.encode(self.pad(batch), interventions=self.changes),
+                    self.step_limits(batch, prefix),
+                    begin_id=self.tokenizer.begin_id,
+                    end_id=self.tokenizer.end_id,
+                    prefix=prefix,
+                    interventions=self.changes,
+                )
+            return [[*prefix, *ids] for ids in targets]
+
+        longest_first = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+        # Equal batches, as few as batch_size allows: a small last batch would leave a core waiting for the others.
+        count = len(list(batched(longest_first, batch_size)))
+        batches = list(batched(longest_first, math.ceil(len(sources) / count))) if count else []
+        decode = looking_once(decode)
+        decoded = map_over_cores(decode, batches) if self.device.type == "cpu" else map(decode, batches)
+        targets = dict(zip(chain(*batches), chain(*decoded)))
+        return [targets[i] for i in range(len(sources))]
+
+    @torch.inference_mode()
+    def beam(
+        self,
+        sources: Sequence[Sequence[int]],
+        direction: str | None = None,
+        *,
+        width: int = 5,
+        length_penalty: float = 0.0,
+        n_best: int = 1,
+        keep_pruned: bool = False,
+        interventions: Changes = NO_INTERVENTIONS,
+        prefix: Sequence[int] = (),
+    ) -> list[BeamResult]:
+        """Search a batch of source ids (as encode() gives them) with a beam.
+
+        The options are those of model.decode.beam.beam_search. prefix: the ids that all hypotheses begin with; empty:
+        those that every translation in this direction begins with. Raises Refusal for a prefix that ends the sentence
+        or leaves no token to add.
+        """
+        if not (sources := self._check_sources(sources)):
+            return []
+        if not len(prefix):
+            prefix = self.forced_prefix(direction)
+        else:
+            prefix, limit = tuple(self.check_target(prefix)), self.max_tokens - 1
+            if prefix[-1] == self.tokenizer.end_id:
+                raise Refusal("Nothing can follow the end of the sentence.")
+            if len(prefix) >= limit:
+                raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(prefix), limit=limit)
+        interventions = fill_vectors(self, with_given(self.changes, interventions), direction)
+        check_positions(interventions, self.config, sources, self.max_tokens)
+        return beam_search(
+            self.model,
+            self.model.encode(self.pad(sources), interventions=interventions),
+            self.step_limits(sources, prefix),
+            begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id,
+            width=width,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            interventions=interventions,
+            prefix=prefix,
+            keep_pruned=keep_pruned,
+        )
+
+    # Traces
+
+    def translate(
+        self,
+        text: str,
+        direction: str | None = None,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> TranslationTrace:
+        """Translate one text and return everything that happened inside.
+
+        direction       such as "de-en"; None: the checkpoint's first
+        interventions   changes of the pass, such as Interventions(heads_off=[("cross", 2, 4)])
+        beam, length_penalty   as in translate_batch()
+
+        Raises ValueError as trace() does.
+        """
+        return self.trace(text, direction, interventions=interventions, beam=beam, length_penalty=length_penalty)
+
+    def trace(
+        self,
+        text: str | None = None,
+        direction: str | None = None,
+        *,
+        source_ids: Sequence[int] | None = None,
+        target: str | Sequence[int] | None = None,
+        prefix: str | Sequence[int] | None = None,
+        interventions: Changes = NO_INTERVENTIONS,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> TranslationTrace:
+        """Translate a text or source ids, or force a target in whole or in part, and return the trace.
+
+        text, source_ids   the source, as a text or as the ids of encode(); with both, the ids are read and the text is
+                           their label
+        target   the whole translation, read as if the model had written it: a text, or ids y1 .. yT with `</s>` or
+                 (unfinished) without. A trace's own target_ids reproduce it to the last digit
+        prefix   the beginning of the translation, a text or ids; decoding continues from there, for at least ten steps
+                 if the model reaches that far
+
+        Concurrent calls without target and prefix share batches (model/serve/batching.py).
+
+        Raises ValueError for a text, ids, a target or interventions that cannot be used, and Busy when more requests
+        wait than the limits allow.
+        """
+        if target is not None and (prefix is not None or (beam, length_penalty) != (1, 0.0)):
+            raise ValueError("a target is the whole of a translation: give it without prefix, beam and length_penalty")
+        prefix = self._encode_prefix(prefix, direction) if target is None else ()
+        if isinstance(target, str):
+            target = self.encode_target(target, direction)
+        if target is None and (prefix[-1:] == (self.tokenizer.end_id,) or len(prefix) == self.max_tokens - 1):
+            target = prefix  # nothing can follow it
+        if target is not None:
+            target = tuple(self.check_target(target))
+        decoding = Decoding(beam, length_penalty, len(prefix if target is None else target))
+        request = self._request(text, direction, interventions, decoding, source_ids)
+        if target is not None or prefix:
+            return trace_requests(self, [replace(request, target=target, prefix=prefix)])[0]
+        # A long text is read alone: padding would change the order of sums in its maps.
+        alone = object() if is_long(self, request) else None
+        key = (request.interventions, decoding, self.forced_prefix(request.direction), alone)
+        return self._batcher(request, length=len(request.source_ids), key=key)
+
+    def trace_batch(
+        self, texts: Iterable[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
+    ) -> list[TranslationTrace]:
+        """Return the traces of many texts, translated in one batch. Raises ValueError as trace() does."""
+        requests = [self._request(text, direction, interventions) for text in check_sequence("texts", texts)]
+        if not any(is_long(self, request) for request in requests):
+            return trace_requests(self, requests)
+        return [trace_requests(self, [request])[0] for request in requests]
+
+    def traces(
+        self, texts: Iterable[str], direction: str | None = None, *, batch_size: int = 32
+    ) -> Iterator[TranslationTrace]:
+        """Yield the traces of a stream of texts, in their order.
+
+        `batch_size` texts at a time are translated on each core, or on one GPU, and no more are in memory at once.
+        Raises ValueError as trace() does.
+        """
+        workers = torch.get_num_threads() if self.device.type == "cpu" else 1
+        trace = looking_once(partial(self.trace_batch, direction=direction))
+        for part in batched(check_sequence("texts", texts), workers * check_count("batch size", batch_size)):
+            longest_first = sorted(range(len(part)), key=lambda i: -len(tidy(part[i])))  # little is padded
+            batches = list(batched(longest_first, min(batch_size, math.ceil(len(part) / workers))))
+            traced = map_over_cores(trace, [[part[i] for i in batch] for batch in batches])
+            traces = dict(zip(chain(*batches), chain(*traced)))
+            yield from (traces[i] for i in range(len(part)))
+
+    def _encode_prefix(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:
+        if isinstance(prefix, str):
+            prefix = [*self.forced_prefix(direction), *self.encode_typed(prefix)] if prefix.strip() else ()
+        ids = () if prefix is None else whole_ids(prefix, self.config.num_target_tokens)
+        return tuple(self.check_target(ids)) if ids else ()
 
     def _request(
         self,
@@ -207,122 +657,14 @@ class Translator(Passes):
         decoding: Decoding = GREEDY,
         source_ids: Sequence[int] | None = None,
     ) -> Request:
-        """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
+        """Return a checked request. Raises ValueError for anything that cannot be served."""
         direction = self.check_direction(direction)
-        interventions = self._with_vectors(with_given(self.changes, interventions), direction)
+        interventions = fill_vectors(self, with_given(self.changes, interventions), direction)
         self.model.check(interventions, batch=1)
         if source_ids is None:
             ids = self.encode(text := text or "", direction)
         else:
-            ids = self._within(whole_ids(source_ids, self.config.vocabulary_size))
+            ids = self._check_source(whole_ids(source_ids, self.config.vocabulary_size))
             text = self.tokenizer.decode_source(ids) if text is None else text
         check_positions(interventions, self.config, [ids], self.max_tokens)
         return Request(tidy(text), tuple(ids), direction, interventions, decoding)
-
-    def _is_long(self, request: Request) -> bool:
-        """Whether a pass over this text and its translation would hold too much of its maps."""
-        source = len(request.source_ids)
-        target = len(request.target) if request.target is not None else self._limits([request.source_ids], ())[0]
-        return isinstance(self.model, Transformer) and self.limits.holds(self.config, source, target)
-
-    def _traced(self, requests: Sequence[Request]) -> list[TranslationTrace]:
-        """Traces of requests of equal interventions, decoding and forced prefixes, in one batch; in halves where that
-        is too large for the device's memory."""
-        if not requests:
-            return []
-        try:
-            return self._traced_at_once(requests)
-        except torch.OutOfMemoryError:
-            if len(requests) == 1:
-                raise
-        # Outside of the handler, which would keep the tensors of the failed pass.
-        half = len(requests) // 2
-        return [*self._traced(requests[:half]), *self._traced(requests[half:])]
-
-    def _traced_at_once(self, requests: Sequence[Request]) -> list[TranslationTrace]:
-        started = time.perf_counter()
-        sources = [list(request.source_ids) for request in requests]
-        try:
-            targets, recorded = self._decode_and_record(sources, requests[0])
-        except torch.OutOfMemoryError as error:
-            if len(requests) > 1 or self.device.type == "cpu":
-                raise  # of many, _traced() tries again with fewer
-            if self.weight_bytes > TWIN_BYTES:
-                raise Refusal(
-                    "The device has no memory left for a text of {n} tokens: try a shorter one.", n=len(sources[0])
-                ) from error
-            log.warning("%s is out of memory: a text of %d tokens goes through the CPU", self.device, len(sources[0]))
-            return self._cpu_twin()._traced(requests)
-        build = TraceBuilder(
-            recorded,
-            self.tokenizer,
-            seconds=time.perf_counter() - started,
-            device=str(self.device),
-            checkpoint=self.name,
-            digest=self.digest,
-            recipe=self.recipe,
-            room=self.limits.trace_bytes,
-        )
-        return [build(row, request, targets[row]) for row, request in enumerate(requests)]
-
-    def _cpu_twin(self) -> Translator:
-        """The same model on the CPU, made when first needed: only of a small one."""
-        with self._twin_lock:
-            if self._twin is None:
-                model = type(self.model)(self.config)
-                model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
-                twin = Checkpoint(
-                    self.name,
-                    model.eval(),
-                    self.tokenizer,
-                    self.directions,
-                    self.metrics,
-                    self.digest,
-                    languages=self.languages,
-                )
-                self._twin = Translator(twin, torch.device("cpu"), limits=self.limits)
-            return self._twin
-
-    @torch.inference_mode()
-    def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], Recorded]:
-        """The ids that are asked for, and their maps and distributions; the encoder runs once where nothing is
-        searched."""
-        forced, interventions = self.forced_prefix(asked.direction), asked.interventions
-        prefix = asked.prefix or forced
-        held = Held(self.model, interventions) if self._is_long(asked) else None
-        watched = interventions if held is None else held.watched
-        if asked.target is None and asked.decoding.width > 1:
-            found = self.beam(
-                sources,
-                asked.direction,
-                width=asked.decoding.width,
-                interventions=interventions,
-                length_penalty=asked.decoding.length_penalty,
-                prefix=prefix,
-            )
-            ids = [list(result.hypotheses[0].ids) for result in found]
-            inputs = self._padded([self._decoder_ids(row) for row in ids])
-            output = self.model(self._padded(sources), inputs, interventions=watched, record=held is None)
-            return ids, with_distributions(self.model, output, ids, interventions, held)
-        memory = self.model.encode(self._padded(sources), interventions=watched, record=held is None)
-        if asked.target is not None:
-            return [list(asked.target)], forced_with_records(
-                self.model,
-                memory,
-                asked.target,
-                begin_id=self.tokenizer.begin_id,
-                # What is no choice of a translation, it would have read in one pass.
-                given=len(forced) if asked.target[: len(forced)] == forced else 0,
-                interventions=interventions,
-                held=held,
-            )
-        return greedy_with_records(
-            self.model,
-            memory,
-            self._limits(sources, prefix),
-            begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id,
-            prefix=prefix,
-            interventions=interventions,
-            held=held,
-        )

@@ -130,7 +130,7 @@ def test_texts_may_come_one_by_one(tiny_translator):
 
 
 def test_one_run_reads_all_of_its_texts(tiny_translator, monkeypatch):
-    monkeypatch.setattr("attention_atlas.model.translator.passes.AT_ONCE", 2)
+    monkeypatch.setattr("attention_atlas.model.translator.translator.AT_ONCE", 2)
     assert len(tiny_translator.run(["Hund."] * 5, ["Dog."] * 5, names=["decoder.final"])) == 5
     assert [len(run) for run in tiny_translator.runs(["Hund."] * 5, names=["decoder.final"])] == [2, 2, 1]
 

@@ -31,7 +31,8 @@ from attention_atlas.model.serve.limits import FLOAT, BatchLimits
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.question import Question
-from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator import Translator, tracing
+from attention_atlas.model.translator.tracing import trace_requests
 from bench.made.growth import TensorMemory
 from tests.conftest import SENTENCES, build_tiny_model
 
@@ -118,7 +119,7 @@ def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
         request = replace(translator._request(SENTENCES[0], "de-en", NO_INTERVENTIONS), source_ids=tuple([40] * length))
         for prefix, least in ((), 0.0), ((41,), 0.5):
             with TensorMemory() as memory:
-                traces = translator._traced([replace(request, prefix=prefix)] * rows)
+                traces = trace_requests(translator, [replace(request, prefix=prefix)] * rows)
             target = max(len(trace.target_ids) for trace in traces)
             thought = rows * FLOAT * translator.config.pass_numbers(length, target)
             assert least * thought < memory.peak <= thought
@@ -126,7 +127,7 @@ def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
     length = 2 * model.config.max_length
     request = replace(request, source_ids=tuple([40] * length), target=tuple([41] * length))
     with TensorMemory() as memory:
-        (trace,) = translator._traced([request])
+        (trace,) = trace_requests(translator, [request])
     held = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
     thought = FLOAT * model.config.held_numbers(length, length)
     assert 0.4 * thought < memory.peak + held <= thought
@@ -140,12 +141,14 @@ def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
     translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=5 * row // 2, tokens=64))
     assert translator.max_tokens == alone.max_tokens
     taken = []
-    trace = translator._traced
-    translator._requests._run = lambda requests: (taken.append(len(requests)), trace(requests))[1]
+    translator._batcher._run = lambda requests: (
+        taken.append(len(requests)),
+        trace_requests(translator, requests),
+    )[1]
     jobs = [_Job(request, length, None) for _ in range(7)]
-    translator._requests._line = list(jobs)
-    while translator._requests._line:
-        translator._requests._finish(translator._requests._take())
+    translator._batcher._line = list(jobs)
+    while translator._batcher._line:
+        translator._batcher._finish(translator._batcher._take())
     assert taken == [2, 2, 2, 1] and all(job.result.target_ids for job in jobs)
 
 
@@ -264,21 +267,20 @@ def test_log_probabilities_in_blocks_are_those_of_the_whole(rows, room):
         torch.testing.assert_close(*slopes)
 
 
-def test_a_large_model_has_no_silent_twin(tiny_checkpoint, monkeypatch):
-    """On a device without room, a small model's text goes through the CPU; a large one's is refused in words."""
+def test_only_a_small_model_is_copied_to_the_cpu_when_the_device_is_out_of_memory(tiny_checkpoint, monkeypatch):
     translator = Translator.load(tiny_checkpoint, "cpu")
 
     def full(*_):
         raise torch.OutOfMemoryError("no room")
 
     monkeypatch.setattr(translator, "device", torch.device("cuda", 0))
-    monkeypatch.setattr(translator, "_decode_and_record", full)
-    assert translator.translate(SENTENCES[0]).device == "cpu" and translator._twin is not None
-    translator._twin = None
-    monkeypatch.setattr("attention_atlas.model.translator.translator.TWIN_BYTES", translator.weight_bytes - 1)
+    monkeypatch.setattr(translator, "pad", full)
+    assert translator.translate(SENTENCES[0]).device == "cpu" and "cpu_copy" in vars(translator)
+    del translator.cpu_copy
+    monkeypatch.setattr(tracing, "CPU_COPY_BYTES", translator.weight_bytes - 1)
     with pytest.raises(Refusal, match="no memory left for a text of"):
         translator.translate(SENTENCES[0])
-    assert translator._twin is None
+    assert "cpu_copy" not in vars(translator)
 
 
 def test_all_requests_share_one_set_of_weights(tokenizer):
@@ -287,5 +289,5 @@ def test_all_requests_share_one_set_of_weights(tokenizer):
     translator = made(model, tokenizer)
     matrix = model.decoder.layers[0].feed_forward.expand.weight
     with Largest() as largest:
-        translator._traced([translator._request("Ein Hund.", "de-en", NO_INTERVENTIONS)])
+        trace_requests(translator, [translator._request("Ein Hund.", "de-en", NO_INTERVENTIONS)])
     assert largest.numbers < matrix.numel()

@@ -68,12 +68,9 @@ def test_translate_batch_keeps_order_and_empty_texts(tiny_translator):
     assert tiny_translator.translate_batch([]) == []
 
 
-def test_batches_are_as_few_as_can_be_and_of_one_size(tiny_translator, monkeypatch):
-    """The last of a corpus would leave a core waiting for the others."""
-    sizes, greedy = [], tiny_translator._greedy
-    monkeypatch.setattr(
-        tiny_translator, "_greedy", lambda batch, prefix: sizes.append(len(batch)) or greedy(batch, prefix)
-    )
+def test_batches_are_as_few_as_possible_and_of_equal_size(tiny_translator, monkeypatch):
+    sizes, pad = [], tiny_translator.pad
+    monkeypatch.setattr(tiny_translator, "pad", lambda batch: sizes.append(len(batch)) or pad(batch))
     ids = [tiny_translator.encode(text) for text in (TEXTS * 9)[:9]]
     for batch_size, expected in ((4, [3, 3, 3]), (5, [4, 5]), (9, [9]), (100, [9]), (1, [1] * 9)):
         sizes.clear()

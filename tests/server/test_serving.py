@@ -109,7 +109,7 @@ def test_every_page_and_answer_carries_the_policy(served):
         "app.py",
         "requirements.txt",
         ".git/config",
-        "model/translator/passes.py",
+        "model/translator/translator.py",
         "viz/theme.py",
         "viz/server/api.py",
         "tests/conftest.py",

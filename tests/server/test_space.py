@@ -101,7 +101,7 @@ def client(serve, spaces, tiny_checkpoint) -> Client:
     found = Client(serve(page), verbose=False, analytics_enabled=False)
     spaces.ran.clear()
     yield found
-    assert translators["de-en"]._requests._workers == 0, "the model ran in the app's own process"
+    assert translators["de-en"]._batcher._workers == 0, "the model ran in the app's own process"
 
 
 def test_endpoints_cross_to_the_lent_process(client, spaces, tiny_translator):

@@ -216,6 +216,6 @@ def test_a_search_stays_within_the_limit_whatever_it_begins_with(tiny_translator
     for prefix in ([token] * limit, [token] * (limit + 1), [token, end], [end, token], [10**6], "dog"):
         with pytest.raises(ValueError, match=r"token|target|end of the sentence"):
             tiny_translator.beam([source], width=3, prefix=prefix)
-    memory = tiny_translator.model.encode(tiny_translator._padded([source]))
+    memory = tiny_translator.model.encode(tiny_translator.pad([source]))
     with pytest.raises(ValueError, match="at least one step"):
         beam_search(tiny_translator.model, memory, [0], begin_id=1, end_id=2, prefix=[token])

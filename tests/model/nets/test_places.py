@@ -315,7 +315,7 @@ def test_gradients_begin_at_what_was_replaced_whole(translator, place, edit):
 def test_many_sentences_stream_in_bounded_memory(translator):
     texts = [SENTENCES[i % len(SENTENCES)] for i in range(30)]
     whole = translator.run(texts, names=["decoder.1.resid_post"])
-    parts = list(translator.runs(iter(texts), names=["decoder.1.resid_post"], room=20_000))
+    parts = list(translator.runs(iter(texts), names=["decoder.1.resid_post"], max_bytes=20_000))
     assert len(parts) > 3 and sum(map(len, parts)) == len(texts)
     assert all(part["decoder.1.resid_post"].nbytes <= 20_000 for part in parts)
     row = 0

@@ -377,8 +377,8 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
         torch.device("cpu"),
         limits=TINY_LIMITS,
     )
-    whole = translator._requests._run
-    translator._requests._run = lambda items: batches.append(len(items)) or whole(items)
+    whole = translator._batcher._run
+    translator._batcher._run = lambda items: batches.append(len(items)) or whole(items)
     with ThreadPoolExecutor(40) as pool:
         traces = list(pool.map(lambda a: translator.translate(a[0], a[1], interventions=a[2]), asked))
     assert sum(batches) == len(asked) and max(batches) > 4, batches
@@ -416,13 +416,13 @@ def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(ti
 
     monkeypatch.setattr(Transformer, "encode", encode)
     # Its tensors are on the CPU; what it calls its device decides what out of memory means.
-    monkeypatch.setattr(translator, "_padded", tiny_translator._padded)
+    monkeypatch.setattr(translator, "pad", tiny_translator.pad)
     translator.device = torch.device("cuda")
     long, short = "Zwei Kinder bauen eine Burg aus Sand.", "Tee"
     for traces in (translator.trace_batch([long, short]), list(translator.traces([long, short]))):
         assert [trace.device for trace in traces] == ["cpu", "cuda"]
     jobs = [_Job(translator._request(text, None, Interventions()), 1, None) for text in (long, short)]
-    translator._requests._finish(jobs)
+    translator._batcher._finish(jobs)
     assert [job.result.device for job in jobs] == ["cpu", "cuda"]
     assert "out of memory" in caplog.text and long not in caplog.text
     monkeypatch.undo()

@@ -76,7 +76,7 @@ def test_the_tutorials_model_computes_what_ours_does(tiny_translator):
     theirs = copied(model, config)
     assert sum(p.numel() for p in theirs.parameters()) == sum(p.numel() for p in model.parameters())
     sources = [tokenizer.encode_source(text, "en") for text in SENTENCES[0:6:2]]
-    source = tiny_translator._padded(sources)
+    source = tiny_translator.pad(sources)
     inputs = torch.tensor([[1, 40, 41, 42]] * 3)
     with torch.inference_mode():
         torch.testing.assert_close(theirs(source, inputs), model(source, inputs).logits, atol=1e-4, rtol=1e-4)
@@ -111,7 +111,7 @@ def test_marian_is_of_our_sizes_and_decodes_to_the_forced_length(tiny_translator
     assert sum(p.numel() for p in names.values()) + final_norms == sum(
         p.numel() for p in tiny_translator.model.parameters()
     )
-    source = tiny_translator._padded([tokenizer.encode_source(text, "en") for text in SENTENCES[0:4:2]])
+    source = tiny_translator.pad([tokenizer.encode_source(text, "en") for text in SENTENCES[0:4:2]])
     found = marian(source, 7)
     assert found.sequences.shape == (2, 8) and len(found.cross_attentions) == 7
     assert found.cross_attentions[3][0].shape == (2, config.num_heads, 1, source.shape[1])
