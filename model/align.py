@@ -27,17 +27,17 @@ import numpy as np
 from tqdm import tqdm
 
 from attention_atlas.model.analysis.alignment.choose import (
-    Chosen,
-    Maps,
-    averaged,
-    best_of_columns,
-    best_of_rows,
-    choose,
+    AligningHeads,
+    SentenceMaps,
+    all_voters,
+    average_heads,
+    choose_heads,
+    encode_words,
+    link_by_columns,
+    link_by_rows,
     score_maps,
-    voters,
 )
-from attention_atlas.model.analysis.alignment.monotone import probable, warped
-from attention_atlas.model.analysis.alignment.words import pieces
+from attention_atlas.model.analysis.alignment.monotone import link_by_jumps, link_by_path
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
 from attention_atlas.model.serve import processes
@@ -52,8 +52,8 @@ FORWARD, BACKWARD = "forward", "backward"
 LINES = 64  # at once
 # In the order of the words, as far as it goes: the sentences of a batch together.
 ORDERED: Mapping[str, Callable[[Sequence[np.ndarray]], list[Links]]] = {
-    "path": lambda scores: [*map(warped, scores)],
-    "jumps": probable,
+    "path": lambda scores: [*map(link_by_path, scores)],
+    "jumps": link_by_jumps,
 }
 WAYS = (FORWARD, BACKWARD, *SYMMETRISATIONS, *ORDERED)
 
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
             partial.replace(args.out)
 
 
-def share(aligner: Aligner, chosen: Chosen, how: str, lines: Iterator[Pair], partial: Path | None) -> None:
+def share(aligner: Aligner, chosen: AligningHeads, how: str, lines: Iterator[Pair], partial: Path | None) -> None:
     """Write the links of all lines, each process those of a batch in turn, in order; after those that stand in
     `partial` already. None writes to standard output."""
     rank, world = processes.rank(), processes.count()
@@ -121,7 +121,7 @@ def whole_batches(partial: Path) -> int:
     return lines
 
 
-def key(args: argparse.Namespace, aligner: Aligner, chosen: Chosen) -> str:
+def key(args: argparse.Namespace, aligner: Aligner, chosen: AligningHeads) -> str:
     """By what a stopped run is known: other files, or files that were changed, weights, heads or options have another
     one."""
     weights = [one.digest for one in (aligner.translator, aligner.reverse) if one]
@@ -155,57 +155,64 @@ class Aligner:
         """The other direction."""
         return "-".join(reversed(parse_direction(self.direction)))
 
-    def choose(self, pairs: Sequence[Pair]) -> Chosen:
+    def choose(self, pairs: Sequence[Pair]) -> AligningHeads:
         """The heads, on these sentences."""
-        forward = score_maps(self.translator, [pieces(self.translator, self.direction, *pair) for pair in pairs])
+        forward = score_maps(self.translator, [encode_words(self.translator, self.direction, *pair) for pair in pairs])
         backward = (
-            score_maps(self.reverse, [pieces(self.reverse, self.back, target, source) for source, target in pairs])
+            score_maps(
+                self.reverse, [encode_words(self.reverse, self.back, target, source) for source, target in pairs]
+            )
             if self.reverse
             else None
         )
-        return choose(
-            forward, backward, among=_voters(self.translator), others=_voters(self.reverse) if self.reverse else ()
+        return choose_heads(
+            forward,
+            backward,
+            among=_voters(self.translator),
+            backward_among=_voters(self.reverse) if self.reverse else (),
         )
 
-    def align(self, pairs: Sequence[Pair], chosen: Chosen, how: str) -> list[Links]:
+    def align(self, pairs: Sequence[Pair], chosen: AligningHeads, how: str) -> list[Links]:
         """Links of each pair, as link() finds them; none for a pair with an empty side."""
         real = [at for at, pair in enumerate(pairs) if all(pair)]
         found: list[Links] = [frozenset()] * len(pairs)
         kept = [pairs[at] for at in real]
-        maps = score_maps(self.translator, [pieces(self.translator, self.direction, *pair) for pair in kept])
+        maps = score_maps(self.translator, [encode_words(self.translator, self.direction, *pair) for pair in kept])
         others = None
         if self.reverse and how != FORWARD:
-            others = score_maps(self.reverse, [pieces(self.reverse, self.back, *pair[::-1]) for pair in kept])
+            others = score_maps(self.reverse, [encode_words(self.reverse, self.back, *pair[::-1]) for pair in kept])
         for at, links in zip(real, link(maps, others, chosen, how)):
             found[at] = links
         return found
 
 
-def link(maps: Maps, others: Maps | None, chosen: Chosen, how: str) -> list[Links]:
+def link(
+    maps: Sequence[SentenceMaps], others: Sequence[SentenceMaps] | None, chosen: AligningHeads, how: str
+) -> list[Links]:
     """Links from score_maps() of one direction, and of the other one where a model translates back. how: one of WAYS.
     "forward" and "backward" go by the heads of one side, all others by both models' scores together: where one
     hesitates, the other's certainty decides."""
-    rows = [averaged(one, chosen.forward) for one in maps]
+    rows = [average_heads(one, chosen.forward) for one in maps]
     if how == FORWARD:
-        return [*map(best_of_rows, rows)]
+        return [*map(link_by_rows, rows)]
     if others is None:
-        columns = [averaged(one, chosen.backward) for one in maps]
+        columns = [average_heads(one, chosen.backward) for one in maps]
     else:
-        columns = [averaged(one, chosen.backward).T for one in others]
+        columns = [average_heads(one, chosen.backward).T for one in others]
         if how != BACKWARD:
             rows = columns = [mine + theirs for mine, theirs in zip(rows, columns)]
     if how == BACKWARD:
-        return [*map(best_of_columns, columns)]
+        return [*map(link_by_columns, columns)]
     if how in ORDERED:
         return ORDERED[how](rows)
-    return [SYMMETRISATIONS[how](best_of_rows(a), best_of_columns(b)) for a, b in zip(rows, columns)]
+    return [SYMMETRISATIONS[how](link_by_rows(a), link_by_columns(b)) for a, b in zip(rows, columns)]
 
 
 def _voters(translator: Translator) -> list:
-    return voters(translator.model.num_layers[AttentionKind.CROSS], translator.model.num_heads[AttentionKind.CROSS])
+    return all_voters(translator.model.num_layers[AttentionKind.CROSS], translator.model.num_heads[AttentionKind.CROSS])
 
 
-def described(chosen: Chosen) -> str:
+def described(chosen: AligningHeads) -> str:
     """The chosen heads in a line a side."""
 
     def side(found: Sequence) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.alignment.linker import linker, linking_heads
+from attention_atlas.model.analysis.alignment.linker import find_linking_heads, linker
 from attention_atlas.model.analysis.sentences import languages, sentences
 from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encoded
 from attention_atlas.model.analysis.survey.run import SurveyRun, save
@@ -70,7 +70,7 @@ def survey(
     """One direction; None in processes other than the first. parts: a folder for what is done so far."""
     means = means_of(args, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
-    linked_by = linking_heads(translator, direction, first)
+    linked_by = find_linking_heads(translator, direction, first)
     run = SurveyRun(
         translator,
         direction,

@@ -6,8 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from attention_atlas.model.align import WAYS, Aligner, described, link, read_pairs, scored
-from attention_atlas.model.analysis.alignment.choose import best_of_rows, score_maps, summed, voters
-from attention_atlas.model.analysis.alignment.words import pieces
+from attention_atlas.model.analysis.alignment.choose import (
+    all_voters,
+    encode_words,
+    link_by_rows,
+    score_maps,
+    sum_heads,
+)
 from attention_atlas.model.trace.alignment.formats import read_line
 from attention_atlas.model.trace.alignment.links import Links, turned
 from attention_atlas.model.trace.alignment.score import Gold, Score, pooled, score
@@ -26,8 +31,8 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
     pairs, golds = [pair for pair, _ in gold], [links for _, links in gold]
     aligner = Aligner(bench.translator, bench.direction, reverse)
     chosen = aligner.choose(pairs[:CHOSEN_ON])
-    maps = score_maps(aligner.translator, [pieces(aligner.translator, bench.direction, *pair) for pair in pairs])
-    others = reverse and score_maps(reverse, [pieces(reverse, aligner.back, *pair[::-1]) for pair in pairs])
+    maps = score_maps(aligner.translator, [encode_words(aligner.translator, bench.direction, *pair) for pair in pairs])
+    others = reverse and score_maps(reverse, [encode_words(reverse, aligner.back, *pair[::-1]) for pair in pairs])
 
     def rate(found: Sequence[Links]) -> float:
         return _percent(pooled(map(score, found, golds)))
@@ -40,19 +45,19 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
         }
 
     heads = bench.translator.model.num_heads[AttentionKind.CROSS]
-    every = voters(bench.translator.model.num_layers[AttentionKind.CROSS], heads)
+    every = all_voters(bench.translator.model.num_layers[AttentionKind.CROSS], heads)
     by_place = {(v.row, v.layer, v.head): [v] for v in every if not v.by_length}
     return {
         "sentences": len(pairs),
         "reverse": reverse.name if reverse else None,
         "heads": table(
-            lambda one, row, layer, head: best_of_rows(summed(one, by_place[row, layer, head])),
+            lambda one, row, layer, head: link_by_rows(sum_heads(one, by_place[row, layer, head])),
             heads,
         ),
         "means": {
             row: [values[0] for values in rows]
             for row, rows in table(
-                lambda one, row, layer, _: best_of_rows(one[row, False][layer, :, :, :-1].mean(0)), 1
+                lambda one, row, layer, _: link_by_rows(one[row, False][layer, :, :, :-1].mean(0)), 1
             ).items()
         },
         "chosen_heads": described(chosen),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model import align
-from attention_atlas.model.analysis.alignment.choose import Chosen
+from attention_atlas.model.analysis.alignment.choose import AligningHeads
 from attention_atlas.model.trace.alignment.voters import RowToken, Voter
 from tests import ROOT
 from tests.conftest import SENTENCES
@@ -70,7 +70,7 @@ def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_
 def test_a_run_goes_on_only_with_the_files_that_it_began_with(tmp_path):
     files = [Path(write(tmp_path / name, ["ein Hund"])) for name in "st"]
     args = SimpleNamespace(files=files, symmetrise="union")
-    aligner, chosen = align.Aligner(SimpleNamespace(digest="1"), "de-en", None), Chosen((), (), 1.0)
+    aligner, chosen = align.Aligner(SimpleNamespace(digest="1"), "de-en", None), AligningHeads((), (), 1.0)
     begun = align.key(args, aligner, chosen)
     assert align.key(args, aligner, chosen) == begun
     write(files[0], ["kein Hut"])  # as long as before
@@ -84,10 +84,10 @@ def test_where_one_model_hesitates_the_other_decides(monkeypatch):
         return {(RowToken.READ, False): np.concatenate([np.array(scores), np.zeros((2, 1))], -1)[None, None]}
 
     maps = {"ours": planted([[0.49, 0.51], [0.1, 0.9]]), "theirs": planted([[1.0, 0.0], [0.3, 0.7]])}
-    monkeypatch.setattr(align, "pieces", lambda *text: text)
+    monkeypatch.setattr(align, "encode_words", lambda *text: text)
     monkeypatch.setattr(align, "score_maps", lambda translator, sentences: [maps[translator]] * len(sentences))
     head, pairs = (Voter(0, 0, RowToken.READ, False),), [(("ein", "Hund"), ("a", "dog"))]
-    aligner, chosen = align.Aligner("ours", "de-en", "theirs"), Chosen(head, head, 1.0)
+    aligner, chosen = align.Aligner("ours", "de-en", "theirs"), AligningHeads(head, head, 1.0)
     right, wrong = frozenset({(0, 0), (1, 1)}), frozenset({(1, 0), (1, 1)})
     assert aligner.align(pairs, chosen, "forward") == [wrong]
     assert aligner.align(pairs, chosen, "backward") == aligner.align(pairs, chosen, "union") == [right]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.glosses import glosses
+from attention_atlas.model.analysis.alignment.linker import glosses
 from attention_atlas.model.analysis.beside.sentences import alike, languages, minimal_pairs
 from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal

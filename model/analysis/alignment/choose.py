@@ -1,8 +1,9 @@
-"""Which heads to align by, found without links by hand: those on which both directions agree.
+"""Choose the cross-attention heads that align words best, without hand-made links.
 
-The model of one direction links each target word to a source word, the model of the other each source word to a target
-word. What both say is rarely wrong by chance, so that heads are taken, one by one, as long as the two agree more with
-them. Without a model of the other direction the same maps are read along their columns.
+The model of one direction links each target word to a source word, and the model of the opposite direction links each
+source word to a target word. Links that both find are rarely wrong by chance, so heads are added greedily as long as
+the agreement of the two sides rises. Without a model of the opposite direction, rows and columns of the same maps take
+the two sides.
 """
 
 from __future__ import annotations
@@ -12,29 +13,102 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.words import Pieces, between_words
 from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run
 from attention_atlas.model.trace.alignment.links import Links
 from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
 
-MOST = 8  # heads a side
-BATCH = 16  # sentences a pass
+MAX_HEADS = 8  # on each side
+BATCH = 16  # sentences in one pass
+SYMBOL = -1  # the word number of a symbol
+
+SentenceMaps = dict[tuple[RowToken, bool], np.ndarray]
+Linker = Callable[[np.ndarray], Links]
+
+
+@dataclass(frozen=True, eq=False)
+class WordPieces:
+    """The token ids of a sentence pair, with the number of the word that each token belongs to (-1 for symbols).
+
+    source_ids   as the encoder reads them
+    target_ids   y1 .. yT `</s>`
+    num_sources, num_targets  numbers of words; a word may have no token
+    """
+
+    source_ids: tuple[int, ...]
+    source_words: np.ndarray
+    target_ids: tuple[int, ...]
+    target_words: np.ndarray
+    num_sources: int
+    num_targets: int
+
+
+def encode_words(translator: Translator, direction: str, source: Sequence[str], target: Sequence[str]) -> WordPieces:
+    """Encode a sentence pair that is split into words.
+
+    Encoding word by word gives the same tokens as encoding the sentence, because no piece crosses a space. Tokens
+    beyond the model's maximum length are cut off, and their words remain without links. Raises ValueError for a
+    sentence without words.
+    """
+    if not source or not target:
+        raise ValueError("a sentence without words has no links")
+    tokenizer, (from_code, to_code) = translator.tokenizer, parse_direction(direction)
+    # Symbols before and after the text, found by comparing an empty text with one letter.
+    frame, letter = (tokenizer.encode_source(text, to_code, from_code) for text in ("", "a"))
+    before = next((i for i, (a, b) in enumerate(zip(frame, letter)) if a != b), len(frame))
+    after = len(frame) - before
+    max_length = translator.config.max_length
+
+    def flatten(words: list[list[int]], max_tokens: int) -> tuple[list[int], list[int]]:
+        flat = [(i, number) for number, ids in enumerate(words) for i in ids][:max_tokens]
+        return [i for i, _ in flat], [number for _, number in flat]
+
+    encoded = [tokenizer.encode_source(word, to_code, from_code) for word in source]
+    source_ids, source_words = flatten([ids[before : len(ids) - after] for ids in encoded], max_length - len(frame))
+    prefix = translator.forced_prefix(direction)
+    target_ids, target_words = flatten([tokenizer.encode(word) for word in target], max_length - 2 - len(prefix))
+    return WordPieces(
+        (*frame[:before], *source_ids, *frame[before:]),
+        np.array([SYMBOL] * before + source_words + [SYMBOL] * after),
+        (*prefix, *target_ids, tokenizer.end_id),
+        np.array([SYMBOL] * len(prefix) + target_words + [SYMBOL]),
+        len(source),
+        len(target),
+    )
+
+
+def pool_to_words(maps: np.ndarray, sentence: WordPieces, row: RowToken) -> np.ndarray:
+    """Pool maps [.., query, key] of a teacher-forced pass to words: float64 [.., target word, source word + 1].
+
+    Weights are summed over the tokens of a source word and averaged over those of a target word (Kobayashi et al.
+    2020). The last column holds the weight on symbols.
+    """
+    steps = len(sentence.target_ids) - 1
+    rows = maps[..., 1 : steps + 1, :] if row is RowToken.READ else maps[..., :steps, :]
+    columns = np.zeros((len(sentence.source_words), sentence.num_sources + 1))
+    columns[np.arange(len(sentence.source_words)), sentence.source_words] = 1.0  # SYMBOL indexes the last column
+    means = (sentence.target_words[:steps] == np.arange(sentence.num_targets)[:, None]).astype(np.float64)
+    return (means / np.maximum(means.sum(1, keepdims=True), 1)) @ (rows.astype(np.float64) @ columns)
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Voters of the direction itself, and of the other one (the same maps read along columns, where there is no other
-    model); agreement: 2 |A and B| / (|A| + |B|) of their links on the sentences that they were chosen on."""
+class AligningHeads:
+    """The voters of both sides, and the agreement of their links on the sentences they were chosen on.
+
+    forward, backward  voters of the direction itself and of the opposite one; the same voters, read along columns,
+                       if there is no model of the opposite direction
+    agreement          2 |A and B| / (|A| + |B|) of their links A and B
+    """
 
     forward: tuple[Voter, ...]
     backward: tuple[Voter, ...]
     agreement: float
 
 
-def voters(layers: int, heads: int) -> list[Voter]:
-    """Every head, read in every way."""
+def all_voters(layers: int, heads: int) -> list[Voter]:
+    """List every head with both row conventions, by weight and by the length of weight times value."""
     return [
         Voter(layer, head, row, by_length)
         for row in RowToken
@@ -44,126 +118,135 @@ def voters(layers: int, heads: int) -> list[Voter]:
     ]
 
 
-def score_maps(translator: Translator, sentences: Sequence[Pieces]) -> list[dict[tuple[RowToken, bool], np.ndarray]]:
-    """By sentence, by row and by_length: float64 [layers, heads, target word, source word + 1]."""
-    found = []
+def score_maps(translator: Translator, sentences: Sequence[WordPieces]) -> list[SentenceMaps]:
+    """Return each sentence's maps between words, float64 [layers, heads, target word, source word + 1], by row
+    convention and by_length."""
+    scores = []
     for start in range(0, len(sentences), BATCH):
-        part = sentences[start : start + BATCH]
-        passed = run(translator, [s.source_ids for s in part], [s.target_ids for s in part], slopes=False)
-        weights, lengths = maps_and_lengths(translator.model, passed.output, AttentionKind.CROSS)
-        for index, sentence in enumerate(part):
-            queries, keys = passed.axes(AttentionKind.CROSS, index)
-            own = weights[index, ..., :queries, :keys]
-            scaled = own * lengths[index, ..., None, :keys]
-            found.append(
+        batch = sentences[start : start + BATCH]
+        batch_pass = run(translator, [s.source_ids for s in batch], [s.target_ids for s in batch], slopes=False)
+        weights, lengths = maps_and_lengths(translator.model, batch_pass.output, AttentionKind.CROSS)
+        for index, sentence in enumerate(batch):
+            queries, keys = batch_pass.axes(AttentionKind.CROSS, index)
+            plain = weights[index, ..., :queries, :keys]
+            scaled = plain * lengths[index, ..., None, :keys]
+            scores.append(
                 {
-                    (row, by_length): between_words(maps, sentence, row)
+                    (row, by_length): pool_to_words(maps, sentence, row)
                     for row in RowToken
-                    for by_length, maps in ((False, own), (True, scaled))
+                    for by_length, maps in ((False, plain), (True, scaled))
                 }
             )
-    return found
+    return scores
 
 
-def summed(maps: dict[tuple[RowToken, bool], np.ndarray], chosen: Sequence[Voter]) -> np.ndarray:
-    """The chosen heads' scores together, each row of each first made to sum to 1: [target word, source word]. A word
-    that symbols got more of than any word has its scores all the same."""
+def sum_heads(maps: SentenceMaps, heads: Sequence[Voter]) -> np.ndarray:
+    """Sum the scores of heads, each row normalised to 1 over the words: [target word, source word].
+
+    The column of symbols is left out before normalising, so a word that mostly attends to symbols counts as much as
+    any other.
+    """
     total = 0.0
-    for voter in chosen:
-        one = maps[voter.row, voter.by_length][voter.layer, voter.head, :, :-1]
-        total = total + one / np.maximum(one.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+    for voter in heads:
+        scores = maps[voter.row, voter.by_length][voter.layer, voter.head, :, :-1]
+        total = total + scores / np.maximum(scores.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     return total
 
 
-def averaged(maps: dict[tuple[RowToken, bool], np.ndarray], chosen: Sequence[Voter]) -> np.ndarray:
-    """The same for the mean of the chosen heads: however many they are, two sides weigh alike."""
-    return summed(maps, chosen) / len(chosen)
+def average_heads(maps: SentenceMaps, heads: Sequence[Voter]) -> np.ndarray:
+    """Average the scores as in sum_heads(), so that sides with different numbers of heads weigh the same."""
+    return sum_heads(maps, heads) / len(heads)
 
 
-def best_of_rows(scores: np.ndarray) -> Links:
-    """Each target word with its best source word; words without a piece have none."""
+def link_by_rows(scores: np.ndarray) -> Links:
+    """Link each target word with its best source word; words without a token get no link."""
     return frozenset((int(row.argmax()), target) for target, row in enumerate(scores) if row.any())
 
 
-def best_of_columns(scores: np.ndarray) -> Links:
-    """Each source word with its best target word."""
+def link_by_columns(scores: np.ndarray) -> Links:
+    """Link each source word with its best target word."""
     return frozenset((source, int(column.argmax())) for source, column in enumerate(scores.T) if column.any())
 
 
-def agreement(first: Sequence[Links], second: Sequence[Links]) -> float:
-    """2 |A and B| / (|A| + |B|) over all sentences."""
+def measure_agreement(first: Sequence[Links], second: Sequence[Links]) -> float:
+    """Return 2 |A and B| / (|A| + |B|) over all sentences."""
     total = sum(map(len, first)) + sum(map(len, second))
     return 2 * sum(len(a & b) for a, b in zip(first, second)) / total if total else 0.0
 
 
-Maps = Sequence[dict[tuple[RowToken, bool], np.ndarray]]
-Reader = Callable[[np.ndarray], Links]
+def choose_heads(
+    forward: Sequence[SentenceMaps],
+    backward: Sequence[SentenceMaps] | None,
+    *,
+    among: Sequence[Voter],
+    backward_among: Sequence[Voter] = (),
+) -> AligningHeads:
+    """Choose heads greedily by agreement.
 
-
-def choose(forward: Maps, backward: Maps | None, *, among: Sequence[Voter], others: Sequence[Voter] = ()) -> Chosen:
-    """From score_maps() of the same sentences in both directions. among, others: the voters of either. ValueError for
-    no sentence."""
+    forward, backward: score_maps() of the same sentences in both directions; backward is None if there is no model of
+    the opposite direction. among, backward_among: the candidates of each side. Raises ValueError without sentences.
+    """
     if not forward:
         raise ValueError("there is no sentence to choose heads on")
     if backward is None:
-        return _alone(forward, among)
-    links = {
-        side: [[read(summed(maps, [voter])) for maps in found] for voter in voters]
-        for side, found, voters, read in (
-            ("forward", forward, among, best_of_rows),
-            ("backward", backward, others, _turned_rows),
-        )
-    }
-    pairs = [(agreement(a, b), i, j) for i, a in enumerate(links["forward"]) for j, b in enumerate(links["backward"])]
+        return _choose_by_rows_and_columns(forward, among)
+    forward_links = [[link_by_rows(sum_heads(maps, [voter])) for maps in forward] for voter in among]
+    backward_links = [[_link_swapped(sum_heads(maps, [voter])) for maps in backward] for voter in backward_among]
+    pairs = [(measure_agreement(a, b), i, j) for i, a in enumerate(forward_links) for j, b in enumerate(backward_links)]
     best, i, j = max(pairs, key=lambda pair: pair[0])
-    mine, theirs = [among[i]], [others[j]]
-    while len(mine) + len(theirs) < 2 * MOST:
-        fixed = (
-            [_turned_rows(summed(maps, theirs)) for maps in backward],
-            [best_of_rows(summed(maps, mine)) for maps in forward],
-        )
-        tries = [
-            *_tries(forward, mine, among, best_of_rows, fixed[0]),
-            *((value, voter, False) for value, voter, _ in _tries(backward, theirs, others, _turned_rows, fixed[1])),
+    forward_heads, backward_heads = [among[i]], [backward_among[j]]
+    while len(forward_heads) + len(backward_heads) < 2 * MAX_HEADS:
+        from_forward = [link_by_rows(sum_heads(maps, forward_heads)) for maps in forward]
+        from_backward = [_link_swapped(sum_heads(maps, backward_heads)) for maps in backward]
+        trials = [
+            (value, voter, heads)
+            for maps, heads, candidates, linker, fixed in (
+                (forward, forward_heads, among, link_by_rows, from_backward),
+                (backward, backward_heads, backward_among, _link_swapped, from_forward),
+            )
+            for value, voter in _try_more(maps, heads, candidates, linker, fixed)
         ]
-        value, voter, own = max(tries, key=lambda found: found[0])
+        value, voter, heads = max(trials, key=lambda trial: trial[0])
         if value <= best:
             break
         best = value
-        (mine if own else theirs).append(voter)
-    return Chosen(tuple(mine), tuple(theirs), best)
+        heads.append(voter)
+    return AligningHeads(tuple(forward_heads), tuple(backward_heads), best)
 
 
-def _turned_rows(scores: np.ndarray) -> Links:
-    return frozenset((target, source) for source, target in best_of_rows(scores))
+def _link_swapped(scores: np.ndarray) -> Links:
+    return frozenset((target, source) for source, target in link_by_rows(scores))
 
 
-def _tries(
-    maps: Maps, chosen: list[Voter], among: Sequence[Voter], read: Reader, fixed: Sequence[Links]
-) -> list[tuple[float, Voter, bool]]:
-    sums = [summed(found, chosen) for found in maps]
-    return (
-        [
-            (agreement([read(total + summed(found, [voter])) for total, found in zip(sums, maps)], fixed), voter, True)
-            for voter in among
-            if voter not in chosen
-        ]
-        if len(chosen) < MOST
-        else []
-    )
+def _try_more(
+    maps: Sequence[SentenceMaps],
+    heads: list[Voter],
+    among: Sequence[Voter],
+    linker: Linker,
+    fixed: Sequence[Links],
+) -> list[tuple[float, Voter]]:
+    """Return the agreement with the other side's fixed links after adding each further candidate."""
+    if len(heads) >= MAX_HEADS:
+        return []
+    sums = [sum_heads(sentence, heads) for sentence in maps]
+    return [
+        (measure_agreement([linker(a + sum_heads(b, [voter])) for a, b in zip(sums, maps)], fixed), voter)
+        for voter in among
+        if voter not in heads
+    ]
 
 
-def _alone(maps: Maps, among: Sequence[Voter]) -> Chosen:
-    def value(chosen: list[Voter]) -> float:
-        sums = [summed(found, chosen) for found in maps]
-        return agreement(list(map(best_of_rows, sums)), list(map(best_of_columns, sums)))
+def _choose_by_rows_and_columns(maps: Sequence[SentenceMaps], among: Sequence[Voter]) -> AligningHeads:
+    def evaluate(heads: list[Voter]) -> float:
+        sums = [sum_heads(sentence, heads) for sentence in maps]
+        return measure_agreement(list(map(link_by_rows, sums)), list(map(link_by_columns, sums)))
 
-    best, mine = max(((value([voter]), [voter]) for voter in among), key=lambda found: found[0])
-    while len(mine) < MOST:
-        more, voter = max(
-            ((value([*mine, voter]), voter) for voter in among if voter not in mine), key=lambda found: found[0]
+    heads, best = [], -1.0
+    while len(heads) < MAX_HEADS:
+        value, voter = max(
+            ((evaluate([*heads, voter]), voter) for voter in among if voter not in heads), key=lambda trial: trial[0]
         )
-        if more <= best:
+        if value <= best:
             break
-        best, mine = more, [*mine, voter]
-    return Chosen(tuple(mine), tuple(mine), best)
+        best, heads = value, [*heads, voter]
+    return AligningHeads(tuple(heads), tuple(heads), best)

@@ -1,7 +1,7 @@
-"""Links that keep to the order of words: where a row hesitates between two, the one nearer to the last row's wins.
+"""Word links that follow the order of words, from scores between words.
 
-Attention reads each target word by itself. A path through all of them (dynamic time warping), or the probability of
-each link given the others and how far one usually jumps (the alignment model of Vogel et al. 1996), sees the sentence.
+Attention scores each target word by itself. Dynamic time warping, or an alignment model with jump probabilities (Vogel
+et al. 1996), scores the whole sentence: where a row is undecided between two words, the neighbouring rows decide.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import numpy as np
 
 from attention_atlas.model.trace.alignment.links import Links
 
-SHARPER = 3.0  # attention spreads over more words than it means: its scores to this power are taken for probabilities
-FARTHEST = 60  # words that a jump is told apart by
-ROUNDS = 3  # of learning how far one jumps
-SURE = 0.5  # a link is more probable than not, by both sides
-FLOOR = 1e-6  # of a word that no head reads
+POWER = 3.0  # attention is flatter than link probabilities: scores are raised to this power
+MAX_JUMP = 60  # in words; longer jumps count as this one
+ROUNDS = 3  # of estimating the jump probabilities
+MIN_PROBABILITY = 0.5  # of a link
+FLOOR = 1e-6  # keeps a word that no head reads possible
 
 
-def warped(scores: np.ndarray) -> Links:
-    """The path of the largest sum of scores [target word, source word] from the first words to the last ones that never
-    goes back on either side (dynamic time warping; Sakoe and Chiba 1978)."""
+def link_by_path(scores: np.ndarray) -> Links:
+    """Return the monotone path with the largest sum of scores [target word, source word], from the first words to the
+    last ones (dynamic time warping; Sakoe and Chiba 1978)."""
     rows, columns = scores.shape
     total = np.full((rows + 1, columns + 1), -np.inf)
     total[0, 0] = 0.0
@@ -37,47 +37,52 @@ def warped(scores: np.ndarray) -> Links:
     return frozenset(links)
 
 
-def probable(scores: Sequence[np.ndarray]) -> list[Links]:
-    """Links of sentences together, from scores [target word, source word]: those whose probability, by the rows in
-    order and by the columns in order, is above one half in the geometric mean (Vogel et al. 1996; both sides agreeing:
-    Liang et al. 2006). How far one jumps from word to word is learnt from the sentences themselves."""
-    shared = [_rows(one) * _rows(one.T).T for one in scores]
-    across, down = _posteriors(shared), _posteriors([one.T for one in shared])
-    found = (np.sqrt(rows * columns.T) for rows, columns in zip(across, down))
-    return [frozenset((int(source), int(target)) for target, source in np.argwhere(one > SURE)) for one in found]
+def link_by_jumps(scores: Sequence[np.ndarray]) -> list[Links]:
+    """Return the links of several sentences whose probability exceeds one half.
+
+    scores: [target word, source word] of each sentence. The probability is the geometric mean of two hidden Markov
+    models, one over the rows and one over the columns (Vogel et al. 1996; agreement: Liang et al. 2006). The jump
+    probabilities are estimated from the sentences themselves.
+    """
+    both = [_normalize_rows(s) * _normalize_rows(s.T).T for s in scores]
+    by_rows, by_columns = _posteriors(both), _posteriors([s.T for s in both])
+    probabilities = (np.sqrt(rows * columns.T) for rows, columns in zip(by_rows, by_columns))
+    return [
+        frozenset((int(source), int(target)) for target, source in np.argwhere(p > MIN_PROBABILITY))
+        for p in probabilities
+    ]
 
 
 def _posteriors(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
-    emitted = [_rows(one) ** SHARPER + FLOOR for one in scores]
-    reach = np.arange(-FARTHEST, FARTHEST + 1)
-    jumps = np.exp(-np.abs(reach - 1) / 2.0)
+    """Estimate the jump probabilities by expectation-maximisation; return each row's posterior over columns."""
+    emissions = [_normalize_rows(s) ** POWER + FLOOR for s in scores]
+    jumps = np.exp(-np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1) / 2.0)
     for _ in range(ROUNDS):
-        counts, found = np.full(jumps.shape, 0.5), []
-        for one in emitted:
-            found.append(_forward_backward(one, jumps, counts))
+        counts = np.full(jumps.shape, 0.5)
+        posteriors = [_forward_backward(emission, jumps, counts) for emission in emissions]
         jumps = counts / counts.sum()
-    return found
+    return posteriors
 
 
-def _forward_backward(emitted: np.ndarray, jumps: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Each row's probabilities over the columns [row, column], given all rows; counts gains the expected jumps."""
-    rows, columns = emitted.shape
-    places = np.arange(columns)
-    far = np.clip(places[None, :] - places[:, None], -FARTHEST, FARTHEST) + FARTHEST
-    moves = _rows(jumps[far])
-    before, after = np.empty_like(emitted), np.ones_like(emitted)
-    before[0] = emitted[0] / emitted[0].sum()
+def _forward_backward(emissions: np.ndarray, jumps: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the posterior of each row over the columns [row, column], and add the expected jumps to counts."""
+    rows, columns = emissions.shape
+    positions = np.arange(columns)
+    jump = np.clip(positions[None, :] - positions[:, None], -MAX_JUMP, MAX_JUMP) + MAX_JUMP
+    transitions = _normalize_rows(jumps[jump])
+    before, after = np.empty_like(emissions), np.ones_like(emissions)
+    before[0] = emissions[0] / emissions[0].sum()
     for row in range(1, rows):
-        before[row] = (before[row - 1] @ moves) * emitted[row]
+        before[row] = (before[row - 1] @ transitions) * emissions[row]
         before[row] /= before[row].sum()
     for row in range(rows - 2, -1, -1):
-        ahead = emitted[row + 1] * after[row + 1]
-        both = moves * before[row][:, None] * ahead
-        counts += np.bincount(far.ravel(), (both / both.sum()).ravel(), len(counts))
-        after[row] = moves @ ahead
+        ahead = emissions[row + 1] * after[row + 1]
+        joint = transitions * before[row][:, None] * ahead
+        counts += np.bincount(jump.ravel(), (joint / joint.sum()).ravel(), len(counts))
+        after[row] = transitions @ ahead
         after[row] /= after[row].sum()
-    return _rows(before * after)
+    return _normalize_rows(before * after)
 
 
-def _rows(values: np.ndarray) -> np.ndarray:
+def _normalize_rows(values: np.ndarray) -> np.ndarray:
     return values / np.maximum(values.sum(-1, keepdims=True), np.finfo(np.float64).tiny)

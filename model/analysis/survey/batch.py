@@ -102,7 +102,7 @@ def mean_log_probability(model: Transformer, hidden: Tensor, target_ids: Tensor,
 
 
 @torch.no_grad()
-def lengths_of_values(attention: MultiHeadAttention, record: AttentionRecord) -> Tensor:
+def value_lengths(attention: MultiHeadAttention, record: AttentionRecord) -> Tensor:
     """The length of what each head would write of each key, |v W_O|: [batch, heads, key] (Kobayashi et al. 2020,
     section 3.1). By v (W_O W_O^T) v^T: the vectors themselves are d_model / d_head times as many numbers."""
     by_head = attention.output.weight.unflatten(1, (attention.num_heads, -1)).permute(1, 2, 0)
@@ -116,7 +116,7 @@ def maps_and_lengths(model: Transformer, output: ForwardOutput, kind: AttentionK
     """Weights [batch, layers, heads, query, key] and lengths of values [batch, layers, heads, key] of a recorded
     pass."""
     records = [layer.attention(kind) for layer in output.records(kind)]
-    lengths = [lengths_of_values(model.attention(kind, index), record) for index, record in enumerate(records)]
+    lengths = [value_lengths(model.attention(kind, index), record) for index, record in enumerate(records)]
     return tuple(torch.stack(parts, dim=1).cpu().numpy() for parts in ([r.weights.detach() for r in records], lengths))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from attention_atlas.model.analysis.alignment.linker import best_linking, linker, linking_maps
+from attention_atlas.model.analysis.alignment.linker import choose_linking_heads, linker, linking_maps
 from attention_atlas.model.analysis.sentences import languages, sentences
 from attention_atlas.model.analysis.survey.corpus import Corpus, encoded
 from attention_atlas.model.analysis.survey.run import SurveyRun
@@ -45,7 +45,7 @@ def survey(translator: Translator, direction: str) -> Work[DirectionSurvey]:
         for done, start in enumerate(starts, 1):
             maps += linking_maps(translator, direction, texts[start : start + WINDOW])
             yield done, of
-        linked_by = best_linking(translator, maps)
+        linked_by = choose_linking_heads(translator, maps)
         run.link = linker(linked_by) if linked_by else None
         sums = Sums.empty(run.seed)
         for done in run.measuring(sums):

@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.alignment.linker import linking_heads
-from attention_atlas.model.analysis.alignment.sources import word_maps
+from attention_atlas.model.analysis.alignment.linker import find_linking_heads, word_maps
 from attention_atlas.model.analysis.survey import own
 from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun
@@ -248,7 +247,7 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
             type(tiny_translator.tokenizer), "encode", None
         )  # what is measured is kept, no sentence read again
         taken = own.surveyed(tiny_translator, "de-en")
-    assert taken.linked_by == linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
+    assert taken.linked_by == find_linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
     assert "alignment_read" in taken.kinds[AttentionKind.CROSS].statistics
     linked = alignment.alignment(scene, alignment.CHOSEN, "read")
     assert linked[0]["type"] == "text" and linked[1]["type"] == "links"

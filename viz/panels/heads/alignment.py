@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.sources import WordMaps, chosen_map, every_head, word_maps
+from attention_atlas.model.analysis.alignment.linker import WordMaps, every_head, mean_map, word_maps
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.alignment.between import words_of
 from attention_atlas.model.trace.alignment.links import Links
@@ -87,7 +87,7 @@ def source_of(
     if source == CHOSEN:
         return say(
             "Chosen by agreement: {heads}", heads=join([named_head(v.layer, v.head) for v in chosen], "; ")
-        ), chosen_map(maps, chosen)
+        ), mean_map(maps, chosen)
     return {
         SELECTED: lambda: (say("Weight, layer {layer}, head {head}", **numbers), own.weights[layer, head]),
         BY_LENGTH: lambda: (
@@ -125,7 +125,7 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
             rates[voter.row][voter.layer, voter.head] = one.error_rate
     rows = [(one, named_voter(voter), ROWS[voter.row]) for one, voter in found]
     if chosen := chosen_heads(scene):
-        rows.append((score(best(chosen_map(maps, chosen)), gold), say("the chosen heads"), "–"))
+        rows.append((score(best(mean_map(maps, chosen)), gold), say("the chosen heads"), "–"))
     rows += [
         (score(best(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[name])
         for name, one in maps.items()
