@@ -194,8 +194,8 @@ def _header(context: Context) -> TranslationTrace | None:
     result = add_component("translation", shown, events=("fill",), options=options, elem_id="translation")
     private = {"show_progress": "hidden", "api_visibility": "private"}
     gr.on([text.submit, go.click], None, text, js=_calls("submit"), **private)
-    menu.input(None, menu, js=_calls("choose"), **private)
-    result.fill(None, outputs=[text, menu], js=_calls("filled"), **private)
+    menu.input(None, menu, js=_calls("chooseDirection"), **private)
+    result.fill(None, outputs=[text, menu], js=_calls("takeValues"), **private)
     return first
 
 

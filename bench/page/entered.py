@@ -16,7 +16,7 @@ WATCH = f"""async () => {{
   const at = (name) => (window.__at[name] = performance.now());
   document.addEventListener('keydown', () => (window.__at = {{}}, at('entered')), {{ capture: true }});
   store.follow(['translation'], () => at('answered'));
-  store.follow(['drawn'], () => requestAnimationFrame(() => setTimeout(() => at('painted'), 0)));
+  store.follow(['drawCount'], () => requestAnimationFrame(() => setTimeout(() => at('painted'), 0)));
 }}"""
 
 

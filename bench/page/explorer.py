@@ -53,7 +53,7 @@ def first_paint(stage: Stage) -> Iterator[Measurement]:
     page.evaluate(f"""async () => {{
       {STORE}
       store.follow(['translation'], () => (window.__begin = performance.now()));
-      store.follow(['drawn'], () =>
+      store.follow(['drawCount'], () =>
         requestAnimationFrame(() => setTimeout(() => (window.__drawn = performance.now() - window.__begin), 0)));
     }}""")
 

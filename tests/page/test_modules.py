@@ -44,7 +44,7 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
         "(names) => names.every((name) => document.querySelector(name)?.dataset.mounted === '')",
         arg=[".atlas-stepper", ".atlas-question", ".atlas-train", ".atlas-panel"],
     )
-    found, expected = fetched(page), MODULES - INLINE - {"core/lent.js"}  # on a Space that is lent a GPU
+    found, expected = fetched(page), MODULES - INLINE
     assert set(found.values()) == {1} and found.keys() == expected
     assert all(VERSIONED.search(name) for name in page.evaluate(NAMES) if "/atlas/" in name and name.endswith(".js"))
 

@@ -1,7 +1,7 @@
 """What stands above the panels of the tab "Why": the pinned token, its contrast, the answer in one measured sentence.
 
 A pin is a row of the decoder, so it is the explorer's pinned query as well: either follows the other
-(viz/web/store/asked.js).
+(viz/web/store/question.js).
 """
 
 from __future__ import annotations

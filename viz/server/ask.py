@@ -71,7 +71,7 @@ def route(context: Context) -> Route:
 
 def add_calls(context: Context, lend: Callable[[Callable], Callable]) -> None:
     """Add every question that may use a GPU to the page that is being built, as a call of Gradio's queue: the page asks
-    these instead where a GPU is lent (viz/web/core/lent.js). lend: makes a function run where there is one."""
+    these instead where a GPU is lent (viz/web/core/ask.js). lend: makes a function run where there is one."""
     for name, one in QUESTIONS.items():
         if one.on_cpu:
             continue

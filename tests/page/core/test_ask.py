@@ -205,5 +205,5 @@ def test_the_values_of_controls_are_kept_until_gradio_asks_for_them(open_page) -
     load_modules(page, "store/controls.js", "store/store.js")
     page.evaluate("atlas.store.set({ translating: { number: 1, text: 'Ein Hund.', typed: 'Ein Hund.' } })")
     page.evaluate("atlas.store.set({ translation: { number: 1, fill: { entry: 'de-en' } } })")
-    assert page.evaluate("atlas.filled()") == ["Ein Hund.", "de-en"]
-    assert page.evaluate("atlas.filled()") == [None, None], "what was typed since stays"
+    assert page.evaluate("atlas.takeValues()") == ["Ein Hund.", "de-en"]
+    assert page.evaluate("atlas.takeValues()") == [None, None], "what was typed since stays"

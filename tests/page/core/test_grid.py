@@ -14,7 +14,7 @@ DRAW = """({ act, quiet }) => {
   const hooks = { quiet, point: (...place) => heard.push(["point", ...place]) };
   if (act) Object.assign(hooks, { act: (row, column) => heard.push(["act", row, column]), pressed: (r, c) => r === c });
   const cells = [0, 1].map((r) => [0, 1, 2].map((c) => (
-    { ...atlas.shade((r - c) / 2), name: `cell ${r} ${c}`, content: String(r - c) })));
+    { ...atlas.shareStyle((r - c) / 2), name: `cell ${r} ${c}`, content: String(r - c) })));
   const columns = ["one", { text: "two", title: "the second", act: act && (() => heard.push(["column"])) }, "three"];
   window.grid = atlas.createGrid({ name: "a grid", columns, rows: ["first", "second"], cells }, hooks);
   document.documentElement.lang = "en"; document.title = "a grid";
@@ -62,6 +62,6 @@ def test_a_pointer_reads_the_cell_below_it(page) -> None:
     found = page.evaluate("""() => {
       const box = { getBoundingClientRect: () => ({ left: 10, top: 20, width: 30, height: 40 }) };
       return [[10, 20], [39.9, 59.9], [24, 45], [-5, 900]].map(([clientX, clientY]) =>
-        atlas.pointed({ clientX, clientY }, box, 4, 3));
+        atlas.cellAt({ clientX, clientY }, box, 4, 3));
     }""")
     assert found == [[0, 0], [3, 2], [2, 1], [3, 0]]

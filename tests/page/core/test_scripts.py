@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 TEXTS = [text[:300] for text in (*HOSTILE, *SPECIAL, *some(200, seed=4)) if not has_lone_surrogate(text)]
 SPEAK = """(words) => {
   document.documentElement.dataset.language = "xx";
-  atlas.speak({ xx: words });
+  atlas.loadWords({ xx: words });
 }"""
 FIELD = re.compile(r"\{(\w+)\}")
 
@@ -32,7 +32,7 @@ def script_page(open_page):
 
 
 def test_escaped_text_reads_as_itself_and_holds_no_markup(script_page):
-    found = script_page.evaluate("(texts) => texts.map(atlas.escape)", TEXTS)
+    found = script_page.evaluate("(texts) => texts.map(atlas.escapeTags)", TEXTS)
     for text, escaped in zip(TEXTS, found, strict=True):
         assert html.unescape(escaped) == html.unescape(html.escape(text, quote=False))
         assert not set("<>") & set(escaped)
@@ -85,9 +85,9 @@ def test_words_take_their_values_and_unknown_words_stay(script_page):
         "15\u202f400 of 999, 2048 each"
     ), "a comma would be a decimal point to many"
     numbers = ["82\u202f000 tokens", "−1\u202f234.5 ×", "1\u202f200"]
-    assert script_page.evaluate("(all) => all.map((one) => atlas.numeral(one))", numbers) == numbers
+    assert script_page.evaluate("(all) => all.map((one) => atlas.localizeNumber(one))", numbers) == numbers
     assert script_page.evaluate("atlas.t('not in the table: {n}', { n: 3 })") == "not in the table: 3"
-    assert script_page.evaluate("atlas.said(atlas.say('no value'))") == "kein Wert"
+    assert script_page.evaluate("atlas.toText(atlas.say('no value'))") == "kein Wert"
 
 
 def test_a_burst_of_calls_is_one_call_after_the_last(script_page):
@@ -108,14 +108,14 @@ def test_a_burst_of_calls_is_one_call_after_the_last(script_page):
 )
 def test_a_probability_is_written_in_one_way(script_page, probability, written):
     """Two rules said 10.0% where the third said 10%, and 0.0% of what is a twentieth of a percent."""
-    assert script_page.evaluate("atlas.percent", probability) == written
-    assert script_page.evaluate("atlas.percent(1e-9)") == "≈ 0%"
+    assert script_page.evaluate("atlas.formatPercent", probability) == written
+    assert script_page.evaluate("atlas.formatPercent(1e-9)") == "≈ 0%"
 
 
 def test_a_number_has_the_minus_sign_of_print(script_page):
     numbers = [-1.257, 0.5, None]
-    assert script_page.evaluate("(all) => all.map((one) => atlas.fixed(one, 2))", numbers) == ["−1.26", "0.50", "–"]
-    assert script_page.evaluate("[-12.5, 0.25, 1e-7].map((one) => atlas.significant(one, 3))") == [
+    assert script_page.evaluate("(all) => all.map((one) => atlas.formatFixed(one, 2))", numbers) == ["−1.26", "0.50", "–"]
+    assert script_page.evaluate("[-12.5, 0.25, 1e-7].map((one) => atlas.formatSignificant(one, 3))") == [
         "−12.5",
         "0.25",
         "1·10⁻⁷",

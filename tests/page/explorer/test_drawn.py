@@ -92,10 +92,10 @@ def test_a_page_that_draws_other_weights_is_found_out(tiny_url, open_page, monke
     page = open_page(tiny_url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
     use_modules(page, "core/links.js")
-    before = page.evaluate("atlas.drawn.weights().key")
+    before = page.evaluate("atlas.explorerMaps.weights().key")
     page.locator("#source-text textarea, #source-text input").first.fill("Zwei Kinder bauen eine Burg.")
     page.locator("#translate").click()
-    page.wait_for_function("before => atlas.drawn.weights().key !== before", arg=before)
+    page.wait_for_function("before => atlas.explorerMaps.weights().key !== before", arg=before)
     row = verified(page)
     assert re.search(r"\bno\b", row) and not re.search(r"\byes\b", row), row
 

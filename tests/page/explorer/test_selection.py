@@ -18,7 +18,7 @@ def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace
     use_modules(page, "store/store.js")
     page.evaluate("""() => {
       window.__seen = [];
-      atlas.store.follow(["drawn"], () => window.__seen.push(document.querySelector('.heading-line').textContent));
+      atlas.store.follow(["drawCount"], () => window.__seen.push(document.querySelector('.heading-line').textContent));
     }""")
     page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
     show(page, other)

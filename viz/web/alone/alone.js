@@ -80,8 +80,8 @@
     ]),
   );
   add("script", JSON.stringify({ imports }), { type: "importmap" });
-  const { speak } = await import("core/language.js");
-  await speak(languages);
+  const { loadWords } = await import("core/language.js");
+  await loadWords(languages);
 
   const traces = [...document.querySelectorAll("script.payload")].map((node) =>
     JSON.parse(node.textContent),

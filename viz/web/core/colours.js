@@ -1,5 +1,5 @@
 // Colours of numbers, and numbers as a picture with one pixel a cell.
-import { themed } from "./dom.js";
+import { cssVariable } from "./dom.js";
 
 const parsed = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 
@@ -16,15 +16,15 @@ export function colourSteps(colours) {
 }
 
 // Of shares 0 to 1: share -> [red, green, blue].
-export function sequential(colours) {
+export function sequentialScale(colours) {
   const steps = colourSteps(colours);
   return (share) => steps[Math.round(Math.max(0, Math.min(1, share)) * 255)];
 }
 
 // Of shares -1 to 1, from the page's colour for what is below 0, by none, to that for what is above.
-export function diverging() {
-  const below = parsed(themed("--atlas-accent")),
-    above = parsed(themed("--atlas-above"));
+export function divergingScale() {
+  const below = parsed(cssVariable("--atlas-accent")),
+    above = parsed(cssVariable("--atlas-above"));
   return (share) => [
     ...(share < 0 ? below : above),
     Math.round(255 * Math.min(1, Math.abs(share))),
@@ -33,7 +33,7 @@ export function diverging() {
 
 // values [rows, columns] onto a canvas, which CSS enlarges. colour: value -> [red, green, blue, and how opaque it is]. What
 // is not a number stays transparent, as what is null: not sent yet.
-export function paint(canvas, map, colour) {
+export function paintMap(canvas, map, colour) {
   if (!map) return;
   const { values, rows, columns } = map;
   if (canvas.width !== columns) canvas.width = columns;

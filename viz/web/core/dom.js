@@ -1,18 +1,18 @@
 // What every part of the page builds its elements with, and what the browser lets it do.
-import { said } from "./language.js";
+import { toText } from "./language.js";
 
 function filled(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (key === "style") node.style.cssText = value;
-    else node.setAttribute(key, value === true ? "" : String(said(value)));
+    else node.setAttribute(key, value === true ? "" : String(toText(value)));
   }
   node.append(
     ...children
       .flat(Infinity)
       .filter((child) => child !== null && child !== undefined && child !== false)
-      .map(said),
+      .map(toText),
   );
   return node;
 }
@@ -50,7 +50,7 @@ export const table = (headings, rows, attributes = {}) =>
   ]);
 
 // Words in place of a component that has nothing to show yet; without words, the component itself again.
-export function invite(root, words) {
+export function showInvitation(root, words) {
   root.querySelector(":scope > .invitation")?.remove();
   root.classList.toggle("inviting", Boolean(words));
   if (words) root.prepend(el("p", { class: "invitation" }, words));
@@ -59,17 +59,17 @@ export function invite(root, words) {
 let notices = null;
 
 // A short message at the foot of the page while an answer takes unusually long; "" hides it.
-export function notice(words) {
+export function showNotice(words) {
   if (!notices) document.body.append((notices = el("p", { id: "atlas-notice", role: "status" })));
   notices.hidden = !words;
   notices.replaceChildren(words);
 }
 
 // What a variable of the style sheet holds, such as a colour.
-export const themed = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
+export const cssVariable = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
 
 // For Plotly, which reads tags and entities in labels: the same text, literally.
-export const escape = (text) =>
+export const escapeTags = (text) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 export const shorten = (text, limit = 18) =>
@@ -116,7 +116,7 @@ export const isTouch = matchMedia("(hover: none)").matches;
 
 // Run a callback whenever the page turns light or dark, until the function that this returns is called.
 export const isDark = () => document.body.classList.contains("dark");
-export function onTheme(callback) {
+export function onThemeChange(callback) {
   let dark = isDark();
   const observer = new MutationObserver(() => {
     if (isDark() !== dark) {
@@ -129,7 +129,7 @@ export function onTheme(callback) {
 }
 
 // A promise that a style sheet is there: what is drawn may measure itself.
-export const styled = (address) =>
+export const loadStyle = (address) =>
   new Promise((resolve, reject) => {
     const links = [...document.querySelectorAll("link[rel=stylesheet]")];
     let link = links.find((one) => one.href === address);
@@ -143,11 +143,11 @@ export const styled = (address) =>
   });
 
 // That of a module, beside which it stands.
-export const styleOf = (module) => styled(module.replace(/\.js$/, ".css"));
+export const loadStyleOf = (module) => loadStyle(module.replace(/\.js$/, ".css"));
 
 // Calls back whenever an element comes to be seen: laid out anywhere on the page counts, a closed tab does not. Each opening
 // counts, because the sentence or the selection may have changed meanwhile. Returns whether it is seen now.
-export function whenSeen(root, opened) {
+export function onVisible(root, opened) {
   let seen = false;
   function look() {
     const before = seen;
@@ -160,7 +160,7 @@ export function whenSeen(root, opened) {
 }
 
 // After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
-export const painted = () =>
+export const afterPaint = () =>
   new Promise((resolve) => {
     if (document.hidden) return resolve();
     requestAnimationFrame(() =>
@@ -171,7 +171,7 @@ export const painted = () =>
   });
 
 // Scroll a box whose content does not fit to one of its parts: if that is out of sight, or in any case.
-export function scrollTo(part, box, always = false) {
+export function scrollWithin(part, box, always = false) {
   const [at, seen] = [part, box].map((one) => one.getBoundingClientRect());
   const hidden = at.top < seen.top || at.bottom > seen.bottom;
   if (box.scrollHeight > box.clientHeight && (always || hidden)) box.scrollTop += at.top - seen.top;

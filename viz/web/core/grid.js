@@ -1,7 +1,7 @@
 // The page's one grid: cells in rows and columns, a heading for each, one stop for the tabulator, arrow keys inside. Heads,
 // what they are worth, what patches recover, how far two branches differ: all of them are such grids.
 import { el } from "./dom.js";
-import { arrow, clamp } from "./keys.js";
+import { arrowStep, clamp } from "./keys.js";
 
 // What stands above a column or beside a row: a text, or {text, title, act}. quiet: for the eye alone, since every cell
 // has its whole name.
@@ -23,7 +23,7 @@ function heading(given, kind, role, quiet) {
 }
 
 // A number's share of the largest, -1 to 1, as a cell's look: of either sign a colour of its own; null: there is none.
-export const shade = (share) => ({
+export const shareStyle = (share) => ({
   class: share === null ? "none" : share < 0 ? "minus" : "plus",
   style: `--share: ${Math.min(1, Math.abs(share ?? 0)).toFixed(3)}`,
 });
@@ -89,7 +89,7 @@ export function createGrid(
 
   const placeOf = (node) => node?.closest?.("[data-at]")?.dataset.at.split(" ").map(Number);
   root.addEventListener("keydown", (event) => {
-    const step = walks && arrow(event);
+    const step = walks && arrowStep(event);
     if (!step || !placeOf(event.target)) return;
     move(clamp(at[0] + step[0], nodes.length), clamp(at[1] + step[1], nodes[0].length));
     nodes[at[0]][at[1]].focus();

@@ -2,14 +2,14 @@
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 // With a modifier a key is the browser's.
-export const modified = (event) => event.altKey || event.ctrlKey || event.metaKey;
+export const hasModifier = (event) => event.altKey || event.ctrlKey || event.metaKey;
 
 // [rows, columns] that an event's key goes, or null.
-export const arrow = (event) => (modified(event) ? null : (STEPS[event.key] ?? null));
+export const arrowStep = (event) => (hasModifier(event) ? null : (STEPS[event.key] ?? null));
 
 // Of nodes in rows, the focus goes where an arrow points: along a row, or as far into the next.
-export function walk(event, rows) {
-  const step = arrow(event),
+export function moveFocus(event, rows) {
+  const step = arrowStep(event),
     row = rows.findIndex((nodes) => nodes.includes(event.target));
   if (!step || row < 0) return;
   const at = rows[row].indexOf(event.target),
@@ -22,19 +22,19 @@ export function walk(event, rows) {
 }
 
 // Whether a key is written somewhere, or a dialog's own.
-export const typed = ({ target }, fields = "input:not([type=range])") =>
+export const isTyping = ({ target }, fields = "input:not([type=range])") =>
   Boolean(target.closest?.(`${fields}, textarea, select, [contenteditable], dialog`));
 
 // Whether it is a part's own: where that has the focus, or nothing on the page has.
-export const isFor = (root, event) =>
+export const isKeyFor = (root, event) =>
   Boolean(root.offsetParent) &&
-  !modified(event) &&
+  !hasModifier(event) &&
   (event.target === document.body || root.contains(event.target));
 
 export const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
 
 // The cell of a box with these many rows and columns that an event points at.
-export function pointed(event, box, rows, columns) {
+export function cellAt(event, box, rows, columns) {
   const { left, top, width, height } = box.getBoundingClientRect();
   return [
     clamp(Math.floor(((event.clientY - top) / height) * rows), rows),

@@ -17,7 +17,7 @@ const fetched = (address) =>
 
 // Take on the words of the visitor's language. languages: code -> a file of viz/web/words/, as its address or as what stands in
 // it. A promise that the words are there; without the visitor's language, or if it cannot be had, what they say stays English.
-export async function learn(languages) {
+export async function addWords(languages) {
   const given = languages[document.documentElement.dataset.language];
   if (given === undefined) return;
   try {
@@ -29,8 +29,8 @@ export async function learn(languages) {
 }
 
 // Take on the page's first words, and say which language the page is in.
-export const speak = (languages) =>
-  learn(languages).then(() => keep(words ? document.documentElement.dataset.language : "en"));
+export const loadWords = (languages) =>
+  addWords(languages).then(() => keep(words ? document.documentElement.dataset.language : "en"));
 
 // Words of the page: English with {names} in braces, and their values, each of which may be words, too. Python says them
 // alike (model/trace/language.py), and sends them like this.
@@ -38,7 +38,7 @@ export const say = (english, values = {}) => ({ say: english, with: values });
 
 // Words in the page's language as a list of texts and values; a value may be a node, or a list of them, and drawn(value,
 // name) what stands in its place. A component may use this once it is mounted: before, the words may still be on their way.
-export const parts = ({ say: english, with: values }, drawn = (value) => value) =>
+export const textParts = ({ say: english, with: values }, drawn = (value) => value) =>
   (words?.[english] || english)
     .split(/\{(\w+)\}/)
     .flatMap((part, i) => (i % 2 ? drawn(written(values[part]), part) : part));
@@ -47,19 +47,21 @@ export const parts = ({ say: english, with: values }, drawn = (value) => value) 
 // reads as a decimal point.
 const written = (value) =>
   Number.isInteger(value)
-    ? spaced.format(value).replaceAll(",", thousands())
+    ? spaced.format(value).replaceAll(",", thousandsSeparator())
     : typeof value === "string"
-      ? numeral(value)
-      : said(value);
+      ? localizeNumber(value)
+      : toText(value);
 const spaced = new Intl.NumberFormat("en"); // made once: that takes a hundred times as long as to use it
-export const thousands = () => (words ? "\u202f" : ",");
+export const thousandsSeparator = () => (words ? "\u202f" : ",");
 
 // A number that Python wrote (viz/wire/blocks.py, compact), with the thousands of the page's language; any other text stays.
-export const numeral = (text) =>
-  /^[^\p{L}]*\d\u202f\d{3}[^\p{L}]*$/u.test(text) ? text.replaceAll("\u202f", thousands()) : text;
+export const localizeNumber = (text) =>
+  /^[^\p{L}]*\d\u202f\d{3}[^\p{L}]*$/u.test(text)
+    ? text.replaceAll("\u202f", thousandsSeparator())
+    : text;
 
 // Words as a text of the page's language; all else stays.
-export const said = (given) => (given?.say === undefined ? given : parts(given).join(""));
+export const toText = (given) => (given?.say === undefined ? given : textParts(given).join(""));
 
 // A text of the page's language, at once.
-export const t = (english, values) => said(say(english, values));
+export const t = (english, values) => toText(say(english, values));

@@ -10,29 +10,29 @@ export const panelLinks = {};
 
 // tab -> a function that opens one of its panels, and sets the panel's controls, as a link's fields say; of the explorer one
 // that shows a head.
-export const openers = {};
+export const tabOpeners = {};
 
 // Open a tab, a panel of it, and set that panel's controls, as a link's fields say: {tab, panel, and controls by name}. A tab
 // that is still to be drawn reads visit.link.
-export function visit(link, frames = 600) {
-  visit.link = link;
+export function openLink(link, frames = 600) {
+  openLink.link = link;
   const button = document.getElementById(`tab-${link.tab}-button`);
   if (button) {
     button.click();
-    openers[link.tab]?.(link);
+    tabOpeners[link.tab]?.(link);
   } else if (frames) {
-    requestAnimationFrame(() => visit.link === link && visit(link, frames - 1)); // the page is still being built
+    requestAnimationFrame(() => openLink.link === link && openLink(link, frames - 1)); // the page is still being built
   }
 }
 
 // Show a head in the explorer, {kind, layer, head}, with a cell {query, key} if there is one.
-export function look(detail) {
-  openers.explorer?.(detail);
+export function showHead(detail) {
+  tabOpeners.explorer?.(detail);
   document.querySelector("#tabs [role=tab]")?.click();
 }
 
 // What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
-export const drawn = { key: () => null, weights: () => null };
+export const explorerMaps = { key: () => null, weights: () => null };
 
 // What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
 // itself anew. {view, typed, asked, toy}: the fields of a link, what the field held, the question that had no answer yet, and
@@ -50,7 +50,7 @@ function left() {
     return null; // nothing is kept here, or may be
   }
 }
-export let kept = left();
+export let savedPage = left();
 // The text that is being translated, as the fields of page_translate. What is asked once more after a reload is left out: it
 // may be what ended the server.
 const pending = () => {
@@ -60,11 +60,11 @@ const pending = () => {
 const explorerLink = () => new URLSearchParams(tabLinks.explorer?.() || "");
 // The sentence that is to stand here again, until it does, or something else is typed: a page that is left before holds
 // the first example, and what was kept is kept.
-let awaited = kept && new URLSearchParams(kept.view).get("text");
+let awaited = savedPage && new URLSearchParams(savedPage.view).get("text");
 addEventListener("input", (event) => {
   if (event.isTrusted) awaited = null;
 });
-addEventListener("hashchange", () => (kept = awaited = null));
+addEventListener("hashchange", () => (savedPage = awaited = null));
 addEventListener("pagehide", () => {
   if (awaited) return;
   const view = explorerLink(),
@@ -85,7 +85,7 @@ addEventListener("pagehide", () => {
 
 // What the part of the page's address behind # says, as URLSearchParams. No server sees it.
 export const pageLink = () =>
-  new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
+  new URLSearchParams((savedPage ? savedPage.view : location.hash).replace(/^#/, ""));
 
 // The page's address with these fields behind #. Not "#..." alone, which would drop the query: the page's <base> has none.
 // fields: URLSearchParams, or their text.
@@ -95,27 +95,29 @@ function addressOf(fields) {
 }
 
 // The page's address with these fields in the place of those that it has.
-export const readdress = (fields) => history.replaceState(history.state, "", addressOf(fields));
+export const replaceFields = (fields) => history.replaceState(history.state, "", addressOf(fields));
 
 // The page's query is the same in every step of its history: browsers send "hashchange" only between addresses with the same.
 let query = location.search;
 
 // Change the page's query, as URLSearchParams.
-export function requery(parameters) {
+export function replaceQuery(parameters) {
   query = parameters.size ? `?${parameters}` : "";
   history.replaceState(history.state, "", `${location.pathname}${query}${location.hash}`);
 }
 addEventListener("popstate", () => {
   if (location.search === query) return;
-  requery(new URLSearchParams(query));
+  replaceQuery(new URLSearchParams(query));
   dispatchEvent(new Event("hashchange"));
 });
 
 // Whether it takes room on the page now.
-export const seen = (node) => Boolean(node?.getClientRects().length);
+export const isVisible = (node) => Boolean(node?.getClientRects().length);
 
-export const openTab = () => [...document.querySelectorAll("#tabs > [role=tabpanel]")].find(seen);
-export const openPanel = () => [...(openTab()?.querySelectorAll("[id^=panel-]") ?? [])].find(seen);
+export const openTab = () =>
+  [...document.querySelectorAll("#tabs > [role=tabpanel]")].find(isVisible);
+export const openPanel = () =>
+  [...(openTab()?.querySelectorAll("[id^=panel-]") ?? [])].find(isVisible);
 
 // What the open tab shows, as the fields of a link: {tab, panel, and the tab's own}.
 export function viewLink() {
@@ -133,7 +135,7 @@ export function viewLink() {
 }
 
 // The fields of a link to a translation, as viz/wire/address.py names it, and more of them.
-export const linkTo = ({ text, direction, checkpoint, beam, interventions }, more = {}) =>
+export const linkFields = ({ text, direction, checkpoint, beam, interventions }, more = {}) =>
   new URLSearchParams({
     text,
     direction,
@@ -170,13 +172,13 @@ function follow(isNews) {
   if (OWN_PLACE.some((name) => link.has(name))) return;
   const opens = last === null; // with an example, before a link's own sentence comes
   if (isSentenceOf(link, view) || (!link.has("text") && !isNews)) {
-    if (!isFollowed) readdress(view); // a part that opens by and by still reads the link
+    if (!isFollowed) replaceFields(view); // a part that opens by and by still reads the link
   } else if (isNews && !opens && !isFollowed) {
-    if (!link.has("text")) readdress(last);
+    if (!link.has("text")) replaceFields(last);
     history.pushState(history.state, "", addressOf(view));
   } else if (!opens) return;
   last = view;
-  if (!opens) [isFollowed, kept] = [false, null];
+  if (!opens) [isFollowed, savedPage] = [false, null];
 }
 const onLink = () => (isFollowed = true);
 addEventListener("popstate", onLink);
@@ -184,7 +186,7 @@ addEventListener("hashchange", onLink);
 store.follow(["translating"], ({ translating }) => {
   if (translating?.text !== undefined && translating.typed === undefined) isFollowed = false;
 });
-store.follow(["drawn"], () => {
+store.follow(["drawCount"], () => {
   if (explorerLink().get("text") === awaited) awaited = null;
   follow(true);
 });

@@ -1,16 +1,16 @@
 // Plotly.js is most of all that is loaded, and reading it takes longer than all else together: it is fetched when somebody
 // first asks, and after what is on the page by then has been painted.
-import { el, painted } from "./dom.js";
+import { el, afterPaint } from "./dom.js";
 
 let address = null,
   loading = null;
 
 // Where it is.
-export const plotlyAt = (given) => (address = given);
+export const setPlotlyAddress = (given) => (address = given);
 
 // A promise that it is there.
-export function plotly() {
-  loading ||= window.Plotly ? Promise.resolve() : painted().then(load);
+export function loadPlotly() {
+  loading ||= window.Plotly ? Promise.resolve() : afterPaint().then(load);
   return loading;
 }
 
@@ -24,7 +24,7 @@ let last = Promise.resolve();
 
 // Figures are drawn one in a task, each after those that were asked for before: between two of them the page answers whoever
 // types or clicks. draw: is called then. A promise of what it returns.
-export function inTurn(draw) {
+export function enqueueDrawing(draw) {
   const mine = last.then(yielded).then(draw);
   last = mine.catch(() => {});
   return mine;

@@ -1,8 +1,8 @@
 // The explorer's controls: segmented buttons and labelled selects over the state; nothing here computes.
-import { significant } from "../core/format.js";
+import { formatSignificant } from "../core/format.js";
 import { button as plainButton, el } from "../core/dom.js";
 import { KINDS } from "../core/kinds.js";
-import { said, t } from "../core/language.js";
+import { toText, t } from "../core/language.js";
 import * as naming from "./words.js";
 
 // A row of buttons of which one is pressed. options: value -> label; keys: value -> the key that does the same.
@@ -63,7 +63,7 @@ export function createControls(overlays, update, open) {
     t("Measure"),
     {
       "": t("attention weight"),
-      ...Object.fromEntries(overlays.map((o) => [o.id, said(o.title)])),
+      ...Object.fromEntries(overlays.map((o) => [o.id, toText(o.title)])),
     },
     t("What a cell shows: attention, or something computed in its place"),
   );
@@ -141,7 +141,7 @@ export function createControls(overlays, update, open) {
       combine.field.disabled = large || Boolean(state.overlay);
       colours.field.disabled = Boolean(map?.signed);
       rows.field.disabled = state.kind === "encoder_self";
-      const [low, high] = (map?.range ?? [0, 1]).map((value) => significant(value, 3));
+      const [low, high] = (map?.range ?? [0, 1]).map((value) => formatSignificant(value, 3));
       range.field.options[0].textContent = t("{low} to {high}", { low, high });
       kind.show(state.kind);
       view.show(state.view);

@@ -1,6 +1,6 @@
 // What is looked at, drawn: the map, the sentences, the small pictures of all heads, and what is said of them in words.
-import { el, painted } from "../core/dom.js";
-import { parts, said, say, t } from "../core/language.js";
+import { el, afterPaint } from "../core/dom.js";
+import { textParts, toText, say, t } from "../core/language.js";
 import { glossed } from "../lab/glossary.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
@@ -47,7 +47,7 @@ export function createDrawing(explorer) {
     heading.textContent = name;
     decoded.textContent = [
       t("Decoding: {how}.", { how: trace.decoding }),
-      trace.beyond && said(trace.beyond),
+      trace.beyond && toText(trace.beyond),
       trace.attention_only && t("Attention only: this model runs elsewhere."),
     ]
       .filter(Boolean)
@@ -71,7 +71,7 @@ export function createDrawing(explorer) {
     else if (!due) {
       // The map of another head does not wait for the lines between its words.
       due = true;
-      painted().then(() => {
+      afterPaint().then(() => {
         due = false;
         drawSentence();
       });
@@ -154,15 +154,16 @@ export function createDrawing(explorer) {
     cut.follow();
     if (sentence.map() && !lines.hidden)
       sentence.pin(states.pinnedCells(state, sentence.map(), trace));
-    if (!map) return status.replaceChildren(refused ? said(refused) : "");
+    if (!map) return status.replaceChildren(refused ? toText(refused) : "");
     const { row, column } = states.pinnedCells(state, map, trace);
     views.pin({ row, column });
     if (row !== null || column !== null)
-      status.replaceChildren(...parts(say("Pinned: {what}", { what: pointing(row, column) })));
+      status.replaceChildren(...textParts(say("Pinned: {what}", { what: pointing(row, column) })));
     else status.replaceChildren(views.hint());
   }
 
-  const title = () => `${said(scene.trace.kinds[scene.state.kind].title)}, ${heading.textContent}`;
+  const title = () =>
+    `${toText(scene.trace.kinds[scene.state.kind].title)}, ${heading.textContent}`;
 
   return {
     nodes: { guide, heading, decoded, reading, status, summary, legend, tip },

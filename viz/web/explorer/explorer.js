@@ -1,12 +1,12 @@
 // The attention explorer: its parts and where each stands, its memory of translations, and what becomes of what a person and the
 // server say.
 import { ask as askServer } from "../core/ask.js";
-import { debounce, download, el, invite, onTheme } from "../core/dom.js";
-import { said, t } from "../core/language.js";
-import { drawn, openers, pageLink, tabLinks } from "../core/links.js";
+import { debounce, download, el, showInvitation, onThemeChange } from "../core/dom.js";
+import { toText, t } from "../core/language.js";
+import { explorerMaps, tabOpeners, pageLink, tabLinks } from "../core/links.js";
 import { pictured } from "../picture/copy.js";
 import { store } from "../store/store.js";
-import { stay, translateLink } from "../store/translation.js";
+import { keepTranslation, translateLink } from "../store/translation.js";
 import { createControls } from "./controls.js";
 import { createCut } from "./cut.js";
 import { createDrawing } from "./drawing.js";
@@ -178,7 +178,7 @@ export default function explorer(root, api) {
       { trace } = scene;
     const isShown = ([name, value]) => trace[name] === null || trace[name] === value;
     if (trace && Object.entries(what).every(isShown)) {
-      stay(trace.text);
+      keepTranslation(trace.text);
       open(wanted);
       return bringBeside(wanted.beside);
     }
@@ -201,13 +201,13 @@ export default function explorer(root, api) {
     if (name === "cut") cut.receive({ error });
     else if (name === "alike") receiveAlike({ key, other: otherKey(), error });
     else if (maps.refuse({ key, as, error })) drawing.draw();
-    else drawing.tell(said(error));
+    else drawing.tell(toText(error));
   }
 
   async function receive(value) {
     if (value.invitation) {
       lay();
-      invite(root, value.invitation);
+      showInvitation(root, value.invitation);
     } else if (value.cut) cut.receive(value.cut);
     else if (value.kept) await receiveKept(value.kept);
     else if (value.alike) receiveAlike(value.alike);
@@ -266,7 +266,7 @@ export default function explorer(root, api) {
   async function receiveTrace(payload) {
     scene.trace = known(payload.key) ?? (await Trace.from(payload));
     lay();
-    invite(root, null);
+    showInvitation(root, null);
     remember(scene.trace);
     const { selection, link } = payload;
     if (link) scene.state = states.fromFragment(link).state; // of a file: all that was chosen where it was made
@@ -274,7 +274,7 @@ export default function explorer(root, api) {
     awaited = null;
     open(wanted ?? { ...scene.state, ...selection });
     bringBeside(wanted?.beside);
-    store.set({ drawn: store.state.drawn + 1 });
+    store.set({ drawCount: store.state.drawCount + 1 });
   }
 
   // One translation after another, however long each takes to unpack.
@@ -296,13 +296,14 @@ export default function explorer(root, api) {
   store.follow(["translation"], ({ translation }) => {
     if (translation.map) receiveNext(translation.map);
   });
-  openers.explorer = (head) => update({ ...head, heads: [], overlay: "" });
+  tabOpeners.explorer = (head) => update({ ...head, heads: [], overlay: "" });
   tabLinks.explorer = () => scene.trace && states.toFragment(scene.state, scene.trace);
   // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
-  drawn.key = () => scene.trace?.key ?? null;
-  drawn.weights = () => scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };
+  explorerMaps.key = () => scene.trace?.key ?? null;
+  explorerMaps.weights = () =>
+    scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };
 
-  onTheme(() => scene.trace && drawing.draw());
+  onThemeChange(() => scene.trace && drawing.draw());
   let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
   new ResizeObserver(
     debounce(() => {

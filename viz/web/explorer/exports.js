@@ -1,5 +1,5 @@
 // Export and share: the view as a picture, as a file, as a link.
-import { button, download, el, themed } from "../core/dom.js";
+import { button, download, el, cssVariable } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
 import { framed, png } from "../picture/copy.js";
@@ -11,7 +11,7 @@ import * as states from "./state.js";
 function mapPicture(detail) {
   const { data, layout } = detail.figure(),
     { row, column } = detail.pinned();
-  const line = { color: themed("--atlas-accent"), width: 2 },
+  const line = { color: cssVariable("--atlas-accent"), width: 2 },
     band = (x0, x1, y0, y1) => ({ type: "rect", x0, x1, y0, y1, line });
   const shapes = [...layout.shapes];
   if (row !== null) shapes.push(band(-0.5, layout.xaxis.range[1], row - 0.5, row + 0.5));
@@ -28,13 +28,13 @@ async function pairPicture(pair) {
     const text = await mapPicture(detail),
       { layout } = detail.figure();
     parts.push(
-      `<text x="${at + 8}" y="18" font-size="13" font-family="sans-serif" fill="${themed("--atlas-ink")}">${xml(title)}</text>`,
+      `<text x="${at + 8}" y="18" font-size="13" font-family="sans-serif" fill="${cssVariable("--atlas-ink")}">${xml(title)}</text>`,
       text.replace("<svg ", `<svg x="${at}" y="26" `),
     );
     at += layout.width + 16;
     height = Math.max(height, layout.height + 26);
   }
-  const paper = `<rect width="100%" height="100%" fill="${themed("--atlas-paper")}"/>`;
+  const paper = `<rect width="100%" height="100%" fill="${cssVariable("--atlas-paper")}"/>`;
   return whole(at, height, paper + parts.join(""));
 }
 

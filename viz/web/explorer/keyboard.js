@@ -1,6 +1,6 @@
 // Everything the mouse can do, from the keyboard; and a dialog that lists the keys and explains the marks in tokens and on heads.
 import { button, el } from "../core/dom.js";
-import { arrow, isFor, typed } from "../core/keys.js";
+import { arrowStep, isKeyFor, isTyping } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { say, t } from "../core/language.js";
 import * as model from "./model.js";
@@ -93,9 +93,9 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
     const { key } = event,
       { state, overlays } = scene,
       { kind, layer, head } = state;
-    if (arrow(event)) {
+    if (arrowStep(event)) {
       if (event.target.type === "range") return false;
-      move(arrow(event), event);
+      move(arrowStep(event), event);
     } else if (key === "1" || key === "2" || key === "3")
       update({ kind: Object.keys(KINDS)[key - 1] });
     else if (VIEWS[key]) update({ view: VIEWS[key] });
@@ -118,6 +118,7 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
   }
 
   document.addEventListener("keydown", (event) => {
-    if (scene.trace && isFor(root, event) && !typed(event) && handle(event)) event.preventDefault();
+    if (scene.trace && isKeyFor(root, event) && !isTyping(event) && handle(event))
+      event.preventDefault();
   });
 }

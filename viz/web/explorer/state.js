@@ -1,7 +1,7 @@
 // What a person has chosen to look at, and the link that brings it back.
 import { clamp } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
-import { linkTo } from "../core/links.js";
+import { linkFields } from "../core/links.js";
 
 export const CHOICES = {
   kind: Object.keys(KINDS),
@@ -201,7 +201,7 @@ export function withPin(state, map, trace, { row, column }) {
 // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
 export function toFragment(state, trace) {
   const start = initial(),
-    fields = linkTo(trace, { kind: state.kind, layer: state.layer + 1, head: state.head + 1 });
+    fields = linkFields(trace, { kind: state.kind, layer: state.layer + 1, head: state.head + 1 });
   for (const name of [...Object.keys(CHOICES), "coverage", "overlay", "beside"])
     if (state[name] !== start[name]) fields.set(name, state[name]);
   if (state.heads.length)

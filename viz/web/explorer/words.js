@@ -1,6 +1,6 @@
 // What the explorer says in words: titles, readings, the status line. Every sentence is data put together as text.
 import { el, isTouch, shorten } from "../core/dom.js";
-import { parts, said, say, t } from "../core/language.js";
+import { textParts, toText, say, t } from "../core/language.js";
 import * as states from "./state.js";
 import { valueText } from "./views/scale.js";
 
@@ -25,16 +25,16 @@ const LINES = {
   encoder_self: say("What each word, below, read of its own sentence. Point at a word."),
   decoder_self: say("What the model read of its own words while it wrote the next. Point at one."),
 };
-export const lines = (state) => said(LINES[state.kind]);
+export const lines = (state) => toText(LINES[state.kind]);
 
 // How to read the view. Text and Compare need no more than their hint in the status line.
 // What is drawn large may be another measure (viz/explorer/overlays.py); the thumbnails always show attention.
 export function guide(state, overlay) {
   if (!overlay) {
     if (state.view === "lines") return t("The thicker a line, the larger the weight.");
-    return state.view === "map" ? said(GUIDES[state.kind]) : "";
+    return state.view === "map" ? toText(GUIDES[state.kind]) : "";
   }
-  const title = said(overlay.title);
+  const title = toText(overlay.title);
   if (state.view !== "map")
     return t("Not attention but “{title}”: the text below the heading says what a number means.", {
       title,
@@ -83,7 +83,7 @@ export function name(trace, traces, limit) {
       .trim();
   let from = Math.max(...others.map(shared));
   while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
-  const decoded = (one) => said(one.decoding);
+  const decoded = (one) => toText(one.decoding);
   if (!written(from) && others.some((one) => decoded(one) !== decoded(trace)))
     return `${shorten(trace.text, limit - 14)} (${decoded(trace)})`;
   const own = `${from ? "… " : ""}${written(from)}`,
@@ -100,7 +100,7 @@ export function titles(state, map, trace) {
   else if (states.viewOf(state).predicted) row = t("query: the token it writes");
   if (map.joint) columns = t("key: source tokens, then target prefix");
   else if (state.kind === "decoder_self") columns = t("key: target token read");
-  if (map.titles) [row, columns] = [said(map.titles.rows), said(map.titles.columns)];
+  if (map.titles) [row, columns] = [toText(map.titles.rows), toText(map.titles.columns)];
   return { rows: pairs ? t("query: the token it reads → writes") : row, row, columns, pairs };
 }
 
@@ -110,9 +110,9 @@ export function heading(state, used, overlay = null) {
   const layer = { layer: state.layer + 1 },
     isChosen = state.heads.length > 0;
   if (overlay?.scope === "head")
-    return `${place(state.layer, state.head)} · ${said(overlay.title)}`;
-  if (overlay?.scope === "layer") return `${t("Layer {layer}", layer)} · ${said(overlay.title)}`;
-  if (overlay) return said(overlay.title);
+    return `${place(state.layer, state.head)} · ${toText(overlay.title)}`;
+  if (overlay?.scope === "layer") return `${t("Layer {layer}", layer)} · ${toText(overlay.title)}`;
+  if (overlay) return toText(overlay.title);
   if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
     return t("{n} heads, each in its colour", { n: state.heads.length });
   if (state.combine === "rollout") return t("Rollout up to layer {layer}", layer);
@@ -129,7 +129,7 @@ export function heading(state, used, overlay = null) {
 
 // The line below the heading: what the numbers are, and the pattern of a single head.
 export function reading(state, trace, map, overlay = null) {
-  if (overlay) return said(overlay.about);
+  if (overlay) return toText(overlay.about);
   const found = [];
   if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
     found.push(t("attention weights, head by head"));
@@ -137,7 +137,7 @@ export function reading(state, trace, map, overlay = null) {
     const { entropies, readings } = trace.kinds[state.kind];
     const words = readings[state.layer]?.[state.head], // of a large map they come later
       entropy = entropies[state.layer]?.[state.head];
-    if (words) found.push(said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
+    if (words) found.push(toText(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
   } else {
     found.push(map.unit);
     if (state.combine === "rollout")
@@ -155,7 +155,7 @@ function rowName(map, row, trace, kind) {
   const { label, positions } = map.rows[row],
     { read, predicted, source } = trace.tokens;
   if (trace.rowTokens(kind, true) === source || positions.length > 1) return [token(label)];
-  return parts(
+  return textParts(
     say("reads {read} → writes {written}", {
       read: token(read.labels[positions[0]]),
       written: token(predicted.labels[positions[0]]),
@@ -182,13 +182,14 @@ export function pointing(map, row, column, trace, kind) {
   ]);
   if (map.overlay)
     return [
-      ...parts(say("{token}: furthest from 0 with {others}", { token: name, others })),
+      ...textParts(say("{token}: furthest from 0 with {others}", { token: name, others })),
       ...unit,
     ];
-  if (row === null) return parts(say("{token} gets most from {others}", { token: name, others }));
+  if (row === null)
+    return textParts(say("{token} gets most from {others}", { token: name, others }));
   return map.attention
-    ? parts(say("{row}: attends to {others}", { row: name, others }))
-    : parts(say("{row}: scores highest with {others}", { row: name, others }));
+    ? textParts(say("{row}: attends to {others}", { row: name, others }))
+    : textParts(say("{row}: scores highest with {others}", { row: name, others }));
 }
 
 // Where the values furthest from 0 stand.
@@ -222,7 +223,7 @@ function pointingLarge(map, row, column, trace, kind) {
 
 // For screen readers: the selected map in a sentence or two.
 export function summary(state, trace, map, used, overlay = null) {
-  const name = `${said(trace.kinds[state.kind].title)}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}.`;
+  const name = `${toText(trace.kinds[state.kind].title)}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}.`;
   const rows = map.rows.length,
     columns = map.columns.length;
   if (map.pyramid) return `${name} ${t("{rows} rows, {columns} columns.", { rows, columns })}`;
@@ -244,7 +245,7 @@ export function summary(state, trace, map, used, overlay = null) {
 export function named(trace, kind, layer, head) {
   const names = trace
     .names(kind, layer, head)
-    .map(({ title, value }) => `${said(title)} ${value.toFixed(2)}`);
+    .map(({ title, value }) => `${toText(title)} ${value.toFixed(2)}`);
   return names.length
     ? t("over {n} sentences: {names}", {
         n: trace.marks.sentences,

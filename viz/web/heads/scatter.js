@@ -1,8 +1,8 @@
 // The heads of a survey by two of their statistics.
 import { el, svg } from "../core/dom.js";
-import { fixed, significant } from "../core/format.js";
+import { formatFixed, formatSignificant } from "../core/format.js";
 import { KINDS } from "../core/kinds.js";
-import { said, t } from "../core/language.js";
+import { toText, t } from "../core/language.js";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 12, 10, 40]; // pixels around the axes
 const LETTER = 6.2; // pixels that a letter of a label takes, about
@@ -76,11 +76,11 @@ export function drawScatter(
     },
     x.ticks.flatMap((value) => [
       svg("line", { x1: x.at(value), x2: x.at(value), y1: TOP, y2: bottom }),
-      text([x.at(value), bottom + 15], "middle", significant(value, 2)),
+      text([x.at(value), bottom + 15], "middle", formatSignificant(value, 2)),
     ]),
     y.ticks.flatMap((value) => [
       svg("line", { x1: LEFT, x2: width - RIGHT, y1: y.at(value), y2: y.at(value) }),
-      text([LEFT - 6, y.at(value) + 4], "end", significant(value, 2)),
+      text([LEFT - 6, y.at(value) + 4], "end", formatSignificant(value, 2)),
     ]),
     text([(width + LEFT) / 2, height - 6], "middle", title(state.x), { class: "axis" }),
     text([12, middle], "middle", title(state.y), {
@@ -91,7 +91,9 @@ export function drawScatter(
   for (const head of points) {
     const own = named(head),
       go = () => choose(head, point);
-    const values = [state.x, state.y].map((name) => `${title(name)}: ${fixed(head.of(name), 3)}`);
+    const values = [state.x, state.y].map(
+      (name) => `${title(name)}: ${formatFixed(head.of(name), 3)}`,
+    );
     const point = svg(
       "circle",
       {
@@ -109,7 +111,7 @@ export function drawScatter(
       svg("title", {}, does(head)),
     );
     root.append(point);
-    const kind = said(KINDS[head.kind]?.short ?? head.title);
+    const kind = toText(KINDS[head.kind]?.short ?? head.title);
     if (own.length) label(head, `${kind} ${head.layer + 1}.${head.head + 1}`);
   }
   root.append(...labels.map(({ node }) => node)); // above all bubbles

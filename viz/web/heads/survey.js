@@ -1,9 +1,9 @@
 // All heads of a survey (viz/wire/survey.py): as a grid, a scatter or a table, filtered by name, with thresholds to move.
 import { button, el, menu, table as tableOf } from "../core/dom.js";
-import { fixed } from "../core/format.js";
-import { createGrid, shade } from "../core/grid.js";
-import { said, t } from "../core/language.js";
-import { copyLink, linkTo, pageLink, tabLinks } from "../core/links.js";
+import { formatFixed } from "../core/format.js";
+import { createGrid, shareStyle } from "../core/grid.js";
+import { toText, t } from "../core/language.js";
+import { copyLink, linkFields, pageLink, tabLinks } from "../core/links.js";
 import { scrolling } from "../lab/scroll.js";
 import { pictured } from "../picture/copy.js";
 import { drawScatter } from "./scatter.js";
@@ -67,7 +67,7 @@ export function survey(block, keep, api) {
     down: true,
     chosen: null,
   };
-  const title = (name) => said(statistics[name].title);
+  const title = (name) => toText(statistics[name].title);
   const stage = el("div", { class: "stage" }),
     count = el("span", { class: "count", role: "status" });
 
@@ -83,8 +83,8 @@ export function survey(block, keep, api) {
     state.label === "" ||
     (state.label === "none" ? !named(head).length : named(head).includes(state.label));
   const does = (head) => {
-    const plain = named(head).map((name) => said(statistics[name].plain));
-    return `${said(head.title)}, ${place(head)}: ${plain.join("; ") || said(head.graded)}`;
+    const plain = named(head).map((name) => toText(statistics[name].plain));
+    return `${toText(head.title)}, ${place(head)}: ${plain.join("; ") || toText(head.graded)}`;
   };
 
   function grid(chosen) {
@@ -96,18 +96,18 @@ export function survey(block, keep, api) {
       const names = named(head),
         value = head.of(state.x);
       return {
-        ...shade(value === null ? null : Math.max(0, value) / limit),
+        ...shareStyle(value === null ? null : Math.max(0, value) / limit),
         class: [
           "head-cell",
           chosen.has(head) ? "" : "faint",
           head === state.chosen ? "chosen" : "",
         ].join(" "),
         title: does(head),
-        name: `${does(head)}. ${title(state.x)}: ${fixed(value, 3)}`,
+        name: `${does(head)}. ${title(state.x)}: ${formatFixed(value, 3)}`,
         data: { "data-named": names.length > 0 },
         content: [
           el("b", {}, `${head.layer + 1}.${head.head + 1}`),
-          el("span", {}, fixed(value, 2)),
+          el("span", {}, formatFixed(value, 2)),
           el("small", {}, names.length ? title(names[0]) : ""),
         ],
       };
@@ -115,7 +115,7 @@ export function survey(block, keep, api) {
     const act = (layer, head) => choose(own[layer * kind.heads + head], nodes[layer][head]);
     const { root: grid, nodes } = createGrid(
       {
-        name: `${said(kind.title)}: ${title(state.x)}`,
+        name: `${toText(kind.title)}: ${title(state.x)}`,
         kind: "named",
         cells: Array.from({ length: kind.layers }, (_, layer) =>
           own.slice(layer * kind.heads, (layer + 1) * kind.heads).map(cell),
@@ -150,11 +150,11 @@ export function survey(block, keep, api) {
     };
     const number = (head, name) => {
       const [value, low, high] = ["value", "low", "high"].map((part) => head.of(name, part));
-      const range = value === null ? null : `${fixed(low, 3)} – ${fixed(high, 3)}`;
-      return el("td", { class: "right", title: range }, fixed(value, 3));
+      const range = value === null ? null : `${formatFixed(low, 3)} – ${formatFixed(high, 3)}`;
+      return el("td", { class: "right", title: range }, formatFixed(value, 3));
     };
     const row = (head) => {
-      const name = `${said(head.title)} ${head.layer + 1}.${head.head + 1}`,
+      const name = `${toText(head.title)} ${head.layer + 1}.${head.head + 1}`,
         chooses = button(name, () => choose(head, chooses));
       return el(
         "tr",
@@ -189,7 +189,7 @@ export function survey(block, keep, api) {
     menus.kind.parentElement.hidden = state.view !== "grid";
     menus.y.parentElement.hidden = state.view === "grid";
     about.replaceChildren(
-      `${title(state.x)}: ${said(statistics[state.x].plain)} (${said(statistics[state.x].exact)})`,
+      `${title(state.x)}: ${toText(statistics[state.x].plain)} (${toText(statistics[state.x].exact)})`,
     );
     stage.replaceChildren(views[state.view](chosen));
   }
@@ -217,7 +217,7 @@ export function survey(block, keep, api) {
       state.chosen && (state.view !== "grid" || state.chosen.kind === state.kind)
         ? state.chosen
         : state;
-    return linkTo(block.link, {
+    return linkFields(block.link, {
       tab: "heads",
       panel: "heads-survey",
       ...Object.fromEntries(Object.entries(LINKED).map(([name, field]) => [field, state[name]])),
@@ -247,7 +247,7 @@ export function survey(block, keep, api) {
     kind: select(
       "kind",
       t("attention"),
-      block.kinds.map((kind) => [kind.kind, said(kind.title)]),
+      block.kinds.map((kind) => [kind.kind, toText(kind.title)]),
     ),
     x: select("x", t("statistic"), all),
     y: select("y", t("against"), all),
@@ -287,7 +287,7 @@ export function survey(block, keep, api) {
     about,
     pictured(stage, {
       title: () =>
-        `${title(state.x)} · ${said(block.kinds.find(({ kind }) => kind === state.kind).title)}`,
+        `${title(state.x)} · ${toText(block.kinds.find(({ kind }) => kind === state.kind).title)}`,
       caption: () => about.textContent,
       main: true,
     }),

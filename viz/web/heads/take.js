@@ -1,8 +1,8 @@
 // What stands beside a survey: long work that can be done here, menus, and the way to a head in the explorer.
-import { anew } from "../core/ask.js";
+import { restartNotice } from "../core/ask.js";
 import { button, el } from "../core/dom.js";
-import { said, t } from "../core/language.js";
-import { look } from "../core/links.js";
+import { toText, t } from "../core/language.js";
+import { showHead } from "../core/links.js";
 
 // Work of many parts, which the panel's answer then begins with.
 export const take = (block, keep, api) =>
@@ -10,7 +10,7 @@ export const take = (block, keep, api) =>
     "div",
     { class: "take" },
     el("p", { class: "text" }, block.about),
-    button(said(block.begin), () => api.begin(block.work), { class: "begin" }),
+    button(toText(block.begin), () => api.begin(block.work), { class: "begin" }),
   );
 
 // Create what shows how far work is, beside the button that began it, else at the top of a panel: show({done, of}, isAnew), and
@@ -44,7 +44,7 @@ export function createProgress(root, halt) {
     const each = (performance.now() - first.time) / 1000 / Math.max(1, done - first.done),
       n = Math.ceil(each * (of - done));
     words.replaceChildren(
-      anew(isAnew) + t("{done} of {of} parts, about {n} seconds left", { done, of, n }),
+      restartNotice(isAnew) + t("{done} of {of} parts, about {n} seconds left", { done, of, n }),
     );
   }
   return { show, isShown: () => element.isConnected };
@@ -70,5 +70,5 @@ export const open_head = ({ kind, layer, head }) =>
   el(
     "p",
     {},
-    button(t("Open this head in the explorer"), () => look({ kind, layer, head })),
+    button(t("Open this head in the explorer"), () => showHead({ kind, layer, head })),
   );

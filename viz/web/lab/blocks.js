@@ -1,8 +1,8 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
 import { button, download, el, table as tableOf } from "../core/dom.js";
-import { pointed } from "../core/keys.js";
-import { numeral, said, t } from "../core/language.js";
-import { copyLink, linkTo, look } from "../core/links.js";
+import { cellAt } from "../core/keys.js";
+import { localizeNumber, toText, t } from "../core/language.js";
+import { copyLink, linkFields, showHead } from "../core/links.js";
 import { math } from "./math.js";
 import { figure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
@@ -25,10 +25,10 @@ function strip(cell) {
   canvas.style.setProperty("--cells", count);
   canvas.style.setProperty("--cell", count < 16 ? "14px" : "4px");
   canvas.addEventListener("pointermove", (event) => {
-    const [, i] = pointed(event, canvas, 1, count),
+    const [, i] = cellAt(event, canvas, 1, count),
       value = cell.values[i];
     canvas.title =
-      (cell.name ? `${said(cell.name)}, ` : "") +
+      (cell.name ? `${toText(cell.name)}, ` : "") +
       t("dimension {i}: {value}", { i, value: value === null ? t("masked") : value });
   });
   return canvas;
@@ -37,14 +37,14 @@ function strip(cell) {
 const action = (words, onclick) => button(words, onclick, { class: "plain action" });
 
 const cells = {
-  number: (cell) => el("span", { class: "number" }, numeral(cell.text)),
-  symbols: (cell) => math(said(cell.text)),
+  number: (cell) => el("span", { class: "number" }, localizeNumber(cell.text)),
+  symbols: (cell) => math(toText(cell.text)),
   strip,
   bar: (cell) =>
     el(
       "span",
       { class: "bar", style: `--share: ${cell.share}` },
-      el("span", { class: "number" }, numeral(String(said(cell.text)))),
+      el("span", { class: "number" }, localizeNumber(String(toText(cell.text)))),
     ),
   shade: (cell) =>
     el(
@@ -69,12 +69,16 @@ const cells = {
   button: (cell, api) => action(cell.text, () => follow(cell.to, api)),
 };
 const draw = (cell, api) =>
-  cell === null ? "" : cell.cell ? cells[cell.cell](cell, api) : numeral(String(said(cell)));
+  cell === null
+    ? ""
+    : cell.cell
+      ? cells[cell.cell](cell, api)
+      : localizeNumber(String(toText(cell)));
 
 // Where a click leads: {look: a head for the explorer}, {open: a link's fields}, {ask: a question of the tab "Why"} or
 // {act, slot, data} of the panel.
 function follow(to, api) {
-  if (to.look) look(to.look);
+  if (to.look) showHead(to.look);
   else if (to.open) api.open(to.open);
   else if (to.ask) askQuestion(to.ask);
   else api.act(to.act, to.slot, to.data);
@@ -90,7 +94,7 @@ function kindOf(cell, next) {
   const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
   return cell?.cell === "number"
     ? "right"
-    : String(said(words) ?? "").length > LONG
+    : String(toText(words) ?? "").length > LONG
       ? "words"
       : null;
 }
@@ -121,7 +125,8 @@ function table(block, keep, api) {
     { class: "titled" },
     block.caption ? el("p", { class: "caption" }, block.caption) : null,
     scrolling(drawn, {
-      "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}`,
+      "aria-label":
+        block.caption || `${t("table")}: ${toText(block.columns[0] || block.columns[1])}`,
     }),
   );
 }
@@ -192,7 +197,7 @@ function exports(block, keep, api) {
   const ask = (format) => {
     status.textContent = t("Computing …");
     api.request(block.act, { ...block.data, format }, (value) => {
-      status.textContent = said(value.error) || "";
+      status.textContent = toText(value.error) || "";
       if (value.file) download(value.file.name, value.file.blob);
     });
   };
@@ -218,7 +223,7 @@ export const simple = {
     el(
       "p",
       { class: "formula" },
-      said(b.text)
+      toText(b.text)
         .split(/ {2,}/) // several formulas, of which a narrow page puts each on a line
         .map((one) => el("span", {}, math(one))),
       b.source ? el("small", {}, b.source) : null,
@@ -232,7 +237,7 @@ export const simple = {
           "div",
           {},
           el("dt", {}, name),
-          el("dd", {}, numeral(String(said(value)))),
+          el("dd", {}, localizeNumber(String(toText(value)))),
           note ? el("dd", { class: "note" }, note) : null,
         ),
       ),
@@ -260,7 +265,8 @@ export const simple = {
     action(b.text, () => (b.to ? follow(b.to, api) : api.ask(b.event, b.data))),
   link: (b) => {
     const status = el("span", { class: "text note", role: "status" });
-    const copy = () => copyLink(linkTo(b.about, b.fields), (told) => status.replaceChildren(told));
+    const copy = () =>
+      copyLink(linkFields(b.about, b.fields), (told) => status.replaceChildren(told));
     return el("p", {}, action(b.text, copy), " ", status);
   },
   // A word's number is said as well as shown: its superscript is read aloud, too.

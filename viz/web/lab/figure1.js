@@ -1,7 +1,7 @@
 // The whole model as the paper's figure 1 draws it (viz/wire/blocks.py, flow): two stacks of boxes, each with what this
 // sentence leaves there. The boxes are laid out by the style sheet; what joins them is drawn where they came to stand.
 import { button, el, svg } from "../core/dom.js";
-import { numeral, said, t } from "../core/language.js";
+import { localizeNumber, toText, t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
 import { thumbnail } from "./maps.js";
 
@@ -33,14 +33,14 @@ export function flow(block, keep, api) {
   const box = (one, kind = "") => {
     const words = [
       el("span", { class: "name" }, one.name),
-      el("span", { class: "shape" }, numeral(one.shape)),
+      el("span", { class: "shape" }, localizeNumber(one.shape)),
       one.maps.length
         ? el("span", { class: "thumbnails", "aria-hidden": "true" }, one.maps.map(thumbnail))
         : null,
     ];
     return button(words, () => api.open(one.link), {
       class: `station ${kind}`,
-      title: `${numeral(one.shape)}: ${one.axes.map(said).join(" × ")}`,
+      title: `${localizeNumber(one.shape)}: ${one.axes.map(toText).join(" × ")}`,
     });
   };
   const joins = [], // {plus, node}: what is added, past which sublayer

@@ -1,6 +1,6 @@
 // The terms of the field: where a text first uses one, a line on it is there on hover and on focus.
 import { el } from "../core/dom.js";
-import { say, said } from "../core/language.js";
+import { say, toText } from "../core/language.js";
 
 const WIDEST = 320; // pixels of such a line, with its edges
 // As a text may write a term, one way after the other, and what it means.
@@ -43,9 +43,9 @@ let known = null; // of the page's language: a pattern that finds every term, an
 function terms() {
   if (known) return known;
   const ways = TERMS.flatMap(([names, about]) =>
-    said(names)
+    toText(names)
       .split("|")
-      .map((name) => [name, said(about)]),
+      .map((name) => [name, toText(about)]),
   );
   // Each group has its ends once: a letter of any script takes the browser a while to compile.
   const group = (chosen, before, after) => {

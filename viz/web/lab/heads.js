@@ -1,7 +1,7 @@
 // Every head of the model as a cell: what it is worth, and a basket of those that are switched off together.
 import { button, debounce, el } from "../core/dom.js";
-import { said, t } from "../core/language.js";
-import { createGrid, shade } from "../core/grid.js";
+import { toText, t } from "../core/language.js";
+import { createGrid, shareStyle } from "../core/grid.js";
 import { scrolling } from "./scroll.js";
 import { pictured } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
@@ -28,7 +28,7 @@ export function drawGrid({ name, columns, rows, corner }, tell, { actRow, ...hoo
       })),
       cells: rows.map(({ cells }) =>
         cells.map((cell) => {
-          const look = shade(cell.value);
+          const look = shareStyle(cell.value);
           return {
             ...look,
             class: [look.class, ...(cell.marks ?? [])].join(" "),
@@ -57,7 +57,7 @@ function kinds(block, about, hooksFor) {
           cells,
         })),
       },
-      (name) => (status.textContent = said(name ?? block.hint)),
+      (name) => (status.textContent = toText(name ?? block.hint)),
       hooksFor(kind),
     ),
   );
@@ -108,7 +108,7 @@ export function heads(block, keep, api) {
 
   const name = ([kind, layer, head]) =>
     t("{kind} {layer}.{head}", {
-      kind: said(block.kinds.find((one) => one.kind === kind).title),
+      kind: toText(block.kinds.find((one) => one.kind === kind).title),
       layer: layer + 1,
       head: head + 1,
     });
@@ -169,12 +169,12 @@ export function heads(block, keep, api) {
 // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/panels/why/patch.py).
 export function grid(block, keep, api) {
   const status = el("p", { class: "status", role: "status" });
-  const { root } = drawGrid(block, (name) => (status.textContent = said(name ?? "")));
+  const { root } = drawGrid(block, (name) => (status.textContent = toText(name ?? "")));
   return el(
     "div",
     { class: "heads wide" },
     pictured(scrolling(root, { tabindex: null, role: null }), {
-      ...api.about(said(block.name)),
+      ...api.about(toText(block.name)),
       svg: () => drawing.element(root),
     }),
     status,

@@ -1,7 +1,7 @@
 // A tab of the lab: its strips of tabs, and its panels, each mounted when it is first opened (viz/panels/registry.py).
-import { el, styleOf } from "../core/dom.js";
-import { said } from "../core/language.js";
-import { openers, visit } from "../core/links.js";
+import { el, loadStyleOf } from "../core/dom.js";
+import { toText } from "../core/language.js";
+import { tabOpeners, openLink } from "../core/links.js";
 import { store } from "../store/store.js";
 import question from "../why/question.js";
 import { createPanel } from "./panel.js";
@@ -17,7 +17,7 @@ export default function lab(root, api) {
     places.map((place) => ({
       name: place.name,
       id: `${tab}-${place.name}`,
-      title: said(place.title),
+      title: toText(place.title),
       fill: (parent) => fill(place, parent),
     })),
     { class: "tabs" },
@@ -36,7 +36,7 @@ export default function lab(root, api) {
     const tabs = within.map((panel) => ({
       name: panel.name,
       id: `${tab}-${name}-${panel.name}`,
-      title: said(panel.title),
+      title: toText(panel.title),
       fill: (parent) => mount(panel, parent),
     }));
     if (!chapters.has(name))
@@ -45,7 +45,7 @@ export default function lab(root, api) {
   }
 
   function mount(panel, parent) {
-    const link = visit.link?.panel === panel.name ? visit.link : {};
+    const link = openLink.link?.panel === panel.name ? openLink.link : {};
     panels.set(panel.name, createPanel(panel, { parent, follows, link }));
   }
 
@@ -54,7 +54,7 @@ export default function lab(root, api) {
     const root = el("div", { class: `atlas-root atlas-${component}` });
     parent.append(el("div", { id: component }, root));
     const address = new URL(`../${component}/${component}.js`, import.meta.url).href;
-    const [module] = await Promise.all([import(address), styleOf(address)]);
+    const [module] = await Promise.all([import(address), loadStyleOf(address)]);
     root.dataset.mounted = "";
     module.default(root, { options });
   }
@@ -64,7 +64,7 @@ export default function lab(root, api) {
   function reasons(list) {
     const found = list.map(({ name }) => lacking.find((entry) => entry.name === name));
     if (!found.length || !found.every(Boolean)) return "";
-    return [...new Set(found.map(({ why }) => said(why)))].join(" ");
+    return [...new Set(found.map(({ why }) => toText(why)))].join(" ");
   }
   const markChapter = (chapter) => chapter.mark((name) => reasons([{ name }]));
   function mark() {
@@ -96,7 +96,7 @@ export default function lab(root, api) {
     el(
       "details",
       { id: `${tab}-fold`, ontoggle: () => fold.open && begin() },
-      el("summary", {}, said(folded)),
+      el("summary", {}, toText(folded)),
       strip.element,
     );
   const asked = el("div", { class: "atlas-root atlas-question", "data-mounted": "" });
@@ -105,8 +105,8 @@ export default function lab(root, api) {
     fold || strip.element,
   );
   if (asks) question(asked);
-  openers[tab] = open;
+  tabOpeners[tab] = open;
   store.follow(["translation"], mark);
-  if (visit.link?.tab === tab) open(visit.link);
+  if (openLink.link?.tab === tab) open(openLink.link);
   if (!fold) begin();
 }

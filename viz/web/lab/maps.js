@@ -1,9 +1,9 @@
 // Numbers as coloured cells: a strip of them in a table, or a matrix drawn small, which the pointer and the arrow keys read; and as bars.
-import { diverging, paint } from "../core/colours.js";
+import { divergingScale, paintMap } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
-import { significant } from "../core/format.js";
-import { arrow, clamp, pointed } from "../core/keys.js";
-import { said, t } from "../core/language.js";
+import { formatSignificant } from "../core/format.js";
+import { arrowStep, clamp, cellAt } from "../core/keys.js";
+import { toText, t } from "../core/language.js";
 import { bytes } from "../explorer/trace.js";
 import { pictured } from "../picture/copy.js";
 
@@ -13,10 +13,10 @@ const missing = (value) => value === null || Number.isNaN(value);
 // Rows of numbers as a canvas, a pixel each; null or NaN: there is none.
 export function shaded(values, width, limit, signed) {
   const canvas = el("canvas"),
-    colour = diverging();
+    colour = divergingScale();
   const one = (value) => (missing(value) ? NONE : colour((signed ? value : -value) / limit));
   const cells = { values: Array.from(values, one), rows: values.length / width, columns: width };
-  paint(canvas, cells, (c) => c);
+  paintMap(canvas, cells, (c) => c);
   return canvas;
 }
 
@@ -43,12 +43,12 @@ const short = (name) => {
 function heatmap(map) {
   const [height, width] = map.shape,
     values = numbers(map);
-  const rows = map.rows.map(said),
-    columns = map.columns.map(said),
+  const rows = map.rows.map(toText),
+    columns = map.columns.map(toText),
     square = rows.length && columns.length;
   const across = square ? room(Math.max(width, height), 340) : room(width, 256);
   const down = square ? across : Math.min(14, room(height, 180));
-  const title = said(map.title),
+  const title = toText(map.title),
     size = `${height} × ${width}`;
   const canvas = shaded(values, width, map.limit, map.signed);
   Object.assign(canvas, { tabIndex: 0, role: "img", ariaLabel: `${title}, ${size}` });
@@ -70,21 +70,21 @@ function heatmap(map) {
       value: missing(value)
         ? t("masked")
         : map.said.length
-          ? said(map.said[value])
-          : significant(value, 4),
+          ? toText(map.said[value])
+          : formatSignificant(value, 4),
     });
   }
   function leave() {
     cursor.hidden = true;
-    reading.replaceChildren(said(map.note) || "");
+    reading.replaceChildren(toText(map.note) || "");
   }
   canvas.addEventListener("pointermove", (event) => {
-    read(...pointed(event, canvas, height, width));
+    read(...cellAt(event, canvas, height, width));
   });
   canvas.addEventListener("pointerleave", leave);
   canvas.addEventListener("blur", leave);
   canvas.addEventListener("keydown", (event) => {
-    const step = arrow(event);
+    const step = arrowStep(event);
     if (!step) return;
     event.preventDefault();
     const [row, column] = at && !cursor.hidden ? [at[0] + step[0], at[1] + step[1]] : [0, 0];
@@ -124,7 +124,7 @@ export const maps = (block, wrap = (figure) => figure) =>
   el(
     "div",
     { class: "maps" },
-    block.maps.map((map) => wrap(heatmap(map), said(map.title))),
+    block.maps.map((map) => wrap(heatmap(map), toText(map.title))),
   );
 
 // A chart is rows of bars, each of one number or of several beside one another: {title, note, rows: [label, shares, texts]}.

@@ -1,7 +1,7 @@
 // A matrix of numbers (viz/wire/matrix.py): a cell is a button that asks for what is behind it.
 import { button, el, menu } from "../core/dom.js";
-import { arrow } from "../core/keys.js";
-import { said, t } from "../core/language.js";
+import { arrowStep } from "../core/keys.js";
+import { toText, t } from "../core/language.js";
 import { reveal, scrolling } from "./scroll.js";
 import { pictured } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
@@ -10,7 +10,7 @@ const MARK = "*"; // in the margin, of what is noted at the foot
 
 // One stop for the tabulator; arrow keys go from cell to cell, over those that hold nothing.
 function walk(event) {
-  const move = arrow(event),
+  const move = arrowStep(event),
     from = event.target.closest("button[data-column]");
   if (!move || !from) return;
   event.preventDefault();
@@ -85,8 +85,8 @@ export function matrix(block, keep, api) {
     if (!found)
       return el("td", { class: `cell none${look(i)}`, title: block.none }, el("span", {}, "·"));
     const name = t("{method}, {word}: {n}", {
-      method: said(line.name),
-      word: said(columns[i].name) || columns[i].text,
+      method: toText(line.name),
+      word: toText(columns[i].name) || columns[i].text,
       n: found.text,
     });
     const about = {
@@ -121,14 +121,14 @@ export function matrix(block, keep, api) {
       { "data-key": line.key, hidden: line.folded },
       el(
         "th",
-        { scope: "row", title: line.about.map(said).join(" ") || null },
+        { scope: "row", title: line.about.map(toText).join(" ") || null },
         el("span", { class: "method" }, line.name),
         line.evidence
           ? el("span", { class: `kind ${line.kind.replace(" ", "-")}` }, line.evidence)
           : null,
         line.layers
           ? menu(layers, line.layer, {
-              "aria-label": t("{method}: which layer", { method: said(line.name) }),
+              "aria-label": t("{method}: which layer", { method: toText(line.name) }),
               onchange: (event) => again(line, Number(event.target.value)),
             })
           : null,
@@ -197,7 +197,7 @@ export function matrix(block, keep, api) {
     "div",
     { class: "matrix" },
     pictured(scroll, {
-      ...api.about(said(block.label)),
+      ...api.about(toText(block.label)),
       svg: () => drawing.element(table),
     }),
     more,

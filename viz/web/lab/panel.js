@@ -1,9 +1,9 @@
 // A lab panel: what to look for, its controls, and its content, which the server computes (viz/questions/panels.py).
 import { createAsker, ask as askServer } from "../core/ask.js";
-import { button, el, whenSeen } from "../core/dom.js";
-import { said, t } from "../core/language.js";
-import { drawn, panelLinks, visit } from "../core/links.js";
-import { plotly } from "../core/plotly.js";
+import { button, el, onVisible } from "../core/dom.js";
+import { toText, t } from "../core/language.js";
+import { explorerMaps, panelLinks, openLink } from "../core/links.js";
+import { loadPlotly } from "../core/plotly.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
 import { links } from "../heads/links.js";
@@ -51,13 +51,13 @@ export function createPanel(described, { parent, follows, link }) {
       el(
         "div",
         { class: "atlas-prose" },
-        el("h2", { class: "sr-only" }, said(title)),
+        el("h2", { class: "sr-only" }, toText(title)),
         el(
           "p",
           {},
-          ...glossed(said(look)),
+          ...glossed(toText(look)),
           " ",
-          el("a", { href: paper, target: "_blank", rel: "noopener noreferrer" }, said(section)),
+          el("a", { href: paper, target: "_blank", rel: "noopener noreferrer" }, toText(section)),
         ),
       ),
       controls.element ?? "",
@@ -84,7 +84,7 @@ export function createPanel(described, { parent, follows, link }) {
       setBusy(false);
       stop.remove();
       root.querySelector(".failed")?.remove();
-      root.prepend(el("p", { class: "failed", role: "alert" }, said(value.error)));
+      root.prepend(el("p", { class: "failed", role: "alert" }, toText(value.error)));
       return; // what was there stays readable
     }
     const mine = value.blocks ? ++turn : turn,
@@ -117,15 +117,15 @@ export function createPanel(described, { parent, follows, link }) {
       request,
       begin,
       ask: beside,
-      open: visit,
+      open: openLink,
       about: pictureOf,
       block: drawBlock,
     });
 
   // Of a picture in it: what it is called, else what the panel is, and the sentence.
   const pictureOf = (named) => ({
-    title: () => named || said(title),
-    caption: () => said(about) || "",
+    title: () => named || toText(title),
+    caption: () => toText(about) || "",
   });
 
   // A question of this panel: its address, and the fields that all its questions have.
@@ -187,7 +187,7 @@ export function createPanel(described, { parent, follows, link }) {
     turn += 1;
     asker.stop();
     setBusy(true);
-    checked = checksPage ? drawn.weights() : undefined;
+    checked = checksPage ? explorerMaps.weights() : undefined;
     asking += 1;
     await asker.ask("page_panel", question({ drawn: checked }), {
       part: show,
@@ -197,11 +197,12 @@ export function createPanel(described, { parent, follows, link }) {
     if (held && !asking) ask();
   }
 
-  plotly().then(() => {
-    shown = whenSeen(root, ask);
+  loadPlotly().then(() => {
+    shown = onVisible(root, ask);
     store.follow(follows, () => shown() && ask());
     // The explorer may draw a new translation after this panel has asked about it.
-    if (checksPage) store.follow(["drawn"], () => shown() && checked?.key !== drawn.key() && ask());
+    if (checksPage)
+      store.follow(["drawCount"], () => shown() && checked?.key !== explorerMaps.key() && ask());
   });
 
   return { set: (link) => controls.set(link) && shown() && ask() };

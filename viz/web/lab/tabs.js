@@ -1,13 +1,13 @@
 // A strip of tabs and the panels behind them (WAI-ARIA Authoring Practices, "Tabs with manual activation": a panel may
 // take seconds to compute, so arrow keys move the focus alone).
 import { button, el } from "../core/dom.js";
-import { arrow, modified } from "../core/keys.js";
+import { arrowStep, hasModifier } from "../core/keys.js";
 
 // Arrow keys, Home and End move the focus along nodes, of which one is a stop of the tabulator.
 export function rove(event, nodes) {
   const at = nodes.indexOf(event.target),
-    [, step] = arrow(event) ?? [0, 0];
-  const ends = modified(event) ? {} : { Home: 0, End: nodes.length - 1 },
+    [, step] = arrowStep(event) ?? [0, 0];
+  const ends = hasModifier(event) ? {} : { Home: 0, End: nodes.length - 1 },
     next = step ? (at + step + nodes.length) % nodes.length : ends[event.key];
   if (at < 0 || next === undefined) return;
   event.preventDefault();

@@ -1,8 +1,8 @@
 // What is said of a translation: what speaks up about it, and of the model, what it was trained on and how it scores.
 import { button, el, table } from "../core/dom.js";
-import { fixed } from "../core/format.js";
+import { formatFixed } from "../core/format.js";
 import { t } from "../core/language.js";
-import { visit } from "../core/links.js";
+import { openLink } from "../core/links.js";
 
 // A row for each set of sentences in a direction; two columns for each part of them, as it was decoded.
 function scoreTable({ scores }) {
@@ -14,7 +14,7 @@ function scoreTable({ scores }) {
   const runs = [...new Set(scores.map(run))];
   const rows = Map.groupBy(scores, ({ data, direction }) => `${data}\n${direction}`);
   const heading = (text, attributes) => el("th", { scope: "col", ...attributes }, text);
-  const number = (value) => el("td", {}, Number.isFinite(value) ? fixed(value, 1) : "");
+  const number = (value) => el("td", {}, Number.isFinite(value) ? formatFixed(value, 1) : "");
   const drawn = table(
     runs.flatMap(() => ["BLEU", "chrF"]),
     [...rows.values()].map((row) =>
@@ -71,7 +71,7 @@ export function doubted(doubts, pin) {
   const lead = ({ text, about, step, link }) => {
     const go = () => {
       if (step !== null) pin(step);
-      visit(link);
+      openLink(link);
     };
     return button(text, go, { class: null, title: about, "aria-description": about });
   };

@@ -2,7 +2,7 @@
 // shell/early.js sees to it before anything is painted.
 import { el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { requery } from "../core/links.js";
+import { replaceQuery } from "../core/links.js";
 
 const KEPT = "atlas-display";
 const SIZES = { 1: "100%", 1.15: "115%", 1.3: "130%", 1.5: "150%" };
@@ -36,7 +36,7 @@ export function display() {
       const parameters = new URLSearchParams(location.search);
       if (value) parameters.set("__theme", value);
       else parameters.delete("__theme");
-      requery(parameters);
+      replaceQuery(parameters);
       const dark = value ? value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       document.body.classList.toggle("dark", dark);
     }

@@ -1,7 +1,7 @@
 // Example sentences in a menu.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { field, pairOf, submitExample } from "../store/controls.js";
+import { textField, languagePair, submitExample } from "../store/controls.js";
 import { store } from "../store/store.js";
 
 export default function examples(root, api) {
@@ -50,11 +50,11 @@ export default function examples(root, api) {
       sentences.length ? menuOf(sentences) : "",
     );
   // Gradio translates labels, but no placeholders.
-  field()?.setAttribute("placeholder", t("Type a sentence and press Enter"));
+  textField()?.setAttribute("placeholder", t("Type a sentence and press Enter"));
   let offered = null;
   store.follow(["direction"], ({ direction: { offer } }) => {
     if (offer !== offered) draw((offered = offer));
   });
   const first = api.value();
-  store.set({ direction: { ...first, pair: pairOf(first.menus) } });
+  store.set({ direction: { ...first, pair: languagePair(first.menus) } });
 }

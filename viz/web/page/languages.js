@@ -1,7 +1,7 @@
 // Two menus of languages for a model of many: type a name or a code, or choose from the list. The browser knows the names.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { choose as chooseDirection, pairOf } from "../store/controls.js";
+import { chooseDirection, languagePair } from "../store/controls.js";
 import { store } from "../store/store.js";
 
 export default function languages(root) {
@@ -88,7 +88,7 @@ export default function languages(root) {
       input.value = names(value[`${side}s`]).get(value[side]);
     }
     enableSwap();
-    chooseDirection(value.entry, pairOf(value));
+    chooseDirection(value.entry, languagePair(value));
   }
 
   const label = t("Swap the two languages");

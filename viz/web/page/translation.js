@@ -1,12 +1,12 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
 import { ask as askServer } from "../core/ask.js";
-import { button, el, menu, painted, scrollTo } from "../core/dom.js";
-import { percent } from "../core/format.js";
-import { said, t } from "../core/language.js";
+import { button, el, menu, afterPaint, scrollWithin } from "../core/dom.js";
+import { formatPercent } from "../core/format.js";
+import { toText, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
-import { pageLink, visit } from "../core/links.js";
-import { pin } from "../store/asked.js";
+import { pageLink, openLink } from "../core/links.js";
+import { pin } from "../store/question.js";
 import { connectControls, submit } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { translateLink } from "../store/translation.js";
@@ -36,7 +36,7 @@ export default function translation(root, api) {
 
   // What was last pointed at, and the way on from the token that is pinned.
   const words = el("span", {});
-  const why = button("", () => visit({ tab: "why" }), { class: "why", hidden: true });
+  const why = button("", () => openLink({ tab: "why" }), { class: "why", hidden: true });
 
   // The words of a side as they stand in the text; where the tokens do not spell it, the tokens themselves.
   const inText = (given, tokens) =>
@@ -55,14 +55,14 @@ export default function translation(root, api) {
     const chip = (step, text) => {
       const token = value.target[step];
       const others = token.others
-        .map(([other, p]) => `${other.replaceAll("\u2581", "") || "␣"} ${percent(p)}`)
+        .map(([other, p]) => `${other.replaceAll("\u2581", "") || "␣"} ${formatPercent(p)}`)
         .join(" · ");
       const about =
         t(
           "{token}: probability {p}, rank {rank}, entropy {bits} bits. Most probable here: {others}",
           {
             token: text,
-            p: percent(token.probability),
+            p: formatPercent(token.probability),
             rank: token.rank,
             bits: token.entropy.toFixed(2),
             others,
@@ -124,7 +124,7 @@ export default function translation(root, api) {
     }
     details.replaceChildren(
       searching,
-      el("p", { class: "facts" }, value.facts.map(said).join("  ·  ")),
+      el("p", { class: "facts" }, value.facts.map(toText).join("  ·  ")),
       ...(value.invitation ? [] : [row(t("reads"), value.source), row(t("writes"), value.target)]),
       aboutModel(value.about),
     );
@@ -137,7 +137,7 @@ export default function translation(root, api) {
       "Stronger colour, more probable. Choose a word to follow it in every view.",
     );
     why.hidden = true;
-    document.body.classList.remove("atlas-cleared");
+    document.body.classList.remove("atlas-outdated");
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       ...(value.mismatch ? [mismatched(value.mismatch)] : []),
@@ -158,11 +158,11 @@ export default function translation(root, api) {
     );
     // Of a long text its translation is seen first: the source stands in the field above. Laid out once, with the map.
     const [arrow, box] = [".arrow", ".sentences"].map((part) => root.querySelector(part));
-    requestAnimationFrame(() => scrollTo(arrow, box, true));
+    requestAnimationFrame(() => scrollWithin(arrow, box, true));
     current = value.map?.key ?? null;
     if (value.doubts) drawDoubts(value.doubts);
     else if (value.doubtful)
-      painted().then(() => value.map.key === current && askDoubts(value.map));
+      afterPaint().then(() => value.map.key === current && askDoubts(value.map));
   }
 
   // The text is in another language than the direction reads; one click translates it in a direction that does.
@@ -177,7 +177,7 @@ export default function translation(root, api) {
   // Another direction was chosen: what was translated before does not belong to it.
   function clear() {
     current = null;
-    document.body.classList.add("atlas-cleared"); // hides what the tabs show of it
+    document.body.classList.add("atlas-outdated"); // hides what the tabs show of it
     root.replaceChildren(
       el(
         "div",
@@ -208,7 +208,7 @@ export default function translation(root, api) {
     root.setAttribute("aria-busy", String(translating !== null)),
   );
   store.follow(["translation"], ({ translation: value }) => draw(value));
-  store.follow(["cleared"], ({ cleared }) => cleared && clear());
+  store.follow(["isOutdated"], ({ isOutdated }) => isOutdated && clear());
   store.follow(["beam"], ({ beam }) => (decoding.value = beam));
   onEnter("#source-text :is(textarea, input)", submit); // Gradio tells of it only after another frame
 
@@ -218,7 +218,7 @@ export default function translation(root, api) {
       const pinned = Number(node.dataset.step) === step;
       node.classList.toggle("pinned", pinned);
       if (!pinned) return;
-      scrollTo(node, node.closest(".sentences"));
+      scrollWithin(node, node.closest(".sentences"));
       why.textContent = t("Why “{token}”? →", { token: node.textContent });
       why.hidden = false;
     });
@@ -229,7 +229,7 @@ export default function translation(root, api) {
   function follow() {
     const fields = pageLink();
     for (const typed of ["text", "second"]) fields.delete(typed);
-    if (fields.has("tab")) visit(Object.fromEntries(fields));
+    if (fields.has("tab")) openLink(Object.fromEntries(fields));
   }
   window.addEventListener("hashchange", follow);
   store.set({ translation: api.value() });

@@ -1,6 +1,6 @@
 // A picture of the page that can be taken away: a small button copies it as an image, with its title above it and the
 // sentence below, so that it speaks for itself on a slide.
-import { button as plainButton, download, el, themed } from "../core/dom.js";
+import { button as plainButton, download, el, cssVariable } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { svg as drawn, whole, xml } from "./drawing.js";
 
@@ -17,7 +17,7 @@ const TITLE = "600 20px",
 function broken(text, font, width) {
   const pen = document.createElement("canvas").getContext("2d"),
     found = [];
-  pen.font = `${font} ${themed("--atlas-font")}`;
+  pen.font = `${font} ${cssVariable("--atlas-font")}`;
   let line = "";
   for (const piece of text.split(/(?<=[\s\u3000-\u9fff])|(?<=\S{30})/u)) {
     if (line && pen.measureText(line + piece.trimEnd()).width > width) {
@@ -43,14 +43,14 @@ export function framed(svg, title, caption) {
     lines
       .map(
         (text, i) =>
-          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(themed("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
+          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(cssVariable("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
       )
       .join("");
   const parts = [
-    `<rect width="100%" height="100%" fill="${themed("--atlas-paper")}"/>`,
-    write(above, TITLE, themed("--atlas-ink"), PAD, HEAD),
+    `<rect width="100%" height="100%" fill="${cssVariable("--atlas-paper")}"/>`,
+    write(above, TITLE, cssVariable("--atlas-ink"), PAD, HEAD),
     svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `),
-    write(below, CAPTION, themed("--atlas-muted"), bottom, LINE),
+    write(below, CAPTION, cssVariable("--atlas-muted"), bottom, LINE),
   ];
   const tall = Math.ceil(bottom + below.length * LINE + PAD);
   return whole(inner + 2 * PAD, tall, parts.join(""));

@@ -1,7 +1,7 @@
 // What stands on the page as one SVG: Plotly's figures by Plotly, all else from its boxes, canvases, lines and texts as the
 // browser laid them out.
-import { escape, themed } from "../core/dom.js";
-import { plotly } from "../core/plotly.js";
+import { escapeTags, cssVariable } from "../core/dom.js";
+import { loadPlotly } from "../core/plotly.js";
 
 const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture";
 const DRAWN = "text, rect, circle, path, line"; // shapes whose look may come from the style sheet
@@ -12,7 +12,7 @@ const FONT = ["font-size", "font-family", "font-weight", "font-style", "text-anc
 const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // what XML has no way to say
 
 export const xml = (text) =>
-  escape(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
+  escapeTags(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
 
 const attributes = (given) =>
   Object.entries(given)
@@ -35,9 +35,9 @@ function colour(computed) {
 
 // Plotly's own drawing of a figure, on the page's colour.
 export async function plotted({ data, layout }, width = layout.width, height = layout.height) {
-  await plotly();
+  await loadPlotly();
   const uri = await Plotly.toImage(
-    { data, layout: { ...layout, paper_bgcolor: themed("--atlas-paper") } },
+    { data, layout: { ...layout, paper_bgcolor: cssVariable("--atlas-paper") } },
     { format: "svg", width, height },
   );
   const comma = uri.indexOf(",");
@@ -226,7 +226,7 @@ function add(node, turned, place, parts) {
 export function element(root, but = null) {
   root.classList.add("atlas-whole");
   const { width, height, place } = frameOf(root),
-    parts = [tag("rect", { width, height, fill: themed("--atlas-paper") })];
+    parts = [tag("rect", { width, height, fill: cssVariable("--atlas-paper") })];
   const left = but ? [...root.querySelectorAll(but)] : [];
   for (const node of left) node.style.visibility = "hidden";
   for (const child of root.childNodes) add(child, 0, place, parts);

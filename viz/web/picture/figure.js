@@ -1,9 +1,9 @@
 // A Plotly figure of a panel. Where clicks on its points lead somewhere, arrow keys go from point to point and Enter
 // follows; what a click asks the panel for, it is asked for already when pointer or keys rest on the point.
-import { el, onTheme, themed } from "../core/dom.js";
-import { arrow } from "../core/keys.js";
-import { said, thousands } from "../core/language.js";
-import { inTurn } from "../core/plotly.js";
+import { el, onThemeChange, cssVariable } from "../core/dom.js";
+import { arrowStep } from "../core/keys.js";
+import { toText, thousandsSeparator } from "../core/language.js";
+import { enqueueDrawing } from "../core/plotly.js";
 import { pictured } from "./copy.js";
 
 const REST = 250; // milliseconds
@@ -14,17 +14,17 @@ const UNDER = -0.31; // of what is left of the height by a legend of many rows: 
 // those, Plotly measures them all, twice, which takes longer than all else. The margins make room for them.
 function prepare({ data, layout }, rows) {
   const { xaxis, yaxis } = layout;
-  for (const note of layout.annotations ?? []) note.text = said(note.text);
-  if (xaxis.ticktext) xaxis.ticktext = xaxis.ticktext.map(said);
-  if (rows.length) yaxis.ticktext = rows.map(said);
+  for (const note of layout.annotations ?? []) note.text = toText(note.text);
+  if (xaxis.ticktext) xaxis.ticktext = xaxis.ticktext.map(toText);
+  if (rows.length) yaxis.ticktext = rows.map(toText);
   for (const [name, axis] of Object.entries(layout))
     if (/^[xy]axis/.test(name)) axis.ticklabeloverflow = "allow";
-  for (const { title } of [xaxis, yaxis]) if (title) title.text = said(title.text);
+  for (const { title } of [xaxis, yaxis]) if (title) title.text = toText(title.text);
   for (const trace of data) {
     if (trace.colorbar) trace.colorbar.ticklabeloverflow = "allow";
     for (const key of ["name", "hovertemplate", "text", "customdata"])
-      if (Array.isArray(trace[key])) trace[key] = trace[key].map(said);
-      else if (trace[key]) trace[key] = said(trace[key]);
+      if (Array.isArray(trace[key])) trace[key] = trace[key].map(toText);
+      else if (trace[key]) trace[key] = toText(trace[key]);
   }
 }
 
@@ -90,7 +90,7 @@ export function figure(block, keep, { about, follow }) {
     box.style.height = `${height}px`;
     if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
   };
-  const whole = pictured(box, { ...about(said(block.label)), fit });
+  const whole = pictured(box, { ...about(toText(block.label)), fit });
   if (block.width) whole.style.maxWidth = `${block.width}px`;
   prepare(block.figure, block.rows);
 
@@ -115,7 +115,7 @@ export function figure(block, keep, { about, follow }) {
     whole.append(spoken);
     box.addEventListener("keydown", (event) => {
       if (!box.layout) return; // not drawn yet
-      const step = arrow(event);
+      const step = arrowStep(event);
       if (step) go(step[0] || step[1]);
       else if (["Enter", " "].includes(event.key) && at >= 0) follow(block.clicks[points[at].id]);
       else if (event.key === "Escape" && at >= 0) leave();
@@ -138,14 +138,14 @@ export function figure(block, keep, { about, follow }) {
     if (legend.y < 0 && box.clientWidth < NARROW) legend.y = UNDER;
     box.style.height = `${height}px`;
     box.dataset.upright = String(stands());
-    const font = { ...layout.font, color: themed("--atlas-muted") };
-    const look = { font, legend, height, autosize: true, separators: `.${thousands()}` };
+    const font = { ...layout.font, color: cssVariable("--atlas-muted") };
+    const look = { font, legend, height, autosize: true, separators: `.${thousandsSeparator()}` };
     const drawn = Plotly.react(box, data, { ...layout, ...look }, { displayModeBar: false });
     box.querySelector(":scope > .before")?.remove();
     return drawn;
   }
   keep.push(() =>
-    inTurn(async () => {
+    enqueueDrawing(async () => {
       if (!box.isConnected) return; // something else took its place
       await draw();
       if (!box.isConnected) return;
@@ -156,9 +156,9 @@ export function figure(block, keep, { about, follow }) {
       box.on("plotly_hover", ({ points: [{ id }] }) => rest(id));
       box.on("plotly_unhover", () => clearTimeout(rests));
       if (points.length) rest(points[0].id); // the first that counts, of its own accord
-      const forget = onTheme(() => {
+      const forget = onThemeChange(() => {
         if (!box.isConnected) forget();
-        else Plotly.relayout(box, { "font.color": themed("--atlas-muted") });
+        else Plotly.relayout(box, { "font.color": cssVariable("--atlas-muted") });
       });
       let width = box.clientWidth;
       new ResizeObserver(() => {

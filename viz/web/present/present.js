@@ -1,9 +1,9 @@
 // A presentation: one picture of the page fills the screen, with its title, the sentence, and the keys that lead on. The
 // picture stays where it is in the page, lifted into the browser's top layer: whatever changes it changes it here, too.
-import { arrow, modified } from "../core/keys.js";
-import { button, el, styleOf } from "../core/dom.js";
+import { arrowStep, hasModifier } from "../core/keys.js";
+import { button, el, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { openPanel, openTab, pageLink, readdress, seen, viewLink } from "../core/links.js";
+import { openPanel, openTab, pageLink, replaceFields, isVisible, viewLink } from "../core/links.js";
 import { described } from "../picture/copy.js";
 import { createReach, drop, giveBack, lift } from "./layer.js";
 
@@ -23,7 +23,7 @@ const isMain = (picture) => Boolean(described.get(picture).main);
 // The pictures of the open tab; the one that the tab is about comes first.
 const pictures = () =>
   [...(openTab()?.querySelectorAll(".pictured") ?? [])]
-    .filter(seen)
+    .filter(isVisible)
     .sort((a, b) => isMain(b) - isMain(a));
 
 // What a stop of a tour is about: a picture, or the part of the page with several, or with none.
@@ -45,7 +45,7 @@ const moveOf = (tour, by) => tour.querySelector(by > 0 ? ".moves .strong" : ".mo
 
 // A promise of the presentation, once its style sheet is there.
 export const ready = async () => {
-  await styleOf(import.meta.url);
+  await loadStyleOf(import.meta.url);
   return createPresentation();
 };
 
@@ -84,8 +84,8 @@ function createPresentation() {
 
   // --- which picture ----------------------------------------------------------------------------------------------
   function choose() {
-    if (sheet()) return pointed() ?? (seen(shown) ? shown : null);
-    if (seen(wanted)) return wanted;
+    if (sheet()) return pointed() ?? (isVisible(shown) ? shown : null);
+    if (isVisible(wanted)) return wanted;
     const all = pictures();
     wanted = all[place - 1] ?? all[0] ?? null;
     if (wanted) place = all.indexOf(wanted) + 1; // a panel that is drawn anew has it at the same place
@@ -153,7 +153,7 @@ function createPresentation() {
     if (!on || !shown) return;
     const fields = sheet() ? pageLink() : viewLink();
     fields.set("present", sheet() ? 1 : Math.max(1, pictures().indexOf(shown) + 1));
-    if (pageLink().toString() !== fields.toString()) readdress(fields);
+    if (pageLink().toString() !== fields.toString()) replaceFields(fields);
   }
 
   // --- what a person does -----------------------------------------------------------------------------------------
@@ -211,9 +211,9 @@ function createPresentation() {
   }
 
   function keys(event) {
-    if (modified(event) || event.target.closest?.("dialog")) return;
+    if (hasModifier(event) || event.target.closest?.("dialog")) return;
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]"),
-      step = arrow(event);
+      step = arrowStep(event);
     if (event.key === "Escape") leave();
     else if (event.key === "f" && !typing) enlarge();
     else if (PAGES[event.key] && !typing) page(PAGES[event.key]);
@@ -274,7 +274,7 @@ function createPresentation() {
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
     const fields = pageLink();
     fields.delete("present");
-    readdress(fields);
+    replaceFields(fields);
     giveBack(opener, ".atlas-title .present");
   }
 
@@ -330,7 +330,7 @@ function createFit(room) {
 function extent(shown, node) {
   const frame = shown.getBoundingClientRect(),
     scale = frame.width / shown.offsetWidth || 1;
-  const boxes = [...node.children].filter(seen).map((child) => child.getBoundingClientRect());
+  const boxes = [...node.children].filter(isVisible).map((child) => child.getBoundingClientRect());
   if (!boxes.length)
     return { x: 0, y: 0, width: shown.offsetWidth || 1, height: shown.offsetHeight || 1 };
   const least = (side) => Math.min(...boxes.map((box) => box[side])),

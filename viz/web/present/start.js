@@ -1,6 +1,6 @@
 // The way into a presentation: a button beside that of the tours, the key f, and links (present=1). All else of it is
 // fetched when one is started.
-import { modified, typed } from "../core/keys.js";
+import { hasModifier, isTyping } from "../core/keys.js";
 import { pageLink } from "../core/links.js";
 
 // What is fetched when it is first needed; after a failure it is tried again.
@@ -24,7 +24,7 @@ export const openViews = async () => (await views())?.open();
 export function listen() {
   const follow = () => pageLink().get("present") && present();
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "f" || modified(event) || typed(event)) return;
+    if (event.key !== "f" || hasModifier(event) || isTyping(event)) return;
     event.preventDefault();
     present();
   });

@@ -1,6 +1,6 @@
 // "My views": links to what one wants to show, in an order of one's own, as slides of the presentation, or as one file.
 // The browser keeps them; nothing of them is sent anywhere.
-import { button, download, el, fileField, styleOf } from "../core/dom.js";
+import { button, download, el, fileField, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
 import { contents, refuse } from "../sheet/keep.js";
@@ -39,7 +39,7 @@ function kept() {
 
 // present(slides): shows them. A promise of the views, once their style sheet is there.
 export const ready = async (present) => {
-  await styleOf(import.meta.url);
+  await loadStyleOf(import.meta.url);
   return createViews(present);
 };
 

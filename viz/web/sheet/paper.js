@@ -1,8 +1,8 @@
 // A worksheet as it is printed: questions with blanks, and the teacher's key on pages of its own. It holds nothing but
 // text and pictures, so that it can be saved as a page that needs no other file.
 import { el, shorten, svg } from "../core/dom.js";
-import { percent } from "../core/format.js";
-import { said, t } from "../core/language.js";
+import { formatPercent } from "../core/format.js";
+import { toText, t } from "../core/language.js";
 
 const ROW = 22,
   NAMES = 130,
@@ -71,7 +71,7 @@ function question(one, number) {
       read ? el("p", { class: "sentence" }, source(read)) : "",
       el("p", { class: "missing" }, itsNumber, missing),
     );
-  const choices = ask.choices.map(said),
+  const choices = ask.choices.map(toText),
     isTall = choices.some((choice) => [...choice].length > MANY);
   return el(
     "div",
@@ -107,7 +107,7 @@ const answer = ({ ask }, number, link) =>
     el(
       "p",
       {},
-      el("b", {}, `${number}. ${ask.right.map((i) => said(ask.choices[i])).join(t(" or "))}`),
+      el("b", {}, `${number}. ${ask.right.map((i) => toText(ask.choices[i])).join(t(" or "))}`),
       " · ",
       ask.told,
       " ",
@@ -129,10 +129,10 @@ function bars({ labels, values, unit }, filled) {
     tall = ROW - 6;
   const parts = labels.flatMap((label, i) => {
     const y = i * ROW + 3,
-      value = shares ? percent(values[i]) : values[i].toFixed(1);
+      value = shares ? formatPercent(values[i]) : values[i].toFixed(1);
     const marks = shares ? [0.25, 0.5, 0.75].map((part) => NAMES + LENGTH * part) : [];
     return [
-      text(NAMES - 8, y + 13, shorten(said(label)), { "text-anchor": "end" }),
+      text(NAMES - 8, y + 13, shorten(toText(label)), { "text-anchor": "end" }),
       rect("frame", NAMES, y, LENGTH, tall),
       ...marks.map((x) => svg("line", { x1: x, x2: x, y1: y, y2: y + tall })),
       filled ? rect("bar", NAMES, y, (LENGTH * Math.max(0, values[i])) / most, tall) : null,

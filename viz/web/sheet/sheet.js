@@ -1,10 +1,10 @@
 // Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks, pictures and a key. It
 // covers the page while it is open; what is printed is the sheet alone.
 import { ask } from "../core/ask.js";
-import { button, download, el, fileField, menu, styleOf } from "../core/dom.js";
-import { said, t } from "../core/language.js";
-import { copyLink, pageLink, readdress } from "../core/links.js";
-import { field } from "../store/controls.js";
+import { button, download, el, fileField, menu, loadStyleOf } from "../core/dom.js";
+import { toText, t } from "../core/language.js";
+import { copyLink, pageLink, replaceFields } from "../core/links.js";
+import { textField } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { createReach } from "../present/layer.js";
 import { createEditor } from "./editor.js";
@@ -19,8 +19,8 @@ export const ready = async () => {
   const answered = (name, fields) => ask(`page_${name}`, { address: store.state.address, fields });
   const [offer] = await Promise.all([
     answered("offer", {}),
-    styleOf(import.meta.url),
-    styleOf(STYLE.replace(/css$/, "js")),
+    loadStyleOf(import.meta.url),
+    loadStyleOf(STYLE.replace(/css$/, "js")),
   ]);
   return createSheets(answered, offer);
 };
@@ -81,7 +81,7 @@ function createSheets(answered, offer) {
   const reach = createReach(); // nothing of the page behind meanwhile
   const link = (fields) => `${location.origin}${location.pathname}#${new URLSearchParams(fields)}`;
   const tourOf = (name) => offer.tours.find((tour) => tour.name === name);
-  const title = () => said(tourOf(made.value)?.title) ?? (editor.read().title || t("Worksheet"));
+  const title = () => toText(tourOf(made.value)?.title) ?? (editor.read().title || t("Worksheet"));
 
   // What the sheet asks of the server, in order.
   function wanted() {
@@ -127,7 +127,7 @@ function createSheets(answered, offer) {
   // One about the sentence of the page.
   function startingSheet() {
     const shown = pageLink(),
-      text = field()?.value ?? "";
+      text = textField()?.value ?? "";
     return {
       title: "",
       direction: shown.get("direction") ?? offer.directions[0]?.direction,
@@ -193,7 +193,7 @@ function createSheets(answered, offer) {
     const fields = pageLink();
     if (fields.get("sheet") !== null) {
       fields.delete("sheet");
-      readdress(fields);
+      replaceFields(fields);
     }
     if (opener?.isConnected) opener.focus({ preventScroll: true });
   }

@@ -1,8 +1,8 @@
 // One step's attention of every layer and head: a strip of cells a head, over the source and over the prefix.
-import { paint, sequential } from "../core/colours.js";
+import { paintMap, sequentialScale } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
 import { say, t } from "../core/language.js";
-import { arrow, clamp, pointed } from "../core/keys.js";
+import { arrowStep, clamp, cellAt } from "../core/keys.js";
 import { pictured } from "../picture/copy.js";
 import { chipText } from "./tokens.js";
 
@@ -14,7 +14,7 @@ const LABELS = 64; // columns above which their tokens are not written out
 
 // hooks: select(kind, layer, head), about(title): of a picture
 export function createHeads(hooks, colours) {
-  const colour = sequential(colours);
+  const colour = sequentialScale(colours);
   const status = el("p", { class: "caption reading", "aria-live": "polite" });
   const pictures = KINDS.map(([kind, title]) => picture(kind, title, hooks, status));
   const legend = el(
@@ -112,7 +112,7 @@ function picture(kind, title, hooks, status) {
       const values = new Float32Array(heads * keys).fill(NaN);
       for (let head = 0; shown && head < heads; head++)
         values.set(path.row(kind, layer, head, at).slice(0, seen), head * keys);
-      paint(canvases[layer], { values, rows: heads, columns: keys }, colour);
+      paintMap(canvases[layer], { values, rows: heads, columns: keys }, colour);
       const mark = canvases[layer].nextSibling;
       mark.hidden = !shown || !selected || selected.layer !== layer;
       if (!mark.hidden) mark.style.top = `${(100 * selected.head) / heads}%`;
@@ -129,7 +129,7 @@ function picture(kind, title, hooks, status) {
     const canvas = event.target.closest(".cells")?.firstChild;
     if (!canvas) return null;
     const { heads, keys } = path.kinds[kind],
-      [head, key] = pointed(event, canvas, heads, keys);
+      [head, key] = cellAt(event, canvas, heads, keys);
     return { layer: canvases.indexOf(canvas), head, key };
   }
 
@@ -151,7 +151,7 @@ function picture(kind, title, hooks, status) {
     if (found) hooks.select(kind, found.layer, found.head);
   });
   stack.addEventListener("keydown", (event) => {
-    const [move] = arrow(event) ?? [0];
+    const [move] = arrowStep(event) ?? [0];
     if (!move) return;
     const { layers, heads } = path.kinds[kind];
     const now = selected ? selected.layer * heads + selected.head : -1;

@@ -1,9 +1,9 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
 import { ask as askServer } from "../core/ask.js";
-import { button, debounce, el, invite } from "../core/dom.js";
-import { said, say, t } from "../core/language.js";
-import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
+import { button, debounce, el, showInvitation } from "../core/dom.js";
+import { toText, say, t } from "../core/language.js";
+import { copyLink, isAbout, linkFields, pageLink, tabLinks } from "../core/links.js";
 import { pictured } from "../picture/copy.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
@@ -89,13 +89,13 @@ export default function stepper(root) {
   async function take(value, held) {
     if (value.selection) see(value.selection);
     if (value.error || value.invitation) lay();
-    message(said(value.error) || "");
+    message(toText(value.error) || "");
     if (value.error) {
       if (path) sentences.open(path, branch); // what was expected did not come
       path?.awaited.clear();
       schedule();
     }
-    invite(root, value.invitation);
+    showInvitation(root, value.invitation);
     if (value.tree) tree = completed(value.tree, tree);
     if (value.path) await open(value.path, value.at, held);
     if (value.opened) publish();
@@ -213,7 +213,7 @@ export default function stepper(root) {
     move(() => step);
   }
 
-  const fields = () => linkTo(tree, { tab: "stepper", step: at + 1 });
+  const fields = () => linkFields(tree, { tab: "stepper", step: at + 1 });
   tabLinks.stepper = () => path && fields();
   const copied = el("span", { class: "caption", role: "status" }),
     copy = () => copyLink(fields(), (told) => copied.replaceChildren(told)),

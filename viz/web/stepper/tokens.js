@@ -2,7 +2,7 @@
 import { button, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
-import { percent } from "../core/format.js";
+import { formatPercent } from "../core/format.js";
 
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
 export const chipClass = (token, i) =>
@@ -48,7 +48,7 @@ export function createSentences(hooks) {
     source.replaceChildren(...sourceChips);
     targetChips = branch.tokens.map((token, i) => {
       const { rank } = path.steps[i],
-        values = { step: i + 1, token: token.text, p: percent(branch.probabilities[i]) };
+        values = { step: i + 1, token: token.text, p: formatPercent(branch.probabilities[i]) };
       const say = () =>
         hooks.say(t("Step {step}: “{token}”, probability {p}, rank {rank}", { ...values, rank }));
       return button(chipText(token), () => hooks.jump(i), {
@@ -90,7 +90,7 @@ export function createSentences(hooks) {
       weights
         ? t("Source shaded by {what} at this step; full colour is {p}.", {
             what,
-            p: percent(largest),
+            p: formatPercent(largest),
           })
         : t("The sentence is complete."),
       t("Decoding: {how}.", { how }),
@@ -198,7 +198,7 @@ export function createCandidates(hooks) {
       choice.parentElement.hidden = !candidate;
       if (!candidate) return;
       const isTaken = candidate.id === step.id,
-        values = { token: candidate.text, p: percent(candidate.probability) };
+        values = { token: candidate.text, p: formatPercent(candidate.probability) };
       token.textContent = values.token;
       value.textContent = values.p;
       choice.style.setProperty("--p", candidate.probability.toFixed(4));
@@ -214,7 +214,7 @@ export function createCandidates(hooks) {
     rest.hidden = count <= 0;
     rest.style.setProperty("--p", share.toFixed(4));
     others.token.textContent = t("all {n} other tokens", { n: count });
-    others.value.textContent = percent(share);
+    others.value.textContent = formatPercent(share);
     const p = path.taken(at, temperature),
       entropy = path.entropy(at, temperature);
     facts.textContent =
@@ -224,8 +224,8 @@ export function createCandidates(hooks) {
             "Taken: rank {rank}, {p}. The other {rest} is spread over {n} tokens. Entropy: {bits} bits.",
             {
               rank: step.rank,
-              p: percent(p),
-              rest: percent(Math.max(0, 1 - p)),
+              p: formatPercent(p),
+              rest: formatPercent(Math.max(0, 1 - p)),
               n: path.vocabulary - 1,
               bits: entropy.toFixed(2),
             },

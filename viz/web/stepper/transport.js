@@ -1,5 +1,5 @@
 // How a person moves through the steps: buttons, a slider, the keyboard, and playing by itself.
-import { isFor, typed } from "../core/keys.js";
+import { isKeyFor, isTyping } from "../core/keys.js";
 import { button, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 
@@ -99,7 +99,7 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
   // isReady(): whether there is something to move through.
   function listen(root, isReady) {
     document.addEventListener("keydown", (event) => {
-      if (!isReady() || !isFor(root, event) || typed(event, "input")) return;
+      if (!isReady() || !isKeyFor(root, event) || isTyping(event, "input")) return;
       if (event.key === " " && event.target.closest("button")) return; // the button's own key
       if (KEYS[event.key]) press(KEYS[event.key]);
       else if (/^[0-9]$/.test(event.key)) force(event.key === "0" ? 9 : Number(event.key) - 1);

@@ -1,11 +1,11 @@
 // The controls of a translation: Gradio's text field and menu of directions (viz/shell.py), the two language menus of a
 // multilingual model, and the decoding. Gradio's listeners call submit(), choose() and filled().
-import { ask, numbered } from "../core/ask.js";
-import { kept } from "../core/links.js";
+import { ask, nextRequestNumber } from "../core/ask.js";
+import { savedPage } from "../core/links.js";
 import { store } from "./store.js";
 import { translate, withToy } from "./translation.js";
 
-export const field = () => document.querySelector("#source-text :is(textarea, input)");
+export const textField = () => document.querySelector("#source-text :is(textarea, input)");
 
 // Translate a text in the direction that is chosen.
 export function submit(text) {
@@ -22,7 +22,7 @@ function fill({ text = nextValues.text, entry = nextValues.entry }) {
   nextValues = { text, entry };
   updateGradio();
 }
-export function filled() {
+export function takeValues() {
   const { text, entry } = nextValues;
   nextValues = {};
   return [text, entry];
@@ -31,7 +31,7 @@ export function filled() {
 // Set the function that makes Gradio call filled().
 export function connectControls(update) {
   updateGradio = update;
-  if (kept) fill({ text: kept.typed });
+  if (savedPage) fill({ text: savedPage.typed });
 }
 
 // Put an example into the text field and translate it.
@@ -44,8 +44,8 @@ let choiceNumber = 0, // of the last choice of a direction
   shownNumber = 0; // of the last link or choice whose direction is shown
 
 // Choose a direction by an entry of the menu, and by a language pair if the model is multilingual.
-export async function choose(entry, pair = null) {
-  const number = (choiceNumber = numbered()),
+export async function chooseDirection(entry, pair = null) {
+  const number = (choiceNumber = nextRequestNumber()),
     { sentences } = store.state.direction.offer;
   store.set({ direction: { ...store.state.direction, entry, pair } });
   const { error, menus, offer } = await ask("page_direction", {
@@ -55,13 +55,13 @@ export async function choose(entry, pair = null) {
   if (error) return store.set({ translation: { error } });
   shownNumber = number;
   // An example of the direction before gives way to one of the new direction; what was typed stays.
-  const { value } = field(),
+  const { value } = textField(),
     stays = value.trim() && (!sentences.includes(value) || offer.sentences.includes(value));
-  store.set({ direction: { entry, pair: pairOf(menus), menus, offer }, cleared: true });
+  store.set({ direction: { entry, pair: languagePair(menus), menus, offer }, isOutdated: true });
   fill({ text: stays ? value : (offer.sentences[0] ?? "") });
 }
 
-export const pairOf = (menus) => menus && `${menus.source}-${menus.target}`;
+export const languagePair = (menus) => menus && `${menus.source}-${menus.target}`;
 
 // The menus follow a link, and what was opened elsewhere, unless they were set since.
 store.follow(["translation"], ({ translation }) => {
@@ -69,7 +69,7 @@ store.follow(["translation"], ({ translation }) => {
   if (!values || number < choiceNumber) return;
   const { menus, offer, entry, beam, text } = values;
   shownNumber = number;
-  if (offer) store.set({ direction: { entry, pair: pairOf(menus), menus, offer } });
+  if (offer) store.set({ direction: { entry, pair: languagePair(menus), menus, offer } });
   if (beam) store.set({ beam });
   fill({ text, entry });
 });

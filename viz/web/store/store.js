@@ -6,8 +6,8 @@
 //   direction    {entry, pair, menus, offer}: the menu's entry, the languages of a model of many ("de-en", or null) and their
 //                menus, and the examples (viz/directions.py)
 //   beam         the width of the beam, as text
-//   cleared      whether another direction was chosen since: what was translated does not belong to it
-//   drawn        how many translations the explorer has drawn
+//   isOutdated      whether another direction was chosen since: what was translated does not belong to it
+//   drawCount        how many translations the explorer has drawn
 //   toy          the recipe of the visitor's own network (model/trace/recipe.py), once it was opened; or null
 //   selection    {kind, layer, head, query, key}: the attention that is looked at
 //   asked        the pinned token and its contrast (viz/panels/scene.py); null: those that the server proposes
@@ -38,8 +38,8 @@ export const store = createStore({
   translating: null,
   direction: { entry: null, pair: null, menus: null, offer: { sentences: [], cost: null } },
   beam: "1",
-  cleared: false,
-  drawn: 0,
+  isOutdated: false,
+  drawCount: 0,
   toy: null,
   selection: null,
   asked: null,

@@ -1,7 +1,7 @@
 // The translation that the page shows. Any part of the page may ask for another one here; those that show it follow the store.
-import { ask, numbered, onRetrained } from "../core/ask.js";
-import { kept, visit } from "../core/links.js";
-import { askAbout } from "./asked.js";
+import { ask, nextRequestNumber, onRetrained } from "../core/ask.js";
+import { savedPage, openLink } from "../core/links.js";
+import { askAbout } from "./question.js";
 import { store } from "./store.js";
 
 // Translate a text: {text, beam, interventions, and the entry and pair of the menus, or a link's direction and checkpoint}.
@@ -19,7 +19,7 @@ export function withToy(fields) {
 let isRestored = false;
 // What the page held before a reload, {typed, asked}: only for the first link, and not if the address has changed since.
 function takeKept() {
-  const before = isRestored ? null : kept;
+  const before = isRestored ? null : savedPage;
   isRestored = true;
   return before ?? {};
 }
@@ -31,9 +31,9 @@ export function translateLink(fields) {
 }
 
 // A link leads to the translation that is shown: nothing else is to take its place, and the field holds its text.
-export function stay(text) {
+export function keepTranslation(text) {
   const { typed = text } = takeKept();
-  shownNumber = numbered();
+  shownNumber = nextRequestNumber();
   for (const question of underWay.values()) question.abort();
   store.set({ translating: { number: shownNumber, typed } });
   store.set({ translating: null });
@@ -45,7 +45,7 @@ export const openAddress = (address, { asks = null, fill = null } = {}) =>
   bring({ address }, { asks, ...(fill ? { fill } : {}) });
 
 onRetrained((address) => openAddress(address));
-if (kept?.toy) store.set({ toy: kept.toy });
+if (savedPage?.toy) store.set({ toy: savedPage.toy });
 
 const underWay = new Map(); // number -> AbortController, of the questions for a translation
 let shownNumber = 0, // of the translation that is shown
@@ -53,7 +53,7 @@ let shownNumber = 0, // of the translation that is shown
 
 // typed: the text that the field is to hold.
 async function bring(question, { asks, ...more }, typed) {
-  const number = numbered(),
+  const number = nextRequestNumber(),
     stop = new AbortController();
   underWay.set(number, stop);
   store.set({ translating: { ...question.fields, number, typed } });
@@ -70,9 +70,9 @@ async function bring(question, { asks, ...more }, typed) {
   for (const [earlier, other] of underWay) if (earlier < number) other.abort();
   const { address } = answer.map;
   const toy = address?.recipe ?? store.state.toy;
-  store.set({ translation, address, pinned: null, toy, cleared: false });
+  store.set({ translation, address, pinned: null, toy, isOutdated: false });
   if (lastRefusal?.number > number) store.set({ translation: lastRefusal.translation }); // show the newer refusal again
   if (!Number.isInteger(asks?.step)) return;
   await askAbout(asks);
-  visit({ tab: "why" });
+  openLink({ tab: "why" });
 }

@@ -1,11 +1,11 @@
 // The ways into the tours and the worksheets: the page's buttons, and links to a stop (#tour=..&stop=..) or a worksheet
 // (#sheet=..). All else of them is fetched when one is started.
-import { learn } from "../core/language.js";
+import { addWords } from "../core/language.js";
 import { pageLink } from "../core/links.js";
 import { fetched } from "../present/start.js";
 
 const { promise: mounted, resolve: mount } = Promise.withResolvers(); // of {root, words}
-const words = fetched(async () => learn((await mounted).words));
+const words = fetched(async () => addWords((await mounted).words));
 let isTouring = false; // whether a tour was started
 
 const withWords = (load) => fetched(async () => (await Promise.all([load(), words()]))[0]);

@@ -1,11 +1,11 @@
 // A tour: one stop at a time in a sheet at the bottom of the window. A stop's view is a link of the page: the tabs follow
 // it as they follow any other (viz/tours/).
 import { ask as askServer } from "../core/ask.js";
-import { arrow } from "../core/keys.js";
-import { button, debounce, el, styleOf } from "../core/dom.js";
-import { said, t } from "../core/language.js";
-import { copyLink, pageLink, readdress, seen } from "../core/links.js";
-import { field } from "../store/controls.js";
+import { arrowStep } from "../core/keys.js";
+import { button, debounce, el, loadStyleOf } from "../core/dom.js";
+import { toText, t } from "../core/language.js";
+import { copyLink, pageLink, replaceFields, isVisible } from "../core/links.js";
+import { textField } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { giveBack } from "../present/layer.js";
 
@@ -16,7 +16,7 @@ const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // of a visitor 
 
 // A promise of the tours, once their style sheet is there.
 export const ready = async (root, openSheet) => {
-  await styleOf(import.meta.url);
+  await loadStyleOf(import.meta.url);
   return createTour(root, openSheet);
 };
 
@@ -74,7 +74,7 @@ function createTour(root, openSheet) {
     sheet.hidden = false;
     sheet.setAttribute("aria-busy", "false");
     if (answer.error) {
-      heading.textContent = said(answer.error);
+      heading.textContent = toText(answer.error);
       text.replaceChildren();
       claim.replaceChildren();
       ask.root.hidden = true;
@@ -83,8 +83,8 @@ function createTour(root, openSheet) {
       return settle(first);
     }
     shown = answer;
-    heading.textContent = said(answer.title);
-    text.textContent = said(answer.missing ?? answer.text);
+    heading.textContent = toText(answer.title);
+    text.textContent = toText(answer.missing ?? answer.text);
     text.classList.toggle("missing", Boolean(answer.missing));
     ask.draw(answer);
     claim.hidden = true;
@@ -93,7 +93,7 @@ function createTour(root, openSheet) {
         el(
           "option",
           { value: one.name, selected: one.name === answer.tour },
-          t("{title} ({n} min)", { title: said(one.title), n: one.minutes }),
+          t("{title} ({n} min)", { title: toText(one.title), n: one.minutes }),
         ),
       ),
     );
@@ -171,7 +171,7 @@ function createTour(root, openSheet) {
     const since = performance.now();
     const look = () => {
       if (shown !== answer || sheet.hidden) return;
-      const found = [...document.querySelectorAll(answer.look)].find(seen);
+      const found = [...document.querySelectorAll(answer.look)].find(isVisible);
       const late = performance.now() - since > PATIENCE;
       if (found && found !== pointed?.element && (late || ready(answer))) point(found);
       else pointed?.follow();
@@ -183,16 +183,16 @@ function createTour(root, openSheet) {
   }
 
   // Whether the explorer already draws the sentence of the stop.
-  const ready = ({ open }) => field()?.value === open.text;
+  const ready = ({ open }) => textField()?.value === open.text;
 
   // A visitor may have gone on to another tab, or to another sentence, than the stop's.
   const stray = () => {
     if (!pointed) return;
-    again.hidden = [...document.querySelectorAll(shown.look)].some(seen) && ready(shown);
+    again.hidden = [...document.querySelectorAll(shown.look)].some(isVisible) && ready(shown);
     makeRoom();
   };
   const away = new IntersectionObserver(stray);
-  store.follow(["drawn"], stray);
+  store.follow(["drawCount"], stray);
 
   function point(element) {
     away.disconnect();
@@ -247,7 +247,7 @@ function createTour(root, openSheet) {
     const fields = pageLink();
     fields.delete("tour");
     fields.delete("stop");
-    readdress(fields);
+    replaceFields(fields);
     giveBack(opener, ".atlas-title .tour");
   }
 
@@ -263,7 +263,7 @@ function createTour(root, openSheet) {
 
   // Arrows in the sheet alone: elsewhere they choose heads. Escape also where nothing has the focus.
   function keys(event) {
-    const [, by] = arrow(event) ?? [];
+    const [, by] = arrowStep(event) ?? [];
     if (!by || event.target.closest("select, input")) return;
     event.preventDefault();
     move(by);

@@ -1,20 +1,20 @@
 // The learning curves of one or two toys, with the loss of a guess and the floor, and the gradients' lengths below.
-import { escape, themed } from "../core/dom.js";
-import { t, thousands } from "../core/language.js";
+import { escapeTags, cssVariable } from "../core/dom.js";
+import { t, thousandsSeparator } from "../core/language.js";
 
 const COLOURS = { a: "#0072b2", b: "#d55e00" }; // told apart with any colour vision
 
 // runs: [{side, name, points: [[update, loss, minimised, gradient]], floor, guess}]; at: the update that is looked at.
 export function drawCurves(box, runs, at) {
   if (!globalThis.Plotly) return;
-  const ink = themed("--atlas-muted"),
-    line = themed("--atlas-line");
+  const ink = cssVariable("--atlas-muted"),
+    line = cssVariable("--atlas-line");
   const last = Math.max(10, ...runs.map((run) => run.points.at(-1)?.[0] ?? 0));
   // A line at one height.
   const level = (y, name, color, dash) => ({
     x: [0, last],
     y: [y, y],
-    name: escape(name),
+    name: escapeTags(name),
     mode: "lines",
     line: { color, width: 1.5, dash },
     hoverinfo: "name",
@@ -24,7 +24,7 @@ export function drawCurves(box, runs, at) {
     const curve = (name, column, width, more) => ({
       x: points.map(([update]) => update),
       y: points.map((point) => point[column]),
-      name: escape(name),
+      name: escapeTags(name),
       mode: "lines",
       line: { color, width },
       ...more,
@@ -49,7 +49,7 @@ export function drawCurves(box, runs, at) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink, size: 12 },
-    separators: `.${thousands()}`,
+    separators: `.${thousandsSeparator()}`,
     showlegend: true,
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
     grid: { rows: 2, columns: 1 },

@@ -1,9 +1,9 @@
 // The maps of one frame of a toy: a canvas for each head, a row for each layer, and the numbers under the pointer.
-import { paint } from "../core/colours.js";
+import { paintMap } from "../core/colours.js";
 import { el } from "../core/dom.js";
-import { fixed } from "../core/format.js";
+import { formatFixed } from "../core/format.js";
 import { createGrid } from "../core/grid.js";
-import { pointed } from "../core/keys.js";
+import { cellAt } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { say, t } from "../core/language.js";
 import { bytes } from "../explorer/trace.js";
@@ -60,18 +60,18 @@ function grid({ frame, at, kind, pair, colour, tell }) {
       "aria-label": `${t("{kind}, update {n}", { kind: TITLES[kind], n: frame.update })}: ${name}`,
       style: `--shape: ${keys} / ${queries}`,
       onpointermove: (event) => {
-        const [row, column] = pointed(event, canvas, queries, keys);
+        const [row, column] = cellAt(event, canvas, queries, keys);
         tell(
           t("{head}: {query} · {key}: {weight}", {
             head: name,
             query: rows[row],
             key: columns[column],
-            weight: fixed(own[row * keys + column] / 255, 2),
+            weight: formatFixed(own[row * keys + column] / 255, 2),
           }),
         );
       },
     });
-    paint(canvas, { values: own, rows: queries, columns: keys }, (byte) => colour(byte / 255));
+    paintMap(canvas, { values: own, rows: queries, columns: keys }, (byte) => colour(byte / 255));
     return { content: canvas };
   };
   const { root: pictures } = createGrid(

@@ -1,6 +1,6 @@
 // The choices of one toy, as a form: each control is a field of model/training/toy/settings.py.
 import { button, el, menu } from "../core/dom.js";
-import { significant } from "../core/format.js";
+import { formatSignificant } from "../core/format.js";
 import { say, t } from "../core/language.js";
 
 const NETWORKS = [
@@ -155,7 +155,7 @@ export function createSettings(side, options, title) {
       el(
         "span",
         { "aria-hidden": "true" },
-        changed.map((loss) => significant(loss, 3)).join(" – "),
+        changed.map((loss) => formatSignificant(loss, 3)).join(" – "),
       ),
     );
   }

@@ -1,10 +1,10 @@
 // The Train tab: what is to be learnt and by which networks, and what they have learnt at any update.
 import { ask, createAsker } from "../core/ask.js";
-import { sequential } from "../core/colours.js";
-import { button, el, onTheme, shorten, table } from "../core/dom.js";
-import { fixed } from "../core/format.js";
-import { said, t } from "../core/language.js";
-import { plotly } from "../core/plotly.js";
+import { sequentialScale } from "../core/colours.js";
+import { button, el, onThemeChange, shorten, table } from "../core/dom.js";
+import { formatFixed } from "../core/format.js";
+import { toText, t } from "../core/language.js";
+import { loadPlotly } from "../core/plotly.js";
 import { openAddress } from "../store/translation.js";
 import { pictured } from "../picture/copy.js";
 import { drawCurves } from "./curves.js";
@@ -26,7 +26,7 @@ function createCorpus(corpora) {
   );
   function choose(corpus) {
     text.value = corpus.text;
-    lesson.replaceChildren(said(corpus.lesson));
+    lesson.replaceChildren(toText(corpus.lesson));
     for (const [i, one] of buttons.entries())
       one.setAttribute("aria-pressed", String(corpora[i] === corpus));
   }
@@ -68,7 +68,7 @@ function outputsOf(runs, at) {
       run: run.name,
       right: run.pairs.filter((_, row) => isRight(run, row)).length,
       n: run.pairs.length,
-      loss: fixed(frameOf(run, at).loss ?? null, 3),
+      loss: formatFixed(frameOf(run, at).loss ?? null, 3),
     }),
   );
   const row = ({ text, wanted }, i) =>
@@ -84,7 +84,7 @@ function outputsOf(runs, at) {
 
 export default function train(root, api) {
   const options = api.options,
-    colour = sequential(options.scale);
+    colour = sequentialScale(options.scale);
   let kind = "cross",
     pair = 0,
     at = null; // at: the update that is looked at; null: the latest
@@ -138,7 +138,7 @@ export default function train(root, api) {
   const side = (name, title) => {
     const box = el("div", { class: "maps" }),
       picture = pictured(box, {
-        title: () => `${said(TITLES[kind])} · ${title}`,
+        title: () => `${toText(TITLES[kind])} · ${title}`,
         caption: () => `${pairs.selectedOptions[0].textContent} · ${updated()}`,
       });
     return { box, node: el("div", { class: `side ${name}` }, el("h2", {}, title), picture) };
@@ -208,7 +208,7 @@ export default function train(root, api) {
   }
 
   function take(name, recipe, { error, run: begun, turn }) {
-    if (error) return fail(said(error));
+    if (error) return fail(toText(error));
     if (begun && !runs.has(name)) {
       const title = name === "a" ? t("first") : t("second");
       runs.set(name, {
@@ -230,7 +230,7 @@ export default function train(root, api) {
     run.frames.push(...turn.frames.filter(({ update }) => update > lastFrame));
     Object.assign(run, { update: Math.max(run.update, turn.update), done: turn.done });
     status.replaceChildren(
-      turn.done ? said(turn.done) : t("Training: update {n}", { n: newest() }),
+      turn.done ? toText(turn.done) : t("Training: update {n}", { n: newest() }),
     );
     drawing ||= requestAnimationFrame(() => {
       drawing = 0;
@@ -295,7 +295,7 @@ export default function train(root, api) {
     const { recipe, update } = runs.get("a"),
       fields = { recipe: { ...recipe, updates: update }, pair };
     const { error, opens: address, fill } = await ask("page_toy", { fields });
-    if (error) return fail(said(error));
+    if (error) return fail(toText(error));
     await openAddress(address, { fill });
     status.replaceChildren(
       t(
@@ -372,7 +372,7 @@ export default function train(root, api) {
     ask("page_train", { fields: {} });
   });
   seen.observe(root);
-  plotly().then(draw);
-  onTheme(draw);
+  loadPlotly().then(draw);
+  onThemeChange(draw);
   enable();
 }

@@ -1,7 +1,7 @@
 // The first picture of the tab "Why": the sentence coloured by what taking each word away did, and what the model would
 // write instead. Everything in it was measured by running the model again (viz/wire/question.py, picture).
 import { el } from "../core/dom.js";
-import { percent } from "../core/format.js";
+import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 
 const BARS = 8,
@@ -12,7 +12,7 @@ export function whyPicture({ p, words }, token) {
   const counted = words.filter((word) => !word.special && word.loss !== null);
   const most = Math.max(FULL, ...counted.map((word) => Math.abs(word.loss)));
   const others = (instead) =>
-    instead.map(([text, value]) => el("span", {}, el("bdi", {}, text), ` ${percent(value)}`));
+    instead.map(([text, value]) => el("span", {}, el("bdi", {}, text), ` ${formatPercent(value)}`));
   const bars = new Map();
 
   const bar = (name, share, instead) =>
@@ -21,7 +21,7 @@ export function whyPicture({ p, words }, token) {
       { class: "bar-row" },
       el("span", { class: "name" }, name),
       el("span", { class: "meter" }, el("i", { style: `width: ${(100 * share).toFixed(1)}%` })),
-      el("span", { class: "value" }, percent(share)),
+      el("span", { class: "value" }, formatPercent(share)),
       el("span", { class: "instead" }, instead),
     );
 
@@ -35,7 +35,7 @@ export function whyPicture({ p, words }, token) {
         title: t("Without “{word}”: {token} {p} ({n} nats)", {
           word: word.text,
           token,
-          p: percent(word.p),
+          p: formatPercent(word.p),
           n: `${word.loss > 0 ? "−" : "+"}${Math.abs(word.loss).toFixed(2)}`,
         }),
         style: `--p: ${Math.min(1, Math.abs(word.loss) / most).toFixed(3)}`,

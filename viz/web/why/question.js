@@ -1,27 +1,27 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/panels/frame.py).
-import { button, el, invite, whenSeen } from "../core/dom.js";
-import { percent } from "../core/format.js";
-import { parts, said, t } from "../core/language.js";
-import { copyLink, isAbout, linkTo, pageLink, seen, tabLinks } from "../core/links.js";
+import { button, el, showInvitation, onVisible } from "../core/dom.js";
+import { formatPercent } from "../core/format.js";
+import { textParts, toText, t } from "../core/language.js";
+import { copyLink, isAbout, linkFields, pageLink, isVisible, tabLinks } from "../core/links.js";
 import { createAsker } from "../core/ask.js";
 import { glossed } from "../lab/glossary.js";
 import { headsRestored } from "../lab/heads.js";
 import { rove } from "../lab/tabs.js";
 import { pictured } from "../picture/copy.js";
 import { chipClass, chipText } from "../stepper/tokens.js";
-import { askAbout } from "../store/asked.js";
+import { askAbout } from "../store/question.js";
 import { store } from "../store/store.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
 
 let onPage = null; // how the question that stands on the page asks another one
 
-// Ask about a token: {step, and what to compare it with} as store/asked.js has it.
+// Ask about a token: {step, and what to compare it with} as store/question.js has it.
 export const askQuestion = (data) => onPage?.(data);
 
 export default function question(root) {
   const emphasised = (sentence) =>
-    parts(sentence, (text, name) =>
+    textParts(sentence, (text, name) =>
       ["token", "contrast", "word"].includes(name) ? el("em", { dir: "auto" }, text) : text,
     );
   let shown = null; // the last answer
@@ -111,7 +111,7 @@ export default function question(root) {
           i < most
             ? t("{token}, probability {p}", {
                 token: chipText(token),
-                p: percent(token.probability),
+                p: formatPercent(token.probability),
               })
             : t("{token}: the sentence and what was written before it exceed {limit} tokens", {
                 token: chipText(token),
@@ -127,7 +127,10 @@ export default function question(root) {
         pressed: one.id === answer.contrast_id,
         p: one.probability,
         asks: { step, token: one.id },
-        about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }),
+        about: t("{token}, probability {p}", {
+          token: one.text,
+          p: formatPercent(one.probability),
+        }),
       })),
       ...(isTyped
         ? [
@@ -151,10 +154,10 @@ export default function question(root) {
       el("span", {}, answer.refused ?? sentences),
       answer.refused ? "" : el("span", { class: "kind" }, t("measured")),
     );
-    headline.title = said(answer.exact) || "";
+    headline.title = toText(answer.exact) || "";
     // Without italics, a token in a title is set apart by quotation marks.
     const quoted = (sentence) =>
-      parts(sentence, (text, name) =>
+      textParts(sentence, (text, name) =>
         ["token", "contrast"].includes(name) ? t("“{word}”", { word: text }) : text,
       ).join("");
     const about = {
@@ -171,14 +174,14 @@ export default function question(root) {
       ),
     );
     note.hidden = !answer.note;
-    note.textContent = said(answer.note) || "";
+    note.textContent = toText(answer.note) || "";
   }
 
   function take(answer) {
     root.setAttribute("aria-busy", "false");
-    invite(root, answer.invitation);
+    showInvitation(root, answer.invitation);
     failed.hidden = !answer.error;
-    failed.textContent = said(answer.error) || "";
+    failed.textContent = toText(answer.error) || "";
     if (answer.error && shown) draw(shown);
     else if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
     if (!answer.tokens) return;
@@ -228,10 +231,10 @@ export default function question(root) {
 
   function linked() {
     const { step, contrast_id: against } = shown,
-      fields = linkTo(shown, { tab: "why", step: step + 1 });
+      fields = linkFields(shown, { tab: "why", step: step + 1 });
     if (against === null) fields.set("alone", "1");
     else fields.set("against", against);
-    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(seen);
+    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(isVisible);
     if (panel) fields.set("panel", panel.id.replace("panel-", ""));
     for (const [name, value] of Object.entries(kept.fields(shown.about))) fields.set(name, value);
     return fields;
@@ -251,7 +254,7 @@ export default function question(root) {
   }
 
   const asker = createAsker();
-  const visible = whenSeen(root, needed);
+  const visible = onVisible(root, needed);
   store.follow(["address", "asked"], () => visible() && needed());
   window.addEventListener("hashchange", openLink);
   onPage = (data) => shown && ask(data);

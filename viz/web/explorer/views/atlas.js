@@ -1,7 +1,7 @@
 // All layers x heads of one kind as thumbnails: one button with a canvas each, one colour scale for all.
-import { paint } from "../../core/colours.js";
+import { paintMap } from "../../core/colours.js";
 import { button as plainButton, el } from "../../core/dom.js";
-import { fixed } from "../../core/format.js";
+import { formatFixed } from "../../core/format.js";
 import { createGrid } from "../../core/grid.js";
 import { t } from "../../core/language.js";
 import * as naming from "../words.js";
@@ -76,7 +76,7 @@ export function createAtlas(hooks) {
         ? t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
             ...place,
             reading: readings[layer][head],
-            bits: fixed(entropies[layer][head], 2),
+            bits: formatFixed(entropies[layer][head], 2),
           })
         : t("Layer {layer} · Head {head}", place);
       button.ariaLabel = names ? `${label}; ${names}` : label;
@@ -101,7 +101,7 @@ export function createAtlas(hooks) {
       named = about;
       each(({ firstChild: canvas }, layer, head) => {
         const small = trace.thumbnail(kind, layer, head, SIDE);
-        if (small) paint(canvas, small, colouring.colour);
+        if (small) paintMap(canvas, small, colouring.colour);
         else canvas.width = canvas.height = 1; // blank until it comes
       });
     },

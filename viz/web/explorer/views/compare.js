@@ -1,10 +1,10 @@
 // Two sentences under the same head, side by side, or the last sentences x the heads of a layer. Around two sentences: a menu of
 // pairs that differ in little, and how alike their common words' vectors are.
-import { paint } from "../../core/colours.js";
+import { paintMap } from "../../core/colours.js";
 import { el, shorten, table } from "../../core/dom.js";
-import { fixed } from "../../core/format.js";
+import { formatFixed } from "../../core/format.js";
 import { createGrid } from "../../core/grid.js";
-import { parts, said, say, t } from "../../core/language.js";
+import { textParts, toText, say, t } from "../../core/language.js";
 import { scrolling } from "../../lab/scroll.js";
 import { translateLink } from "../../store/translation.js";
 import { segmented, select } from "../controls.js";
@@ -22,7 +22,9 @@ const ANSWERS = 12; // pairs of which it is remembered how alike their words are
 function alikeTable({ words, cosine, others, error }, word) {
   if (error) return [el("p", { class: "guide" }, error)];
   const cells = (values) =>
-    values.map((value) => el("td", { style: `--share: ${Math.max(0, value)}` }, fixed(value, 2)));
+    values.map((value) =>
+      el("td", { style: `--share: ${Math.max(0, value)}` }, formatFixed(value, 2)),
+    );
   const layers = others.slice(1).map((_, i) => t("layer {n}", { n: i + 1 }));
   const rows = words.map((text, i) => {
     const isFollowed = word && text.toLowerCase() === word.toLowerCase(),
@@ -141,7 +143,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
         { quiet: true, act: (_, head) => update({ head }) },
       );
       grid.nodes[0].forEach((cell, head) =>
-        paint(cell.firstChild, one.thumbnail(state.kind, layer, head, SIDE), colouring.colour),
+        paintMap(cell.firstChild, one.thumbnail(state.kind, layer, head, SIDE), colouring.colour),
       );
       return [title(one), grid.root];
     });
@@ -157,12 +159,12 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
       at = list.findIndex(({ first, second }) => first === beside?.text && second === trace.text),
       pair = list[at];
     minimal.root.hidden = !list.length;
-    const entries = list.map((one, i) => [i, `${said(one.title)}: ${shorten(one.first, 44)}`]);
+    const entries = list.map((one, i) => [i, `${toText(one.title)}: ${shorten(one.first, 44)}`]);
     minimal.offer([["", t("choose one …")], ...entries]);
     minimal.show(pair ? String(at) : "");
     look.hidden = !pair;
     look.replaceChildren(
-      ...(pair ? parts(say("What to look for: {what}", { what: pair.look })) : []),
+      ...(pair ? textParts(say("What to look for: {what}", { what: pair.look })) : []),
     );
     alike.replaceChildren();
     if (!pairs || !beside || trace.attention_only) return;

@@ -1,9 +1,9 @@
 // One map as a Plotly heatmap, and until Plotly is there as a canvas.
-import { paint } from "../../core/colours.js";
-import { el, escape, painted, themed } from "../../core/dom.js";
-import { arrow, clamp, modified } from "../../core/keys.js";
-import { said } from "../../core/language.js";
-import { inTurn, plotly } from "../../core/plotly.js";
+import { paintMap } from "../../core/colours.js";
+import { el, escapeTags, afterPaint, cssVariable } from "../../core/dom.js";
+import { arrowStep, clamp, hasModifier } from "../../core/keys.js";
+import { toText } from "../../core/language.js";
+import { enqueueDrawing, loadPlotly } from "../../core/plotly.js";
 import { CONFIG, cellsLayout, createStage, placed, wholeLayout, wholeOf } from "./frame.js";
 
 function heatmap({ map, colouring }) {
@@ -20,7 +20,7 @@ function figure(current) {
   const { map, colouring, size } = current,
     { ticks, unit } = colouring,
     gap = map.columns.length <= 30 ? 1 : 0;
-  const title = { text: escape(said(unit)), side: "right", font: { size: 11 } },
+  const title = { text: escapeTags(toText(unit)), side: "right", font: { size: 11 } },
     colorbar = {
       thickness: 10,
       outlinewidth: 0,
@@ -29,7 +29,7 @@ function figure(current) {
       len: 1,
       tickvals: ticks.places,
       ticktext: ticks.texts,
-      tickfont: { size: 11, color: themed("--atlas-muted") },
+      tickfont: { size: 11, color: cssVariable("--atlas-muted") },
       ...(unit ? { title } : {}),
     };
   const showscale = size.right > 30,
@@ -39,7 +39,7 @@ function figure(current) {
       x1: map.sourceColumns - 0.5,
       y0: -0.5,
       y1: map.rows.length - 0.5,
-      line: { color: themed("--atlas-accent"), width: 2 },
+      line: { color: cssVariable("--atlas-accent"), width: 2 },
     };
   return {
     data: [{ ...heatmap(current), xgap: gap, ygap: gap, showscale, colorbar }],
@@ -59,7 +59,7 @@ export function createDetail(hooks) {
     const canvas = root.querySelector(".sketch") || el("canvas", { class: "sketch" }),
       cells = { values: map.values, rows: map.rows.length, columns: map.columns.length },
       { left, top, plotWidth: width, plotHeight: height } = size;
-    paint(canvas, cells, colouring.colour);
+    paintMap(canvas, cells, colouring.colour);
     plot.before(placed(canvas, { left, top, width, height }));
     plot.style.visibility = "hidden"; // it shows what was there before
   }
@@ -83,8 +83,8 @@ export function createDetail(hooks) {
   });
   root.addEventListener("keydown", (event) => {
     const { current, cursor } = stage,
-      step = arrow(event);
-    if (!current || modified(event)) return;
+      step = arrowStep(event);
+    if (!current || hasModifier(event)) return;
     const { map, pinned } = current,
       row = cursor?.row ?? pinned.row ?? 0,
       column = cursor?.column ?? pinned.column ?? 0;
@@ -130,8 +130,8 @@ export function createDetail(hooks) {
         picture();
       } else {
         sketch(mine);
-        const ready = window.Plotly ? painted() : plotly();
-        ready.then(() => inTurn(() => stage.current === mine && picture()));
+        const ready = window.Plotly ? afterPaint() : loadPlotly();
+        ready.then(() => enqueueDrawing(() => stage.current === mine && picture()));
       }
       stage.show();
     },

@@ -2,8 +2,8 @@
 // Plain elements, so that a redraw costs no more than the picture, and touch still scrolls the page. Labels are built anew only
 // when the tokens or sizes change: they are most of what a Plotly redraw costs (30 of 40 ms at 30 tokens), and a change of head
 // leaves them as they are.
-import { el, escape, shorten, themed } from "../../core/dom.js";
-import { said, t } from "../../core/language.js";
+import { el, escapeTags, shorten, cssVariable } from "../../core/dom.js";
+import { toText, t } from "../../core/language.js";
 
 const TICKS = 40;
 const ROW = 18; // pixels of a row that is made lower, so that the map is whole on the screen
@@ -20,7 +20,7 @@ let measuring = null;
 function textWidth(text) {
   if (!measuring) {
     measuring = document.createElement("canvas").getContext("2d");
-    measuring.font = `${FONT}px ${themed("--atlas-font")}`;
+    measuring.font = `${FONT}px ${cssVariable("--atlas-font")}`;
   }
   if (widths.size > 5000) widths.clear();
   if (!widths.has(text)) widths.set(text, measuring.measureText(text).width);
@@ -214,13 +214,13 @@ export function wholeLayout(
     range,
     tickmode: "array",
     tickvals: ticks.shown,
-    ticktext: ticks.texts.map(escape),
+    ticktext: ticks.texts.map(escapeTags),
     showgrid: false,
     zeroline: false,
     ticks: "",
     fixedrange: true,
-    title: { text: title, standoff: 6, font: { size: FONT, color: themed("--atlas-muted") } },
-    tickfont: { size: FONT, color: themed("--atlas-ink") },
+    title: { text: title, standoff: 6, font: { size: FONT, color: cssVariable("--atlas-muted") } },
+    tickfont: { size: FONT, color: cssVariable("--atlas-ink") },
     ticklabelstandoff: 4,
   });
   return {
@@ -228,7 +228,7 @@ export function wholeLayout(
     width: size.width,
     height: size.height,
     margin: { l: size.left, r: size.right, t: size.top, b: 8, pad: 0 },
-    font: { family: themed("--atlas-font"), size: FONT },
+    font: { family: cssVariable("--atlas-font"), size: FONT },
     xaxis: { ...axis(columns, titles.columns, x), side: "top", tickangle: angle },
     yaxis: axis(rows, rowTitle, y),
   };
@@ -252,7 +252,7 @@ export function createStage(hooks, name = "") {
       { compact } = given;
     const names = [map.rows, map.columns].map((items) => items.map((item) => item.label)),
       divider = map.joint && map.sourceColumns,
-      texts = [titles.rows, titles.columns, titles.pairs, ticks.texts, unit && said(unit)];
+      texts = [titles.rows, titles.columns, titles.pairs, ticks.texts, unit && toText(unit)];
     const key = JSON.stringify([names, given, divider, texts, colours]);
     if (key === framed) return framedSize;
     framed = key;

@@ -1,9 +1,9 @@
 // A map of more than 256 tokens a side, as one Plotly figure whose cells are tiles: images of its layout, of that level of
 // the pyramid (viz/wire/tiles.py) whose cells are at least a pixel large, so that a single bright cell is seen at any zoom.
 // Wheel, drag and keys zoom and move in it.
-import { themed } from "../../core/dom.js";
-import { arrow, modified } from "../../core/keys.js";
-import { plotly } from "../../core/plotly.js";
+import { cssVariable } from "../../core/dom.js";
+import { arrowStep, hasModifier } from "../../core/keys.js";
+import { loadPlotly } from "../../core/plotly.js";
 import {
   CONFIG,
   cellsLayout,
@@ -44,7 +44,7 @@ function measure(map, { width, compact, height, highest = Infinity }) {
 
 // Where one sentence of a document ends and the next begins.
 function bounds({ rows, columns }) {
-  const line = { color: themed("--atlas-accent"), width: 1, dash: "dot" };
+  const line = { color: cssVariable("--atlas-accent"), width: 1, dash: "dot" };
   const ends = (items) => items.flatMap(({ ends }, i) => (ends ? [i + 0.5] : []));
   const across = ends(columns).map((x) => ({ x0: x, x1: x, y0: -0.5, y1: rows.length }));
   const down = ends(rows).map((y) => ({ y0: y, y1: y, x0: -0.5, x1: columns.length }));
@@ -181,9 +181,9 @@ export function createLarge(hooks) {
     if (cell) hooks.pin(cell.row, cell.column);
   });
   listen("keydown", (event) => {
-    if (modified(event)) return;
+    if (hasModifier(event)) return;
     const { x, y, width, height } = stage.current.seen,
-      step = zoomOf(stage.current) > 1 && arrow(event);
+      step = zoomOf(stage.current) > 1 && arrowStep(event);
     if (step) look({ x: x + (step[1] * width) / 8, y: y + (step[0] * height) / 8 });
     else if (event.key === "+" || event.key === "=") zoomBy(STEP);
     else if (event.key === "-") zoomBy(1 / STEP);
@@ -205,7 +205,7 @@ export function createLarge(hooks) {
       stage.cursor = null;
       stage.surroundPart(stage.current);
       stage.show();
-      plotly().then(schedule);
+      loadPlotly().then(schedule);
     },
     pin: stage.pin,
     more: () => root.isConnected && render(), // tiles have come

@@ -1,6 +1,6 @@
 // Two columns of tokens joined by lines: width and opacity are the weight, colour is the head.
 import { el, shorten, svg } from "../../core/dom.js";
-import { parts, say, t } from "../../core/language.js";
+import { textParts, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 
 const ROW = 24,
@@ -48,7 +48,7 @@ export function createLines(hooks) {
   const amount = el("output", {}),
     key = el("div", { class: "head-key" }),
     canvas = el("div", { class: "lines-canvas" });
-  const cover = parts(say("Edges that cover {share} of each row's weight", { share: amount })),
+  const cover = textParts(say("Edges that cover {share} of each row's weight", { share: amount })),
     bar = el("div", { class: "lines-bar" }, el("label", {}, cover, slider), key);
   const root = el("div", { class: "lines" }, bar, canvas);
   let current = null; // {layers, geometry, group, tokens}

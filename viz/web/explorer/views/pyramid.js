@@ -1,5 +1,5 @@
 // The pyramid of one large map, as far as its tiles have come (viz/wire/tiles.py).
-import { paint } from "../../core/colours.js";
+import { paintMap } from "../../core/colours.js";
 import { entry, unitOf } from "../model.js";
 
 const SIDE = 256; // cells a side of a tile
@@ -94,7 +94,7 @@ export class Pyramid {
 function pictureOf({ rows, columns, largest }, { colour }) {
   const canvas = document.createElement("canvas"),
     colours = Array.from({ length: 256 }, (_, code) => colour((code / 255) ** 2));
-  paint(canvas, { values: largest, rows, columns }, (code) => colours[code]);
+  paintMap(canvas, { values: largest, rows, columns }, (code) => colours[code]);
   return canvas.toDataURL();
 }
 

@@ -1,7 +1,7 @@
 // Where a number lies on its scale, the colour that it has there, and how a map's numbers are written.
-import { sequential } from "../../core/colours.js";
+import { sequentialScale } from "../../core/colours.js";
 import { isDark } from "../../core/dom.js";
-import { powered, significant } from "../../core/format.js";
+import { formatExponent, formatSignificant } from "../../core/format.js";
 import { t } from "../../core/language.js";
 
 const DECADES = 4;
@@ -38,7 +38,7 @@ const SIGNED_TICKS = {
 
 export function ticks(transform, maximum, signed = false) {
   const values = (signed ? SIGNED_TICKS : TICKS)[transform].map((share) => share * maximum);
-  const texts = values.map((value) => significant(value, 3));
+  const texts = values.map((value) => formatSignificant(value, 3));
   if (transform === "log") texts[signed ? 2 : 0] = signed ? "≈ 0" : `≤ ${texts[0]}`;
   return { places: values.map(placer(transform, maximum, signed)), texts };
 }
@@ -46,7 +46,7 @@ export function ticks(transform, maximum, signed = false) {
 // place(value): on the scale, 0 to 1; strength(value): how far from no colour, 0 to 1.
 export function palette(colours, transform, maximum, signed = false) {
   const place = placer(transform, maximum, signed),
-    shown = sequential(colours);
+    shown = sequentialScale(colours);
   return {
     place,
     strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place,
@@ -80,7 +80,9 @@ function weightText(value) {
   if (Number.isNaN(value)) return t("blank");
   if (value === 0) return "0";
   if (value >= 0.0095) return value.toFixed(3);
-  return value < 1e-6 ? powered(value.toExponential(1)) : String(Number(value.toPrecision(2)));
+  return value < 1e-6
+    ? formatExponent(value.toExponential(1))
+    : String(Number(value.toPrecision(2)));
 }
 
 // A number of any map: with its sign where that means something.

@@ -1,8 +1,8 @@
 // The two sentences of a map with lines between their words: what each word read, at a glance. Always in whole words,
 // without special tokens, of the selected head alone.
 import { el, svg } from "../../core/dom.js";
-import { percent } from "../../core/format.js";
-import { walk } from "../../core/keys.js";
+import { formatPercent } from "../../core/format.js";
+import { moveFocus } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 import { scrolling } from "../../lab/scroll.js";
 import { strongest } from "../words.js";
@@ -47,7 +47,7 @@ export function createSentence(hooks) {
       items = row !== null ? map.columns : map.rows;
     const others = strongest(values, 3)
       .filter((i) => values[i] >= 0.05)
-      .map((i) => `${items[i].label} ${percent(values[i])}`)
+      .map((i) => `${items[i].label} ${formatPercent(values[i])}`)
       .join(", ");
     if (!others) return t("This head read no word here: its weight is on special tokens.");
     return row !== null
@@ -172,7 +172,7 @@ export function createSentence(hooks) {
 
   // The keyboard walks along the words of a line, and from line to line.
   root.addEventListener("keydown", (event) =>
-    walk(
+    moveFocus(
       event,
       [keys, queries].map((box) => [...box.children]),
     ),

@@ -1,5 +1,5 @@
 // The sentence itself: focus a token, and the others are shaded by the weight between them.
-import { fixed } from "../../core/format.js";
+import { formatFixed } from "../../core/format.js";
 import { el } from "../../core/dom.js";
 import { t } from "../../core/language.js";
 
@@ -26,7 +26,7 @@ export function createText(hooks) {
       isRow = at.row !== null;
     const paint = (chip, value, isFocused) => {
       const isBlank = Number.isNaN(value),
-        text = Math.abs(value) >= 0.005 ? fixed(value, 2) : "·";
+        text = Math.abs(value) >= 0.005 ? formatFixed(value, 2) : "·";
       chip.style.setProperty("--p", isBlank ? 0 : colouring.strength(value).toFixed(4));
       chip.lastChild.textContent = isBlank ? "\u00a0" : text;
       chip.classList.toggle("positive", Boolean(map.signed) && value > 0);

@@ -1,6 +1,6 @@
 // The pane beside the atlas: the map, lines, text or a comparison; one at a time.
 import { el, isTouch } from "../../core/dom.js";
-import { said, say, t } from "../../core/language.js";
+import { toText, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 import * as states from "../state.js";
 import { createCompare } from "./compare.js";
@@ -121,7 +121,7 @@ export function createViews(hooks) {
     clear: () => root.replaceChildren(),
     pin: (pinned) => parts[shown].pin?.(pinned),
     focus: () => first()?.focus(),
-    hint: () => said(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shown]) || HINTS[shown]),
+    hint: () => toText(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shown]) || HINTS[shown]),
     shown: () => shown,
     pane: () => pane,
     large,

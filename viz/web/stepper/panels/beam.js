@@ -3,7 +3,7 @@ import { button, el, menu, shorten, svg } from "../../core/dom.js";
 import { say, t } from "../../core/language.js";
 import { pictured } from "../../picture/copy.js";
 import * as drawing from "../../picture/drawing.js";
-import { fixed, percent } from "../../core/format.js";
+import { formatFixed, formatPercent } from "../../core/format.js";
 import { written } from "../path.js";
 
 const COLUMN = 116,
@@ -60,10 +60,10 @@ export function createBeam(hooks) {
 
   function show({ nodes, hypotheses }) {
     const hypothesis = ({ node, score, total, finished }) => {
-      const about = t("log-probability {value}", { value: fixed(total, 2) }),
+      const about = t("log-probability {value}", { value: formatFixed(total, 2) }),
         path = pathTo(nodes, node);
       const parts = [
-        el("span", { class: "number" }, fixed(score, 2)),
+        el("span", { class: "number" }, formatFixed(score, 2)),
         el("span", { class: "sentence", dir: "auto" }, written(path) || t("(nothing)")),
         el("span", { class: "about" }, finished ? about : `${about}, ${t("unfinished")}`),
       ];
@@ -142,8 +142,8 @@ export function createBeam(hooks) {
       }
       const words = t("{prefix} — log-probability {total}, this token {p}, {fate}", {
         prefix: written(path),
-        total: fixed(node.total, 3),
-        p: percent(node.probability),
+        total: formatFixed(node.total, 3),
+        p: formatPercent(node.probability),
         fate: FATES[node.fate],
       });
       const say = () => (status.textContent = words);
@@ -172,7 +172,7 @@ export function createBeam(hooks) {
           svg(
             "text",
             { x: BOX - 4, y: 13.5, class: "p" },
-            percent(node.probability).replace("≈ ", ""),
+            formatPercent(node.probability).replace("≈ ", ""),
           ),
         ),
       );

@@ -1,11 +1,11 @@
 // The tree of branches.
 import { button, el, shorten } from "../../core/dom.js";
-import { fixed } from "../../core/format.js";
-import { said, say, t } from "../../core/language.js";
+import { formatFixed } from "../../core/format.js";
+import { toText, say, t } from "../../core/language.js";
 import { written } from "../path.js";
 
 const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
-const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);
+const origin = (branch) => toText(ORIGINS[branch.origin] ?? branch.decoding);
 // Named by what is its own: the rest it shares with its parent.
 export const title = (branch) =>
   `${branch.number} · ${origin(branch)}: ${branch.fork ? "… " : ""}${shorten(written(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
@@ -44,7 +44,7 @@ export function branches(hooks) {
       el(
         "span",
         { class: "about" },
-        `${origin(branch)}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: fixed(branch.total, 2) })}`,
+        `${origin(branch)}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: formatFixed(branch.total, 2) })}`,
       ),
     ];
     const open = button(parts, () => hooks.open(branch.number), {

@@ -1,7 +1,7 @@
 // Two branches beside each other: their tokens, and how far each head's attention differs.
 import { el } from "../../core/dom.js";
-import { fixed, percent, significant } from "../../core/format.js";
-import { createGrid, shade } from "../../core/grid.js";
+import { formatFixed, formatPercent, formatSignificant } from "../../core/format.js";
+import { createGrid, shareStyle } from "../../core/grid.js";
 import { t } from "../../core/language.js";
 import { pictured } from "../../picture/copy.js";
 import { title } from "./branches.js";
@@ -65,7 +65,7 @@ export function comparison(hooks) {
             "span",
             { class: look, style: `--p: ${branch.probabilities[i].toFixed(3)}` },
             branch.tokens[i].text,
-            el("small", {}, percent(branch.probabilities[i])),
+            el("small", {}, formatPercent(branch.probabilities[i])),
           );
     const columns = found.rows.map(([a, b]) => {
       const isSame = a !== null && b !== null && pair[0].ids[a] === pair[1].ids[b],
@@ -81,8 +81,8 @@ export function comparison(hooks) {
             n: ratio(Math.abs(difference)),
           });
     const facts = t("Total log-probability {first} and {second}: {verdict}", {
-      first: fixed(pair[0].total, 3),
-      second: fixed(pair[1].total, 3),
+      first: formatFixed(pair[0].total, 3),
+      second: formatFixed(pair[1].total, 3),
       verdict,
     });
     const about =
@@ -109,18 +109,18 @@ export function comparison(hooks) {
   }
 
   const ratio = (difference) =>
-    difference > 13.8 ? t("more than a million") : significant(Math.exp(difference), 2);
+    difference > 13.8 ? t("more than a million") : formatSignificant(Math.exp(difference), 2);
 
   function map(kind, name, values) {
     const cell = (bits, layer, head) => ({
-      ...shade(-Math.min(1, bits * 1.6)),
+      ...shareStyle(-Math.min(1, bits * 1.6)),
       name: t("Layer {layer}, head {head}: {bits} bits", {
         layer: layer + 1,
         head: head + 1,
-        bits: fixed(bits, 4),
+        bits: formatFixed(bits, 4),
       }),
-      title: t("{bits} bits", { bits: fixed(bits, 4) }),
-      content: bits === 0 ? "0" : fixed(bits, 2),
+      title: t("{bits} bits", { bits: formatFixed(bits, 4) }),
+      content: bits === 0 ? "0" : formatFixed(bits, 2),
     });
     const { root: grid } = createGrid(
       {

@@ -1,6 +1,6 @@
 // What each decoder layer would already predict, through a lens.
 import { button, el, menu, shorten, table } from "../../core/dom.js";
-import { percent, significant } from "../../core/format.js";
+import { formatPercent, formatSignificant } from "../../core/format.js";
 import { say, t } from "../../core/language.js";
 import { pictured } from "../../picture/copy.js";
 import { element } from "../../picture/drawing.js";
@@ -55,10 +55,10 @@ export function lens(hooks) {
             ? t("After layer {layer}, step {step}", { layer, step: step + 1 })
             : t("Before layer 1, step {step}", { step: step + 1 }),
           token: tokens[layer][step],
-          p: percent(probabilities[layer][step]),
+          p: formatPercent(probabilities[layer][step]),
           taken: branch.tokens[step].text,
           rank: ranks[layer][step],
-          q: percent(taken[layer][step]),
+          q: formatPercent(taken[layer][step]),
         },
       );
       const show = () => (status.textContent = words);
@@ -88,7 +88,7 @@ export function lens(hooks) {
         el(
           "td",
           { class: "number" },
-          layer < tokens.length - 1 ? significant(nats[layer], 2) : null,
+          layer < tokens.length - 1 ? formatSignificant(nats[layer], 2) : null,
         ),
       ),
     );

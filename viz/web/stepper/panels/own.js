@@ -1,6 +1,6 @@
 // A target of one's own.
 import { el } from "../../core/dom.js";
-import { fixed } from "../../core/format.js";
+import { formatFixed } from "../../core/format.js";
 import { t } from "../../core/language.js";
 
 // hooks: target(text)
@@ -43,14 +43,14 @@ export function ownTarget(hooks) {
       model = tree.branches[0];
     verdict.textContent = "";
     if (!own) return;
-    const each = ({ total, ids }) => fixed(total / ids.length, 2);
+    const each = ({ total, ids }) => formatFixed(total / ids.length, 2);
     verdict.textContent = t(
       "Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).",
       {
-        total: fixed(own.total, 2),
+        total: formatFixed(own.total, 2),
         n: own.ids.length,
         each: each(own),
-        total2: fixed(model.total, 2),
+        total2: formatFixed(model.total, 2),
         n2: model.ids.length,
         each2: each(model),
       },
