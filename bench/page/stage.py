@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNS, WARM_UP = 20, 3
 
 
-# In an async function of a page: its store, which tells when an answer has come ("translation") and is drawn ("drawCount").
+# For an async function of a page: its store, which changes when an answer has come and when it is drawn ("drawCount").
 STORE = """const { store } = await import(
   performance.getEntriesByType('resource').find(({ name }) => name.endsWith('/store/store.js')).name);"""
 

@@ -114,7 +114,8 @@ def test_a_probability_is_written_in_one_way(script_page, probability, written):
 
 def test_a_number_has_the_minus_sign_of_print(script_page):
     numbers = [-1.257, 0.5, None]
-    assert script_page.evaluate("(all) => all.map((one) => atlas.formatFixed(one, 2))", numbers) == ["−1.26", "0.50", "–"]
+    fixed = script_page.evaluate("(all) => all.map((one) => atlas.formatFixed(one, 2))", numbers)
+    assert fixed == ["−1.26", "0.50", "–"]
     assert script_page.evaluate("[-12.5, 0.25, 1e-7].map((one) => atlas.formatSignificant(one, 3))") == [
         "−12.5",
         "0.25",
