@@ -31,7 +31,7 @@ from attention_atlas.viz import directions, shell
 from attention_atlas.viz.questions.traces import CacheBytes
 from attention_atlas.viz.server.ask import lender
 from attention_atlas.viz.server.discreet_log import keep_text_out_of_records, keep_text_out_of_tracebacks
-from attention_atlas.viz.server.health import leave
+from attention_atlas.viz.server.health import shut_down
 from attention_atlas.viz.server.options import check_port, parse
 from attention_atlas.viz.shell import Page
 
@@ -50,7 +50,7 @@ def serve(page: Page, args: argparse.Namespace) -> None:
         signal.signal(number, lambda *_: ended.set())
     while not ended.wait(LISTENING):
         pass
-    leave(page.app, FINISHING_SECONDS)
+    shut_down(page.app, FINISHING_SECONDS)
     closing = threading.Thread(target=page.demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
     closing.join(CLOSING_SECONDS)

@@ -1,7 +1,7 @@
 """The page as a Gradio app: a Blocks of documented components, the named endpoints, and the options of its launch.
 
-The components only hold the page's modules (viz/web/); those keep the page's state, and ask the server for answers at
-/ask (viz/server/ask.py).
+The components only load the page's modules (viz/web/). Those keep the page's state and ask the server questions at /ask
+(viz/server/ask.py).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from attention_atlas.viz.questions import header, registry, train
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import CacheBytes, Traces
 from attention_atlas.viz.server import api, ask, guard, health, web_files
-from attention_atlas.viz.server.line import Line
 from attention_atlas.viz.server.middleware import Headers
+from attention_atlas.viz.server.request_queue import RequestQueue
 from attention_atlas.viz.tours import guide
 from attention_atlas.viz.wire.summary import INVITATION, inviting
 from attention_atlas.viz.words import say
@@ -71,34 +71,38 @@ THREADS = 96
 
 @dataclass
 class Page:
-    """A page, its context, and the line that requests wait in. lent: whether questions go through Gradio's queue."""
+    """A page, the context of its questions, and the queue of its requests. lent: whether questions go through Gradio's
+    queue, which lends a GPU."""
 
     demo: gr.Blocks
     context: Context
-    line: Line | None = None
+    request_queue: RequestQueue | None = None
     lent: bool = False
     app: FastAPI | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        if self.line is None:
-            self.line = guard.line_of(self.context.limits)
+        if self.request_queue is None:
+            self.request_queue = guard.create_queue(self.context.limits)
 
     def launch(
         self, *, queue: int = 64, concurrency: int = 1, hosts: Collection[str] | None = None, **options: object
     ) -> str:
-        """Serve the page without waiting for its end. Returns its address.
+        """Start serving the page in the background, and return its address.
 
-        queue: calls of the endpoints that may wait. concurrency: those that run at once. hosts: names that a request's
-        Host may be (None: any). options: of Blocks.launch.
+        Args:
+            queue: the number of endpoint calls that may wait in Gradio's queue
+            concurrency: the number of them that run at once
+            hosts: the names allowed in a request's Host header; None for any
+            options: further options of Blocks.launch
         """
-        os.environ.setdefault("GRADIO_RUN_HISTORY", "False")  # launch(run_history=) is there since Gradio 6.24 only
+        os.environ.setdefault("GRADIO_RUN_HISTORY", "False")  # launch(run_history=) needs Gradio 6.24
         self.demo.queue(max_size=queue, default_concurrency_limit=concurrency)
         routes = [web_files.route(), ask.route(self.context)]
         layers = [  # the outermost first
             Middleware(Headers),
-            Middleware(health.Health, line=self.line),
-            Middleware(guard.Guard, line=self.line, lent=self.lent, hosts=hosts),
-            Middleware(health.Leaving),
+            Middleware(health.Health, request_queue=self.request_queue),
+            Middleware(guard.Guard, request_queue=self.request_queue, lent=self.lent, hosts=hosts),
+            Middleware(health.Shutdown),
             Middleware(web_files.FirstPaint, lent=self.lent),
         ]
         self.app, url, _ = self.demo.launch(
@@ -110,7 +114,7 @@ class Page:
             footer_links=["api"],
             max_threads=THREADS,
             state_session_capacity=MAX_SESSIONS,
-            # A Space's Node process would answer past the middleware, and its page asks other hosts for fonts.
+            # With server-side rendering a Node process answers without the middleware and loads fonts from other hosts.
             ssr_mode=False,
             mcp_server=importlib.util.find_spec("mcp") is not None,
             app_kwargs={"routes": routes, "middleware": layers, "docs_url": None, "redoc_url": None},
@@ -122,13 +126,18 @@ class Page:
 
 
 def build(
-    translators: Translators, lend: Callable[[Callable], Callable] | None = None, most: CacheBytes = CacheBytes()
+    translators: Translators, lend: Callable[[Callable], Callable] | None = None, cache_bytes: CacheBytes = CacheBytes()
 ) -> Page:
-    """Build the page over these models. lend: on ZeroGPU, makes a function run where a GPU is lent. most: bytes of the
-    server's caches."""
+    """Build the page for these models.
+
+    Args:
+        translators: the models
+        lend: on ZeroGPU, makes a function run where a GPU is lent
+        cache_bytes: the sizes of the server's caches
+    """
     registry.load_all()
-    context = Context(translators, Traces(translators, most), limits=next(iter(translators.values())).limits)
-    line = guard.line_of(context.limits)
+    context = Context(translators, Traces(translators, cache_bytes), limits=next(iter(translators.values())).limits)
+    request_queue = guard.create_queue(context.limits)
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         add_component(
             "title",
@@ -139,8 +148,8 @@ def build(
             options={"tour": guide.invitation(translators)},
             elem_id="atlas-title",
         )
-        with gr.Column(visible=False):  # the page builds no fields of what is hidden
-            api.build(translators, line, lend)
+        with gr.Column(visible=False):  # Gradio renders nothing for hidden components
+            api.build(translators, request_queue, lend)
             if lend:
                 ask.add_calls(context, lend)
         first = _header(context)
@@ -149,12 +158,12 @@ def build(
                 with gr.Tab(label(title), id=name, elem_id=f"tab-{name}"):
                     build_tab(context, first)
         guide.build()
-    return Page(demo, context, line, lent=lend is not None)
+    return Page(demo, context, request_queue, lent=lend is not None)
 
 
 def _header(context: Context) -> TranslationTrace | None:
-    """Lay out and wire the part above the tabs: type a sentence, read its translation. Returns the translation that the
-    page opens with, of the first example; None where there is no example."""
+    """Build the part above the tabs, in which a sentence is typed and its translation shown. Returns the trace of the
+    first example, with which the page opens; None if there is no example."""
     translators = context.translators
     default = translators.routes[0]
     example, model = next(iter(directions.sentences(translators, default)), ""), translators[default.label]
@@ -188,10 +197,10 @@ def _header(context: Context) -> TranslationTrace | None:
         )
         go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
     add_component("languages", elem_id="languages", visible=any(translator.languages for translator in translators.all))
-    # With the doubts: nobody waits for those of the first translation.
-    shown = {**header.line(translators, first), "doubts": header.doubts(first, model)} if first else inviting(model)
+    # The first translation's warnings are computed with it.
+    state = {**header.line(translators, first), "doubts": header.doubts(first, model)} if first else inviting(model)
     options = {"searches": header.SEARCHES}
-    result = add_component("translation", shown, events=("fill",), options=options, elem_id="translation")
+    result = add_component("translation", state, events=("fill",), options=options, elem_id="translation")
     private = {"show_progress": "hidden", "api_visibility": "private"}
     gr.on([text.submit, go.click], None, text, js=_calls("submit"), **private)
     menu.input(None, menu, js=_calls("chooseDirection"), **private)
@@ -206,9 +215,10 @@ def _calls(name: str) -> str:
 
 
 def _opening(model: Translator, example: str, direction: str) -> TranslationTrace:
-    """What the page opens with. ValueError, naming the model and the sentence, if that cannot be translated."""
+    """Translate the example with which the page opens. Raises ValueError, naming the model and the example, if that
+    fails."""
     try:
-        model.translate(example.split()[0], direction)  # a process's first pass loads what all later ones use
+        model.translate(example.split()[0], direction)  # warm up: the first pass of a process is slow
         return model.translate(example, direction)
     except ValueError as error:
         raise ValueError(f"the example {example!r} of {model.name}: {error}") from error

@@ -22,7 +22,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, given, program
-from attention_atlas.viz.server.line import SHARE
+from attention_atlas.viz.server.request_queue import ADDRESS_SHARE
 from bench.hosting.besieged import App, others, running
 from bench.load import SENTENCES, Caller, memory
 
@@ -30,7 +30,7 @@ LONG = SENTENCES[4]
 FORMATS = ("json", "npz", "html")
 FREE = 48_000_000  # bytes that are left to an app whose memory runs out
 DAY = 86_400
-WITHIN_SHARE = int(SHARE * 128)  # calls of one address that may wait, by the default of --queue
+WITHIN_SHARE = int(ADDRESS_SHARE * 128)  # calls of one address that may wait, by the default of --queue
 
 
 def slow_clients(app: App, number: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from attention_atlas.model import checkpoint, convert, files
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz.server.endpoints import Served
+from attention_atlas.viz.server.endpoints import EndpointContext
 from tests.model.families import theirs
 
 
@@ -173,8 +173,8 @@ def test_a_folder_of_ours_is_converted_and_a_shipped_name_is_known(tiny_checkpoi
 
 
 def test_a_call_without_a_direction_is_answered_by_the_model_that_the_host_names(saved, tiny_checkpoint):
-    served = Served(Translators.load(tiny_checkpoint.parent, "cpu", models=[saved]))
-    assert served.chosen("")[0].name == "opus-mt-de-en"
+    served = EndpointContext(Translators.load(tiny_checkpoint.parent, "cpu", models=[saved]))
+    assert served.select("")[0].name == "opus-mt-de-en"
 
 
 def test_models_that_the_host_names_come_first(saved, tiny_checkpoint):

@@ -24,7 +24,7 @@ from attention_atlas.viz.export.formats import FORMATS, Format, Scope
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server import api
-from attention_atlas.viz.server.endpoints import Served, answering
+from attention_atlas.viz.server.endpoints import EndpointContext, with_envelope
 from tests.conftest import SENTENCES
 
 TEXT = SENTENCES[0]
@@ -71,7 +71,7 @@ OF_THE_MODEL_AS_IT_IS = {"why_circuit"}
 @pytest.mark.parametrize("name", [name for name in api.ENDPOINTS if name not in OF_THE_MODEL_AS_IT_IS])
 def test_every_endpoint_takes_what_is_changed_in_every_pass(tiny_translator, name):
     """As Python does; empty is the plain model; an answer of an experiment that edits would be missing from is none."""
-    call = api.ENDPOINTS[name].bound(Served(Translators([tiny_translator])))
+    call = api.ENDPOINTS[name].bind(EndpointContext(Translators([tiny_translator])))
     fields = {"text": TEXT, **ASKED.get(name, {})}
     changed = CHANGED if not name.startswith("why") else {"heads_off": CHANGED["heads_off"]}
     plain, empty, other = (call(**fields, interventions=value) for value in (None, {}, changed))
@@ -115,7 +115,7 @@ def test_a_changed_translation_is_pythons(client, tiny_translator):
     ],
 )
 def test_interventions_that_cannot_be_are_refused_in_words(tiny_translator, wrong, words):
-    call = api.ENDPOINTS["translate"].bound(Served(Translators([tiny_translator])))
+    call = api.ENDPOINTS["translate"].bind(EndpointContext(Translators([tiny_translator])))
     answer = call(TEXT, interventions=wrong)
     assert answer["status"] == "error" and answer["error"] == "invalid" and words in answer["message"], answer
 
@@ -271,7 +271,7 @@ def test_large_answers_are_npz_only(tiny_translator, monkeypatch):
 
 def test_busy_and_inner_errors_are_answers_too_and_the_log_keeps_the_text_out(caplog):
     def fails(error: Exception):
-        @answering
+        @with_envelope
         def endpoint(text: str) -> dict:
             raise error
 
@@ -334,7 +334,7 @@ def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_transla
         return held.wait(60) and whole(*args, **options)
 
     page = shell.build(Translators([tiny_translator]))
-    url, page.line.waiting = serve(page), 8
+    url, page.request_queue.max_waiting = serve(page), 8
     monkeypatch.setattr(tiny_translator, "trace", trace)
 
     def post(address: str) -> tuple[int, dict, dict]:

@@ -1,4 +1,4 @@
-"""What a proxy and a monitor ask: is it alive, can it take another visitor, what has it counted."""
+"""Tests of health checks, metrics and the graceful shutdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.datastructures import State
 
 from attention_atlas.viz.server import health
 from attention_atlas.viz.server.api import ENDPOINTS
-from attention_atlas.viz.server.line import Line
+from attention_atlas.viz.server.request_queue import RequestQueue
 
 
 def get(address: str) -> tuple[int, str]:
@@ -26,16 +26,16 @@ def get(address: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def awaited(function: Callable) -> None:
-    """In a thread of its own: a browser's loop may run in this one."""
+def run_async(function: Callable) -> None:
+    """Run a coroutine function in another thread: a browser's event loop may run in this one."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(anyio.run, function).result(30)
 
 
-def asked(path: str, *, waiting: int, most: int, app=None, about_to_end=False) -> tuple[int, str]:
-    """The answer of the middleware alone, before a line that is so long."""
+def ask_middleware(path: str, *, waiting: int, limit: int, is_shutting_down=False) -> tuple[int, str]:
+    """Return the middleware's answer when so many requests wait."""
 
-    class Waiting(Line):
+    class FilledQueue(RequestQueue):
         def __len__(self) -> int:
             return waiting
 
@@ -45,59 +45,59 @@ def asked(path: str, *, waiting: int, most: int, app=None, about_to_end=False) -
         sent.append(message)
 
     scope = {"type": "http", "path": path, "app": SimpleNamespace(state=State())}
-    scope["app"].state.leaving, scope["app"].state.complete = about_to_end, True
-    awaited(lambda: health.Health(app, Waiting({}, most))(scope, None, send))
-    return sent[0]["status"], b"".join(one.get("body", b"") for one in sent).decode()
+    scope["app"].state.is_shutting_down, scope["app"].state.complete = is_shutting_down, True
+    run_async(lambda: health.Health(None, FilledQueue({}, limit))(scope, None, send))
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent).decode()
 
 
 def test_a_served_app_is_alive_and_ready(tiny_url) -> None:
     assert get(f"{tiny_url}healthz") == (200, "alive\n")
-    status, said = get(f"{tiny_url}readyz")
-    assert status == 200 and json.loads(said)["ready"] and json.loads(said)["waiting"] == 0
+    status, body = get(f"{tiny_url}readyz")
+    assert status == 200 and json.loads(body)["ready"] and json.loads(body)["waiting"] == 0
 
 
-@pytest.mark.parametrize(("waiting", "most", "status"), [(0, 3, 200), (2, 3, 200), (3, 3, 503)])
-def test_it_is_ready_while_there_is_room_in_the_line(waiting, most, status) -> None:
-    found, said = asked(health.READY, waiting=waiting, most=most)
-    numbers = {"ready": status == 200, "waiting": waiting, "most": most}
-    assert found == status and json.loads(said).items() >= numbers.items()
+@pytest.mark.parametrize(("waiting", "limit", "expected"), [(0, 3, 200), (2, 3, 200), (3, 3, 503)])
+def test_ready_until_the_queue_is_full(waiting, limit, expected) -> None:
+    status, body = ask_middleware(health.READY, waiting=waiting, limit=limit)
+    assert status == expected
+    assert json.loads(body) == {"ready": expected == 200, "waiting": waiting, "most": limit}
 
 
-def test_who_is_about_to_end_is_not_ready() -> None:
-    assert asked(health.READY, waiting=0, most=3, about_to_end=True)[0] == 503
+def test_not_ready_during_shutdown() -> None:
+    assert ask_middleware(health.READY, waiting=0, limit=3, is_shutting_down=True)[0] == 503
 
 
-def test_who_leaves_takes_no_question_and_waits_for_answers() -> None:
-    asked_for, answers = [], []
+def test_shutdown_refuses_questions_and_waits_for_answers_under_way() -> None:
+    paths, answers = [], []
     app = SimpleNamespace(state=State())
 
     async def inner(scope, receive, send) -> None:
-        asked_for.append(scope["path"])
+        paths.append(scope["path"])
 
     async def send(message: dict) -> None:
         answers.append(message)
 
     def ask(method: str, path: str) -> None:
         scope = {"type": "http", "method": method, "path": path, "app": app}
-        awaited(lambda: health.Leaving(inner)(scope, None, send))
+        run_async(lambda: health.Shutdown(inner)(scope, None, send))
 
     app.state.under_way = 1  # an answer
     with ThreadPoolExecutor(1) as pool:
-        finished = pool.submit(health.leave, app, 20)
-        while not health.leaving(app):
+        finished = pool.submit(health.shut_down, app, 20)
+        while not health.is_shutting_down(app):
             pass
         ask("POST", "/gradio_api/queue/join")
-        assert answers[0]["status"] == 503 and not asked_for
+        assert answers[0]["status"] == 503 and not paths
         ask("GET", "/gradio_api/call/translate/1")
         ask("GET", "/")
         app.state.under_way = 0
-        assert finished.result(20) and asked_for == ["/gradio_api/call/translate/1", "/"]
+        assert finished.result(20) and paths == ["/gradio_api/call/translate/1", "/"]
     app.state.under_way = 1
-    assert not health.leave(app, 0.1)
+    assert not health.shut_down(app, 0.1)
 
 
-def test_metrics_count_requests_and_hold_no_text(tiny_url) -> None:
-    def counted(text: str, route: str) -> float:
+def test_metrics_count_requests_without_their_text(tiny_url) -> None:
+    def count(text: str, route: str) -> float:
         lines = [line for line in text.splitlines() if line.startswith(f'atlas_requests_total{{route="{route}"')]
         return sum(float(line.split()[-1]) for line in lines)
 
@@ -108,22 +108,22 @@ def test_metrics_count_requests_and_hold_no_text(tiny_url) -> None:
     urllib.request.urlopen(request, timeout=30).close()
     get(f"{tiny_url}nothing/here/{secret.split()[1]}")
     status, after = get(f"{tiny_url}metrics")
-    assert status == 200 and counted(after, name) == counted(before, name) + 1
-    assert counted(after, "page") > counted(before, "page")
+    assert status == 200 and count(after, name) == count(before, name) + 1
+    assert count(after, "page") > count(before, "page")
     assert "process_resident_memory_bytes" in after and "atlas_waiting 0.0" in after
     assert "atlas_request_seconds_bucket" in after and secret.split()[1] not in after
 
 
-def test_without_the_extra_it_says_so(monkeypatch) -> None:
+def test_metrics_without_the_extra_name_it(monkeypatch) -> None:
     monkeypatch.setattr(health, "prometheus_client", None)
-    assert asked(health.METRICS, waiting=0, most=1) == (404, health.WITHOUT)
+    assert ask_middleware(health.METRICS, waiting=0, limit=1) == (404, health.NO_METRICS)
 
 
-def test_a_request_that_fails_is_counted_as_such() -> None:
+def test_a_failed_request_counts_as_status_500() -> None:
     async def broken(scope, receive, send) -> None:
         raise RuntimeError("broken")
 
-    one = health.Health(broken, Line({}, 1))
+    middleware = health.Health(broken, RequestQueue({}, 1))
     with pytest.raises(RuntimeError):
-        awaited(lambda: one({"type": "http", "path": "/x"}, None, None))
-    assert 'atlas_requests_total{route="page",status="500"} 1.0' in one.counts.written(0, 1).decode()
+        run_async(lambda: middleware({"type": "http", "path": "/x"}, None, None))
+    assert 'atlas_requests_total{route="page",status="500"} 1.0' in middleware.metrics.to_text(0, 1).decode()

@@ -70,16 +70,16 @@ class Held:
 
     def wait_until(self, waiting: int) -> None:
         for _ in range(500):
-            if len(self.page.line) == waiting:
+            if len(self.page.request_queue) == waiting:
                 return
             threading.Event().wait(0.01)
-        raise AssertionError(f"{len(self.page.line)} requests wait, not {waiting}")
+        raise AssertionError(f"{len(self.page.request_queue)} requests wait, not {waiting}")
 
 
 @pytest.fixture
 def held(serve, tiny_translator, monkeypatch) -> Iterator[Held]:
     page = shell.build(Translators([tiny_translator]))
-    page.line.waiting = WAITING
+    page.request_queue.max_waiting = WAITING
     found, trace = Held(urlsplit(serve(page)).port, page), tiny_translator.trace
 
     def waits(text: str, *args: object, **options: object) -> object:

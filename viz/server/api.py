@@ -1,9 +1,9 @@
-"""The named endpoints: what programs can ask of a running app. docs/how-to/api.md shows how; all else is private.
+"""The named endpoints, which programs call on a running app. docs/how-to/api.md shows how; other routes are private.
 
 Every answer is one JSON object with "api_version" and "status". "ok": the fields that the endpoint's docstring names.
 "error": "error" is "invalid" (the request cannot be answered: change it), "busy" (come back in a moment) or "internal",
-and "message" says why in words. Gradio streams both over HTTP 200; only a full queue is an HTTP 503, and a call whose
-fields are not those of the endpoint an HTTP 422.
+and "message" says why in words. Both come with HTTP status 200, except that a full queue is a 503 and a call with
+unknown or missing fields a 422.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ from attention_atlas.viz.panels.why.patch import patched_with
 from attention_atlas.viz.panels.why.smallest import ORDERS
 from attention_atlas.viz.server.endpoints import (
     ENDPOINTS,
-    Served,
+    EndpointContext,
     build,
+    check_integer,
+    check_string,
+    check_token_ids,
     endpoint,
-    one_of,
-    string,
+    read_enum,
     table,
-    token_ids,
-    whole,
 )
-from attention_atlas.viz.server.line import TRANSLATES
+from attention_atlas.viz.server.request_queue import TRANSLATES
 from attention_atlas.viz.wire import address
 
-__all__ = ("ENDPOINTS", "build", "table")  # all endpoints are registered once this module is imported
+__all__ = ("ENDPOINTS", "build", "table")  # importing this module registers all endpoints
 
-MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
-MOST_EDGES = 500  # of a circuit
+MAX_JSON_NUMBERS = 1_000_000  # in one answer; NPZ, ten times smaller, has no limit
+MAX_EDGES = 500  # of a circuit
 
 
 @endpoint(
     returns="translation, tokens and ids of both sides, probabilities, ranks, entropies, how it was decoded",
     **TRANSLATES,
 )
-def translate(served: Served, text: str, direction: str = "", beam: int = 1) -> dict:
+def translate(context: EndpointContext, text: str, direction: str = "", beam: int = 1) -> dict:
     """Translate one sentence.
 
     Args:
@@ -75,13 +75,13 @@ def translate(served: Served, text: str, direction: str = "", beam: int = 1) -> 
         many of the first target tokens were given); interventions, {} for none; seconds, device, checkpoint, digest;
         link, which opens this page at the translation, without the interventions where they are too long for one.
     """
-    trace = served.traced(text, direction, beam)
-    return {**described(trace), "link": address.opening(trace)}
+    trace = context.translate(text, direction, beam)
+    return {**describe(trace), "link": address.opening(trace)}
 
 
 @endpoint(returns="one map, or with kind `all` the whole trace; JSON, NPZ in base64, CSV of a map, HTML of a trace")
 def attention(
-    served: Served,
+    context: EndpointContext,
     text: str,
     kind: str = "all",
     layer: int = 0,
@@ -91,35 +91,35 @@ def attention(
 ) -> dict:
     """Translate one sentence and return attention maps, exact to the last bit of every float32.
 
-    The parameters are a request's fields: all but the text may be left out.
-
     Args:
         text: the sentence
         kind: "encoder_self", "decoder_self" or "cross" for one map, of a recurrent model "alignment"; "all" for every
             map of every layer and head
         layer: of one map, from 0
         head: of one map, from 0
-        format: "json", "npz" for a NumPy archive in base64, or another format that the page can export
+        format: "json", "npz" for a NumPy archive in base64, or another of the page's export formats
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        One map: weights [query][key], query_tokens (for the decoder those READ), key_tokens, kind, layer, head. All:
-        the trace in the project's own schema. JSON stands under "map" or "trace", any other format under its own name:
-        a text as it is, all else in base64.
+        One map: weights [query][key], query_tokens (for the decoder the tokens READ), key_tokens, kind, layer, head.
+        All maps: the trace in the project's own schema. JSON is in "map" or "trace", another format in a field of its
+        name: text formats as text, others in base64.
     """
-    wanted = None if kind == "all" else one_of("kind", kind, AttentionKind, "all")
-    able = [name for name, form in FORMATS.items() if (form.trace if wanted is None else form.map)]
-    if format not in able:
-        raise ValueError(f"Unknown format {format!r}: there are {', '.join(able)}.")
-    trace = served.traced(text, direction)
-    if wanted is None:
+    map_kind = None if kind == "all" else read_enum("kind", kind, AttentionKind, "all")
+    formats = [name for name, known in FORMATS.items() if (known.trace if map_kind is None else known.map)]
+    if format not in formats:
+        raise ValueError(f"Unknown format {format!r}: there are {', '.join(formats)}.")
+    trace = context.translate(text, direction)
+    if map_kind is None:
         return _all_maps(trace, format)
-    return _one_map(trace, wanted, whole("layer", layer), whole("head", head), format)
+    return _single_map(trace, map_kind, check_integer("layer", layer), check_integer("head", head), format)
 
 
 @endpoint(returns="the most probable next tokens after the prefix")
-def step(served: Served, text: str, prefix: list[int] | None = None, candidates: int = 10, direction: str = "") -> dict:
-    """The most probable next tokens after a prefix of the translation. Append one's id to the prefix to go on.
+def step(
+    context: EndpointContext, text: str, prefix: list[int] | None = None, candidates: int = 10, direction: str = ""
+) -> dict:
+    """Return the most probable next tokens after a prefix of the translation. Append an id to the prefix to go on.
 
     Args:
         text: the sentence to translate
@@ -131,27 +131,27 @@ def step(served: Served, text: str, prefix: list[int] | None = None, candidates:
         prefix, prefix_tokens, candidates (id, token, probability; most probable first), entropy (bits), end_id (the
         candidate that ends the sentence).
     """
-    if not 1 <= whole("candidates", candidates) <= TOP_TOKENS:
+    if not 1 <= check_integer("candidates", candidates) <= TOP_TOKENS:
         raise ValueError(f"candidates must be 1 to {TOP_TOKENS}, found {candidates}.")
-    translator, code = served.chosen(direction)
+    translator, code = context.select(direction)
     end = translator.tokenizer.end_id
-    ids = token_ids("prefix", prefix or [])
-    # The last row of a forced decode predicts what follows the prefix, whatever is put there.
-    trace = translator.trace(string("text", text), code, target=[*ids, end], interventions=served.interventions)
+    ids = check_token_ids("prefix", prefix or [])
+    # The last row of the trace holds the distribution after the prefix, whichever token is forced there.
+    trace = translator.trace(check_string("text", text), code, target=[*ids, end], interventions=context.interventions)
     rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
-    found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
+    ranked = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
     return {
         "prefix": ids,
         "prefix_tokens": list(trace.target_tokens[:-1]),
-        "candidates": found[:candidates],
+        "candidates": ranked[:candidates],
         "entropy": float(trace.entropy[-1]),
         "end_id": end,
     }
 
 
 @endpoint(returns="what `translate` returns, of the given target")
-def score(served: Served, text: str, target: str, direction: str = "") -> dict:
-    """How probable the model finds a given translation, token by token (teacher forcing).
+def score(context: EndpointContext, text: str, target: str, direction: str = "") -> dict:
+    """Score a given translation token by token (teacher forcing).
 
     Args:
         text: the sentence
@@ -159,19 +159,19 @@ def score(served: Served, text: str, target: str, direction: str = "") -> dict:
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        What translate returns but the link, of this target; log_probability is natural, of the whole target and its
-        end.
+        the fields of translate, without link, for this target; log_probability is natural, of the whole target and
+        its end.
     """
-    translator, code = served.chosen(direction)
-    return described(
+    translator, code = context.select(direction)
+    return describe(
         translator.trace(
-            string("text", text), code, target=string("target", target), interventions=served.interventions
+            check_string("text", text), code, target=check_string("target", target), interventions=context.interventions
         )
     )
 
 
-def described(trace: TranslationTrace) -> dict:
-    """A trace in brief: everything but its maps."""
+def describe(trace: TranslationTrace) -> dict:
+    """Return a trace's JSON-ready fields without its maps."""
     return {
         "translation": trace.translation,
         "direction": trace.direction,
@@ -203,7 +203,7 @@ def _all_maps(trace: TranslationTrace, form: str) -> dict:
     return _file("trace", form, FORMATS[form].trace.write(trace, None))
 
 
-def _one_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int, form: str) -> dict:
+def _single_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int, form: str) -> dict:
     maps = trace.maps(kind)
     for name, index, size in (("layer", layer, maps.num_layers), ("head", head, maps.num_heads)):
         if not 0 <= index < size:
@@ -224,15 +224,20 @@ def _file(subject: str, form: str, data: bytes) -> dict:
     "split or a proxy"
 )
 def why(
-    served: Served, text: str, step: int = -1, contrast: str = "", methods: list[str] | None = None, direction: str = ""
+    context: EndpointContext,
+    text: str,
+    step: int = -1,
+    contrast: str = "",
+    methods: list[str] | None = None,
+    direction: str = "",
 ) -> dict:
-    """Why the model wrote one token of its translation and not another: words taken away, logits taken apart.
+    """Explain why the model wrote one token of its translation and not another.
 
     Args:
         text: the sentence
         step: which token of the translation, from 0; -1 for the least certain content word
         contrast: another word to compare with; empty for the next most probable (of a word, one with letters)
-        methods: names of rows; empty for all
+        methods: names of attribution methods; empty for all
         direction: such as "de-en"; empty for the app's first
 
     Returns:
@@ -242,40 +247,41 @@ def why(
         agreement: rank correlation with occlusion under another replacement, null where that row was not asked
         for); parts: the metric as a sum over the decoder's parts; translation and target_tokens.
     """
-    about = _scene(served, text, step, contrast, direction)
-    found = answer(about.case, check_methods(methods or tuple(METHODS)))
-    return {**translation_fields(about), **plain(found), "parts": plain(parts(about.case))}
+    scene = _scene(context, text, step, contrast, direction)
+    attributions = answer(scene.case, check_methods(methods or tuple(METHODS)))
+    return {**translation_fields(scene), **plain(attributions), "parts": plain(parts(scene.case))}
 
 
 @endpoint(returns="what that token loses without each head, measured one by one, and what gradients foretold")
 def why_heads(
-    served: Served, text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = ""
+    context: EndpointContext, text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = ""
 ) -> dict:
-    """What one token of a translation loses without each attention head, measured: one run for each.
+    """Measure what one token of a translation loses without each attention head, with one run per head.
 
     Args:
         text: the sentence
         step: which token of the translation, from 0; -1 for the least certain content word
         contrast: another word to compare with; empty for the next most probable (of a word, one with letters)
-        instead: what is heard of a head that is off: "zero", "mean" (of many sentences) or "resample" (of others)
+        instead: what replaces the output of a head that is off: "zero", "mean" (over many sentences) or "resample"
+            (the outputs in other sentences)
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        question and metric as why does; rows (kind, layer, evidence, unit, values: the nats that the metric loses
-        without each head; flips: whether another token is then written), first all that is measured, then what the
-        heads' gradients foretold (evidence "proxy"); replacement, draws: over how many sentences it is a mean;
+        question and metric as in why; rows (kind, layer, evidence, unit, values: the nats that the metric loses
+        without each head; flips: whether another token is then written), first the measured rows, then those
+        predicted from gradients (evidence "proxy"); replacement; draws: the number of sentences averaged over;
         text, translation and target_tokens.
     """
-    replacement = one_of("instead", instead, Replacement)
-    about = _scene(served, text, step, contrast, direction)
-    heard = voices(about.case, about.translator, about.trace, replacement)
-    found = heads.measured(about.case, heard), heads.estimated(about.case, heard)
-    return plain({**question_fields(about), **effects_table(*found)})
+    replacement = read_enum("instead", instead, Replacement)
+    scene = _scene(context, text, step, contrast, direction)
+    values = voices(scene.case, scene.translator, scene.trace, replacement)
+    effects = heads.measured(scene.case, values), heads.estimated(scene.case, values)
+    return plain({**question_fields(scene), **effects_table(*effects)})
 
 
 @endpoint(returns="one sentence's activations put into another's run, place by place: how far each brings it")
 def why_patch(
-    served: Served,
+    context: EndpointContext,
     text: str,
     second: str,
     step: int = -1,
@@ -284,9 +290,7 @@ def why_patch(
     way: str = "denoise",
     direction: str = "",
 ) -> dict:
-    """Put what one sentence's run had at one place into another's, after the same prefix: where is the difference?
-
-    The parameters are a request's fields: all but the two texts may be left out.
+    """Patch one sentence's activations into another's run, place by place, after the same prefix.
 
     Args:
         text: the sentence
@@ -299,16 +303,16 @@ def why_patch(
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        question and metric as why does; base and other: the metric of the run that receives and of the one that
-        gives; rows (layer, evidence, unit, values: the metric with that place patched, null where the sentences
-        have no common place), columns: tokens or heads; recovered: shares of the way from base to other, null
-        where they are less than 1 nat apart; text, second, translation and target_tokens.
+        question and metric as in why; base and other: the metric of the run that is patched and of the run that
+        the activations come from; rows (layer, evidence, unit, values: the metric with that place patched, null
+        where the sentences have no common place); columns: tokens or heads; recovered: (patched - base) / (other -
+        base), null where base and other are less than 1 nat apart; text, second, translation and target_tokens.
     """
-    grid_of(string("place", place))  # raises
-    how = one_of("way", way, Direction)
-    about = _scene(served, text, step, contrast, direction)
-    found = patched_with(about, string("second", second), place, how)
-    return plain({**question_fields(about), "second": second, "place": place, **found.as_plain()})
+    grid_of(check_string("place", place))  # raises ValueError
+    patch_direction = read_enum("way", way, Direction)
+    scene = _scene(context, text, step, contrast, direction)
+    effects = patched_with(scene, check_string("second", second), place, patch_direction)
+    return plain({**question_fields(scene), "second": second, "place": place, **effects.as_plain()})
 
 
 @endpoint(
@@ -316,11 +320,16 @@ def why_patch(
     "much of it they keep alone"
 )
 def why_circuit(
-    served: Served, text: str, second: str, step: int = -1, contrast: str = "", edges: int = 25, direction: str = ""
+    context: EndpointContext,
+    text: str,
+    second: str,
+    step: int = -1,
+    contrast: str = "",
+    edges: int = 25,
+    direction: str = "",
 ) -> dict:
-    """By which path does what two sentences differ by decide a token? Edges by EAP-IG, tested by running them alone.
-
-    The parameters are a request's fields: all but the two texts may be left out.
+    """Find the edges along which the difference between two sentences decides a token: EAP-IG, tested by running them
+    alone.
 
     Args:
         text: the sentence
@@ -332,22 +341,22 @@ def why_circuit(
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        question and metric as why does; other: the metric of the second sentence; edges (sender, receiver, nats:
-        estimated, positive: the edge speaks for the token), the largest first; total: of how many; kept: the share of
-        metric - other that they keep alone, measured, and random, that of as many edges drawn by lot; second, text,
-        translation and target_tokens.
+        question and metric as in why; other: the metric of the second sentence; edges (sender, receiver, nats:
+        estimated, positive where the edge favours the token), the largest first; total: the number of all edges;
+        kept: the share of metric - other that the edges keep alone, measured; random: that of as many random edges;
+        second, text, translation and target_tokens.
     """
-    if not 1 <= whole("edges", edges) <= MOST_EDGES:
-        raise ValueError(f"edges must be 1 to {MOST_EDGES}, found {edges}.")
-    about = _scene(served, text, step, contrast, direction)
-    return as_plain(about, second, *circuit_of(about, pair_of(about, string("second", second)), edges))
+    if not 1 <= check_integer("edges", edges) <= MAX_EDGES:
+        raise ValueError(f"edges must be 1 to {MAX_EDGES}, found {edges}.")
+    scene = _scene(context, text, step, contrast, direction)
+    return as_plain(scene, second, *circuit_of(scene, pair_of(scene, check_string("second", second)), edges))
 
 
 @endpoint(
     returns="each source token in target words after every encoder layer, and what the decoder writes of each layer"
 )
-def lens(served: Served, text: str, words: int = 3, direction: str = "") -> dict:
-    """The encoder read in target words, by a lens that was fitted to the model, and a translation from each layer.
+def lens(context: EndpointContext, text: str, words: int = 3, direction: str = "") -> dict:
+    """Read the encoder's layers in target words with a lens fitted to the model, and translate from each layer.
 
     Args:
         text: the sentence
@@ -355,60 +364,63 @@ def lens(served: Served, text: str, words: int = 3, direction: str = "") -> dict
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        pieces and shares [layer][source token][word], the embeddings first, null without fitted lenses; a share is how
-        clearly the lens points there, a proxy; translations: of each layer's stream in place of the encoder's output;
-        source_tokens, text, translation and target_tokens.
+        pieces and shares [layer][source token][word], the embeddings first, null without fitted lenses; a share says
+        how clearly the lens points there (a proxy); translations: the decoder's, with each layer's stream in place of
+        the encoder's output; source_tokens, text, translation and target_tokens.
     """
-    if not 1 <= whole("words", words) <= TOP:
+    if not 1 <= check_integer("words", words) <= TOP:
         raise ValueError(f"words must be 1 to {TOP}, found {words}.")
-    about = _scene(served, text, 0, "", direction)
-    translator, trace = about.translator, about.trace
-    found = about.lenses and encoder_lens(translator.model, about.output, about.lenses)
+    scene = _scene(context, text, 0, "", direction)
+    translator, trace = scene.translator, scene.trace
+    lens_words = scene.lenses and encoder_lens(translator.model, scene.output, scene.lenses)
     layers = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
-    pieces = found and [
-        [translator.tokenizer.tokens(row) for row in layer] for layer in found.ids[..., :words].tolist()
+    pieces = lens_words and [
+        [translator.tokenizer.tokens(row) for row in layer] for layer in lens_words.ids[..., :words].tolist()
     ]
     return plain(
         {
-            **translation_fields(about),
+            **translation_fields(scene),
             "source_tokens": trace.source_tokens,
             "pieces": pieces,
-            "shares": found and found.shares[..., :words],
+            "shares": lens_words and lens_words.shares[..., :words],
             "translations": [translator.tokenizer.decode(ids) for ids in layers],
         }
     )
 
 
 @endpoint(returns="the heads with which alone the translation stays the same, verified by decoding again")
-def why_smallest(served: Served, text: str, instead: str = "zero", orders: int = 1, direction: str = "") -> dict:
-    """The heads with which alone a sentence is still translated into the same words; no single one of them can go.
+def why_smallest(
+    context: EndpointContext, text: str, instead: str = "zero", orders: int = 1, direction: str = ""
+) -> dict:
+    """Find a minimal set of heads that still translates a sentence into the same words.
 
     Args:
         text: the sentence
-        instead: what is heard of a head that is off: "zero" or "mean" (of many sentences)
-        orders: how many orders to take heads away in, 1 to 3; each may end elsewhere
+        instead: what replaces the output of a head that is off: "zero" or "mean" (over many sentences)
+        orders: the number of orders to remove heads in, 1 to 3; each may find another set
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        sets, one for each order (kept: kind, layer, head of each; heads: of how many; tried: how many sets of heads
-        were; verified: decoding again gave the same words); rows (order, kind, layer, values: 1 for a head that is
-        needed); replacement; text, translation and target_tokens.
+        sets, one for each order (kept: kind, layer and head of each; heads: the number of all heads; tried: the number
+        of sets tried; verified: whether decoding again gave the same words); rows (order, kind, layer, values: 1 for
+        a head in the set); replacement; text, translation and target_tokens.
     """
-    replacement = one_of("instead", instead, Replacement)
+    replacement = read_enum("instead", instead, Replacement)
     if replacement is Replacement.RESAMPLE:
         raise ValueError('instead must be "zero" or "mean" here, found "resample".')
-    if not 1 <= whole("orders", orders) <= len(ORDERS):
+    if not 1 <= check_integer("orders", orders) <= len(ORDERS):
         raise ValueError(f"orders must be 1 to {len(ORDERS)}, found {orders}.")
-    about = _scene(served, text, 0, "", direction)
-    found = smallest.whole(about.case, about.translator, about.trace)
-    heard = voices(found.case, about.translator, about.trace, replacement).draws[0]
-    sets = [smallest.smallest_set(found, heard, seed=seed) for seed in ORDERS[:orders]]
-    model = about.translator.model
-    return plain({**translation_fields(about), **sets_table(sets, replacement, model.num_layers, model.num_heads)})
+    scene = _scene(context, text, 0, "", direction)
+    whole = smallest.whole(scene.case, scene.translator, scene.trace)
+    values = voices(whole.case, scene.translator, scene.trace, replacement).draws[0]
+    sets = [smallest.smallest_set(whole, values, seed=seed) for seed in ORDERS[:orders]]
+    model = scene.translator.model
+    return plain({**translation_fields(scene), **sets_table(sets, replacement, model.num_layers, model.num_heads)})
 
 
-def _scene(served: Served, text: str, step: int, contrast: str, direction: str) -> Scene:
-    translator, trace = served.chosen(direction)[0], served.traced(text, direction)
-    at = None if whole("step", step) == -1 else step
-    wanted = Asked.of(trace, at, string("contrast", contrast) or Against.RUNNER_UP)
-    return Scene(trace, Selection(), translator, asked=wanted, means_cache=served.means_cache)
+def _scene(context: EndpointContext, text: str, step: int, contrast: str, direction: str) -> Scene:
+    """Translate a text and ask about one of its tokens; step -1 for the least certain content word."""
+    translator, trace = context.select(direction)[0], context.translate(text, direction)
+    at = None if check_integer("step", step) == -1 else step
+    question = Asked.of(trace, at, check_string("contrast", contrast) or Against.RUNNER_UP)
+    return Scene(trace, Selection(), translator, asked=question, means_cache=context.means_cache)

@@ -1,11 +1,12 @@
 """POST /ask/NAME: a question of the page, {"address", "fields"} as JSON, and its answer.
 
-An answer is one JSON object, a file, or of a question that is answered in parts (application/x-ndjson) one object a
-line, each in place of the one before. A file is sent as an attachment; where only JSON passes, as a part of a stream or
-through Gradio's queue, it is {"file": {"name", "type", "data"}}, with data in base64. What cannot be answered is
-{"api_version", "status": "error", "error", "message"}, as at the named endpoints; its message is a sentence that the
-page translates. Of a request that is no question the HTTP status says so, too; of a question that is refused it is 200,
-since browsers report any other as a fault of the page.
+An answer is one JSON object, a file, or a stream (application/x-ndjson) of objects, one a line, each of which replaces
+the one before. A file is sent as an attachment; inside a stream or through Gradio's queue, where only JSON passes, it
+is {"file": {"name", "type", "data"}} with data in base64.
+
+An error is {"api_version", "status": "error", "error", "message"}, as at the named endpoints; its message is a sentence
+that the page translates. A malformed request has an HTTP error status, too. A refused question has status 200, since
+browsers log any other status as an error of the page.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from attention_atlas.model.trace.language import words_of
 from attention_atlas.viz.questions.registry import QUESTIONS, Context, ask
 from attention_atlas.viz.server import endpoints
 from attention_atlas.viz.server.endpoints import refusal
-from attention_atlas.viz.server.line import let_others_go
+from attention_atlas.viz.server.request_queue import yield_turn
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import for_page, say
 
 JSON, LINES = "application/json", "application/x-ndjson"
-PACKED = 2_000  # bytes of an answer that is worth packing
-HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # the latter: a proxy is to pass on each line
+MIN_GZIP_BYTES = 2_000  # smaller answers are sent uncompressed
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # a proxy must not buffer a stream
 
-GPU_SECONDS = 15  # that one call is lent a GPU for; short, so that visitors' quotas last
-WORK_SECONDS = 60  # the same of a call with long work
+GPU_SECONDS = 15  # for which ZeroGPU lends a GPU to one call; short, so that visitors' quotas last
+WORK_SECONDS = 60  # the same for a call that runs long work
 
 
 def route(context: Context) -> Route:
-    """The route at which the page asks its questions."""
+    """Return the route at which the page asks its questions."""
     limits = context.limits
 
-    async def answered(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in QUESTIONS:
             return _response(404, refusal("invalid", "There is no such question."))
@@ -59,27 +60,29 @@ def route(context: Context) -> Route:
         content = await to_thread.run_sync(compute)
         if isinstance(content, Generator):
             return StreamingResponse(_lines(content, limits), media_type=LINES, headers=HEADERS)
-        packs = "gzip" in request.headers.get("accept-encoding", "")
+        compress = "gzip" in request.headers.get("accept-encoding", "")
         if isinstance(content, File):
-            saved_as = {"content-disposition": f"attachment; filename*=UTF-8''{quote(content.name, safe='')}"}
-            return await to_thread.run_sync(_response, 200, content.content, packs, content.media_type, saved_as)
+            disposition = {"content-disposition": f"attachment; filename*=UTF-8''{quote(content.name, safe='')}"}
+            return await to_thread.run_sync(_response, 200, content.content, compress, content.media_type, disposition)
         text = await to_thread.run_sync(_text, content)
-        return _response(200, text, packs)
+        return _response(200, text, compress)
 
-    return Route("/ask/{name}", answered, methods=["POST"])
+    return Route("/ask/{name}", respond, methods=["POST"])
 
 
 def add_calls(context: Context, lend: Callable[[Callable], Callable]) -> None:
-    """Add every question that may use a GPU to the page that is being built, as a call of Gradio's queue: the page asks
-    these instead where a GPU is lent (viz/web/core/ask.js). lend: makes a function run where there is one."""
-    for name, one in QUESTIONS.items():
-        if one.on_cpu:
+    """Add every question that may use a GPU to the gr.Blocks that is being built, as a call of Gradio's queue.
+
+    On ZeroGPU the page asks these instead of /ask (viz/web/core/ask.js). lend: makes a function run on a lent GPU.
+    """
+    for name, question in QUESTIONS.items():
+        if question.on_cpu:
             continue
         gr.api(
             lend(_call(context, name)),
             api_name=name,
             api_visibility="undocumented",
-            concurrency_id=one.lane,
+            concurrency_id=question.lane,
             queue=True,
         )
 
@@ -101,10 +104,9 @@ def _call(context: Context, name: str) -> Callable[[dict], Generator[dict]]:
 
 
 def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
-    """Return the decorator of functions that use a model on a ZeroGPU Space: they run in a process that is lent a GPU.
-    spaces: Hugging Face's package.
+    """Return the decorator that runs a function in a process with a lent GPU, on a ZeroGPU Space.
 
-    Arguments and answers cross to another process: they are JSON, never tensors.
+    spaces: Hugging Face's package. Arguments and answers cross a process boundary, so they are JSON, never tensors.
     """
 
     def lend(function: Callable) -> Callable:
@@ -120,20 +122,20 @@ def lender(spaces: ModuleType) -> Callable[[Callable], Callable]:
         def stream(*values: object, **named: object) -> Iterator[object]:
             yield from lent(*values, **named)
 
-        # Gradio takes one value from whatever is no generator function.
+        # Gradio streams the values of generator functions only.
         return stream if inspect.isgeneratorfunction(function) else call
 
     return lend
 
 
 def _gpu_seconds(*values: object) -> int:
-    """How long a call with these values is lent a GPU for at the most."""
+    """Return the seconds for which a call with these values is lent a GPU."""
     fields = values[0].get("fields") if values and isinstance(values[0], dict) else None
     return WORK_SECONDS if isinstance(fields, dict) and fields.get("begun") else GPU_SECONDS
 
 
 def _read(body: bytes) -> dict | None:
-    """The object that a body holds; None if it holds anything else."""
+    """Parse a body. Returns None unless it is a JSON object."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -142,19 +144,19 @@ def _read(body: bytes) -> dict | None:
 
 
 def is_refusal(content: Mapping) -> bool:
-    """Whether an answer is a refusal."""
+    """Return whether an answer is an error."""
     return "api_version" in content
 
 
 def answer_or_refusal(limits: BatchLimits, compute: functools.partial) -> object:
-    """Return compute(), or a refusal that the page translates."""
+    """Return compute(), or an error answer whose message the page translates."""
 
-    def share() -> object:
+    def compute_on_share() -> object:
         with limits.share():
             raise_if_cancelled()
             return compute()
 
-    return endpoints.answer_or_refusal(share, _fault, lambda error: for_page(words_of(error)))
+    return endpoints.answer_or_refusal(compute_on_share, _fault, lambda error: for_page(words_of(error)))
 
 
 def _fault(error: str) -> dict:
@@ -170,7 +172,7 @@ async def _lines(parts: Generator[dict | File], limits: BatchLimits) -> AsyncIte
             yield await to_thread.run_sync(_text, content) + b"\n"
             if isinstance(content, dict) and is_refusal(content):
                 return
-            await let_others_go()
+            await yield_turn()
     finally:
         parts.close()
 
@@ -184,11 +186,11 @@ def _text(content: dict | File) -> bytes:
 
 
 def _response(
-    status: int, content: bytes | dict, packs: bool = False, media_type: str = JSON, headers: Mapping[str, str] = {}
+    status: int, content: bytes | dict, compress: bool = False, media_type: str = JSON, headers: Mapping[str, str] = {}
 ) -> Response:
     body = content if isinstance(content, bytes) else _text(content)
     headers = {**HEADERS, **headers}
-    if packs and len(body) >= PACKED:
+    if compress and len(body) >= MIN_GZIP_BYTES:
         body = gzip.compress(body, compresslevel=4)
         headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
     return Response(body, status, headers, media_type)

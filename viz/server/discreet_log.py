@@ -1,4 +1,4 @@
-"""Errors in the log without what people typed: an exception's message may quote it, its type and place cannot."""
+"""Keep what people typed out of the log: errors are logged with their type and place, but without their message."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 
 def describe(error: BaseException) -> str:
-    """The error's type and where it was raised, without its message."""
+    """Return an error's traceback and type without its message."""
     return f"{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__} (message left out)"
 
 
 def keep_text_out_of_tracebacks() -> None:
-    """Make traceback.print_exc() leave messages out: Gradio prints errors with it, and some quote the call."""
+    """Make traceback.print_exc() omit messages: Gradio prints errors with it, and some messages quote the request."""
     traceback.print_exc = _print_exc
 
 
 def keep_text_out_of_records() -> None:
-    """Make log records of the mcp package say only where they come from: its warnings quote malformed calls."""
-    make = logging.getLogRecordFactory()
+    """Replace the messages of the mcp package's log records by the module's name: some quote malformed requests."""
+    make_record = logging.getLogRecordFactory()
 
     def make_discreet(*args: object, **named: object) -> logging.LogRecord:
-        record = make(*args, **named)
+        record = make_record(*args, **named)
         if "mcp" in Path(record.pathname).parts:
             record.msg, record.args, record.exc_info = f"mcp, {record.module}: (message left out)", (), None
         return record

@@ -1,4 +1,8 @@
-"""What the web server refuses, whatever Gradio itself would allow."""
+"""ASGI middleware that stands before Gradio: an allowlist of routes, limits on request bodies, and the request queue.
+
+Gradio would serve more routes than this app offers, fetch URLs for its callers and read bodies of any size.
+docs/security.md is the threat model.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,8 @@ from attention_atlas.model.serve.limits import BatchLimits, Busy
 from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.server.endpoints import TOOLS, refusal
-from attention_atlas.viz.server.line import PAGE_SHARE, SHARE, TRANSLATES, Line
 from attention_atlas.viz.server.middleware import (
-    UNKEPT,
+    NO_STORE,
     App,
     Receive,
     Scope,
@@ -34,19 +37,20 @@ from attention_atlas.viz.server.middleware import (
     collecting,
     host_name,
 )
+from attention_atlas.viz.server.request_queue import ADDRESS_SHARE, PAGE_SHARE, TRANSLATES, RequestQueue
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
 
-# Where programs call an endpoint by name: one request (run, api) or two (call).
+# Routes by which programs call an endpoint: with one request (run, api) or two (call).
 CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)/?")
 RESULTS = re.compile(r"/gradio_api/call/(?:v2/)?([^/]+)/([^/]+)")
 ONE_REQUEST = ("run", "api")
-BY_FIELD = "call/v2"  # its body holds the fields by name; elsewhere "data" lists their values in order
-QUESTION = re.compile(r"/ask/([^/]+)")  # where the page asks (viz/server/ask.py)
+BY_FIELD = "call/v2"  # its body holds the fields by name; at the other routes "data" lists their values in order
+QUESTION = re.compile(r"/ask/([^/]+)")  # the page's questions (viz/server/ask.py)
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
-COUNTS = "/monitoring/summary"  # how often endpoints were called, which Gradio's page on the API asks for
+SUMMARY = "/monitoring/summary"  # the call counts that Gradio's API page requests
 LISTING = "/gradio_api/openapi.json"
-MAX_NAME = 255  # bytes of a file's name: for a longer one the system has an error of its own
+MAX_NAME = 255  # bytes of a file's name; the system raises an error for longer ones
 
 _READ = {
     "/",
@@ -64,42 +68,49 @@ _READ = {
 _READ_BELOW = ("/assets/", "/static/", "/atlas/", "/pwa_icon", "/gradio_api/heartbeat/")
 _WRITTEN = {JOIN, "/gradio_api/cancel", "/gradio_api/reset"}
 
-# Bytes of one request. An endpoint may be sent interventions with many vectors; the page sends texts and numbers.
+# Bytes of one body. Interventions sent to an endpoint may hold many vectors; the page sends texts and numbers.
 MAX_CALL, MAX_PAGE, MAX_OTHER = 8_000_000, 2_000_000, 16_000
-LARGE = 64_000  # bytes of JSON that are read in a thread, so that other requests go on
-PAGE_WIDTH = 48  # questions that need no model, at once
+LARGE = 64_000  # bytes of JSON from which on it is parsed in a thread, so that it does not block the event loop
+PAGE_WIDTH = 48  # questions that need no model, run at once
 
 CLOSE = (b"connection", b"close")
-UNKNOWN = "There is no such event: ask first, then fetch its answer once."
+UNKNOWN_EVENT = "There is no such event: ask first, then fetch its answer once."
 MALFORMED = "The request is not JSON of the form that docs/reference/endpoints.md describes."
 BUSY = "Too many requests are waiting. Please try again in a moment."
-BODY_SECONDS = 20.0  # for a whole body
-TOTAL = 48_000_000  # bytes of all bodies in memory
-DISCARDED = 16_000_000  # bytes of a refused body that are read before the answer
-SMALL = 64_000  # bytes of a body that is read whatever the total is
-SILENT_SECONDS = 10.0  # for the headers of a request
-CHECKED = 2.0  # seconds between two looks
+BODY_SECONDS = 20.0  # in which a body must arrive
+MAX_TOTAL = 48_000_000  # bytes of all bodies in memory
+MAX_DISCARDED = 16_000_000  # bytes of a refused body that are read before the answer
+SMALL = 64_000  # bytes of a body that is read even if MAX_TOTAL is exceeded
+SILENT_SECONDS = 10.0  # in which the headers of a request must arrive
+POLL_SECONDS = 2.0  # between two checks for silent connections
 
 
-def line_of(limits: BatchLimits) -> Line:
-    """Create the line of requests before models with these limits."""
+def create_queue(limits: BatchLimits) -> RequestQueue:
+    """Create the queue of requests for models with these limits."""
     lanes = {
         "page": PAGE_WIDTH,
         TRANSLATES["concurrency_id"]: TRANSLATES["concurrency_limit"],
         "model": limits.at_once,
     }
-    return Line(lanes, limits.waiting)
+    return RequestQueue(lanes, limits.waiting)
 
 
 class Guard:
-    """ASGI middleware: refuses what is not offered, bounds bodies and the line before the model."""
+    """ASGI middleware that refuses unknown routes, limits bodies, and lets requests for a model wait in the queue."""
 
-    def __init__(self, app: App, line: Line, lent: bool = False, hosts: Collection[str] | None = None) -> None:
-        """lent: whether the page's questions go through Gradio's queue, which lends a GPU. hosts: the names that a
-        request's Host may be; None: any."""
-        self.app, self.line, self.lent, self.hosts = app, line, lent, hosts
-        self.bodies, self.events, self.sessions = Bodies(), Once(), Once()
-        self.calls = {name for name, one in QUESTIONS.items() if lent and not one.on_cpu}
+    def __init__(
+        self, app: App, request_queue: RequestQueue, lent: bool = False, hosts: Collection[str] | None = None
+    ) -> None:
+        """
+        Args:
+            app: the next ASGI layer
+            request_queue: where requests for a model wait
+            lent: whether the page's questions go through Gradio's queue, which lends a GPU
+            hosts: the names allowed in a request's Host header; None for any
+        """
+        self.app, self.request_queue, self.lent, self.hosts = app, request_queue, lent, hosts
+        self.bodies, self.events, self.sessions = BodyReader(), SingleUseNames(), SingleUseNames()
+        self.calls = {name for name, question in QUESTIONS.items() if lent and not question.on_cpu}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -108,70 +119,70 @@ class Guard:
         path, method = below(scope), scope["method"]
         result = RESULTS.fullmatch(path) if method not in WRITES else None
         if self.hosts is not None and host_name(scope) not in self.hosts:
-            # Another site whose name leads to this machine would be of this page's origin (DNS rebinding).
+            # DNS rebinding: another site whose name resolves to this machine would share this page's origin.
             words = "This server does not answer to this host name; its option --hosts lists those that it answers to."
             await answer(send, 421, refusal("invalid", words))
-        elif path == COUNTS:
+        elif path == SUMMARY:
             await answer(send, 200, {"functions": {}})
         elif not is_offered(method, path, self.calls):
             await answer(send, 404, refusal("invalid", "This app does not offer this."))
         elif (result and not self.events.take(result[2])) or (path == STREAM and not self._knows_session(scope)):
-            await answer(send, 404, refusal("invalid", UNKNOWN))
+            await answer(send, 404, refusal("invalid", UNKNOWN_EVENT))
         elif path == LISTING:
-            await self.app({**scope, "headers": []}, receive, endpoints_alone(send))
+            await self.app({**scope, "headers": []}, receive, list_endpoints_only(send))
         elif method not in WRITES:
             await self.app(scope, receive, send)
         else:
             try:
-                async with self.bodies.read(receive, _most(path), _announced(scope)) as body:
+                async with self.bodies.read(receive, _max_bytes(path), _content_length(scope)) as body:
                     await self._post(path, scope, body, receive, send)
-            except Unread as error:
+            except BodyRefused as error:
                 kind = "busy" if error.status == 503 else "invalid"
-                await answer(send, error.status, refusal(kind, error.message), headers=(*UNKEPT, CLOSE))
+                await answer(send, error.status, refusal(kind, error.message), headers=(*NO_STORE, CLOSE))
             except ClientGone:
                 pass
 
     def _knows_session(self, scope: Scope) -> bool:
-        """Whether a stream of a session that has asked something is requested."""
+        """Return whether the session of a stream request has sent a call before."""
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
         return self.sessions.take(query.get("session_hash", ""))
 
     async def _post(self, path: str, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
+        call, question = CALLS.fullmatch(path), QUESTION.fullmatch(path)
         endpoint = ENDPOINTS.get(call[2]) if call else None
         try:
             if endpoint is not None:
-                content = endpoint.checked(await _read_json(body), by_field=call[1] == BY_FIELD)
+                content = endpoint.check_call(await _read_json(body), by_field=call[1] == BY_FIELD)
                 body = await _write_json(content, len(body))
             elif path == JOIN:
-                self.sessions.note((await _read_json(body)).get("session_hash"))
+                self.sessions.add((await _read_json(body)).get("session_hash"))
         except ValueError as error:
             await answer(send, 422, refusal("invalid", str(error)))
             return
-        relay = send if asked or path.startswith(TOOLS) else without_echo(send)
+        relay = send if question or path.startswith(TOOLS) else without_echo(send)
         try:
-            if asked is not None:
-                await self._while_wanted(QUESTIONS[asked[1]].lane, scope, body, receive, relay, PAGE_SHARE)
+            if question is not None:
+                await self._run_in_turn(QUESTIONS[question[1]].lane, scope, body, receive, relay, PAGE_SHARE)
             elif endpoint is not None and call[1] in ONE_REQUEST:
-                await self._while_wanted(endpoint.lane, scope, body, receive, relay)
+                await self._run_in_turn(endpoint.lane, scope, body, receive, relay)
             else:
                 if endpoint is not None and not self.lent:
-                    self.line.check(endpoint.lane, _address(scope))
-                await self.app(scope, _replay(body, receive), self.events.noting(relay) if call else relay)
+                    self.request_queue.check(endpoint.lane, _address(scope))
+                await self.app(scope, _replay(body, receive), self.events.recording(relay) if call else relay)
         except Busy as error:
             await answer(send, 503, refusal("busy", str(error)))
 
-    async def _while_wanted(
-        self, lane: str, scope: Scope, body: bytes, receive: Receive, send: Send, share: float = SHARE
+    async def _run_in_turn(
+        self, lane: str, scope: Scope, body: bytes, receive: Receive, send: Send, share: float = ADDRESS_SHARE
     ) -> None:
-        """Answer a call in its turn. If the caller leaves, it leaves the line or, once it runs, stops at the end of the
-        part that is running."""
-        gone, runs = threading.Event(), False
+        """Wait for a turn in a lane, then answer a call. If the client disconnects, a waiting call leaves the queue and
+        a running one stops at its next check for cancellation."""
+        gone, is_running = threading.Event(), False
 
         async def run() -> None:
-            nonlocal runs
-            async with self.line.turn(lane, _address(scope), share):
-                runs = True
+            nonlocal is_running
+            async with self.request_queue.turn(lane, _address(scope), share):
+                is_running = True
                 with cancelled_by(gone):
                     await self.app(scope, _replay(body, lambda: disconnected), send)
 
@@ -180,7 +191,7 @@ class Guard:
         await asyncio.wait((work, disconnected), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
             gone.set()
-            if not runs:
+            if not is_running:
                 work.cancel()
         disconnected.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -188,14 +199,19 @@ class Guard:
 
 
 def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
-    """Whether the app answers this method at this path (decoded, below the page's own root). calls: the page's
-    questions that go through Gradio's queue."""
+    """Return whether the app answers this method at this path.
+
+    Args:
+        method: of the request
+        path: decoded, relative to the page's root
+        calls: the page's questions that go through Gradio's queue
+    """
     if path == TOOLS or path.startswith(f"{TOOLS}/"):
         return True
     if method in WRITES:
-        call, asked = CALLS.fullmatch(path), QUESTION.fullmatch(path)
-        if asked is not None:
-            return asked[1] in QUESTIONS
+        call, question = CALLS.fullmatch(path), QUESTION.fullmatch(path)
+        if question is not None:
+            return question[1] in QUESTIONS
         is_page_call = call is not None and call[1] == "call" and call[2] in calls
         return path in _WRITTEN or is_page_call or (call is not None and call[2] in ENDPOINTS)
     if method not in READS:
@@ -208,85 +224,87 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
     return (path.rstrip("/") or "/") in _READ or path.startswith(_READ_BELOW)
 
 
-class Once:
-    """Names of events or sessions whose answers can be fetched, once: for any other, Gradio would wait for ever."""
+class SingleUseNames:
+    """The names of events or sessions whose answers can still be fetched, each once. Gradio would let a client wait for
+    an unknown name without end."""
 
-    def __init__(self, most: int = 10_000) -> None:
-        self._most, self._names = most, OrderedDict()
+    def __init__(self, max_names: int = 10_000) -> None:
+        self._max_names, self._names = max_names, OrderedDict()
 
-    def note(self, name: object) -> None:
-        """Note that answers of this name can be fetched."""
+    def add(self, name: object) -> None:
+        """Add a name; beyond the maximum the oldest is dropped. Anything but a string is ignored."""
         if isinstance(name, str):
             self._names[name] = True
-            while len(self._names) > self._most:
+            while len(self._names) > self._max_names:
                 self._names.popitem(last=False)
 
     def take(self, name: str) -> bool:
-        """Return whether this name was noted. It no longer is."""
+        """Remove a name. Returns whether it was there."""
         return self._names.pop(name, False)
 
-    def noting(self, send: Send) -> Send:
-        """Note the event that the answer to a call names."""
+    def recording(self, send: Send) -> Send:
+        """Wrap `send` so that the event that the answer to a call names is added."""
 
         async def finish(start: dict, body: bytes) -> None:
             with contextlib.suppress(ValueError, TypeError, KeyError):
-                self.note(json.loads(body)["event_id"])
+                self.add(json.loads(body)["event_id"])
             await send(start)
             await send({"type": "http.response.body", "body": body})
 
         return collecting(finish)
 
 
-def endpoints_alone(send: Send) -> Send:
-    """Leave the routes that the app refuses out of Gradio's listing."""
+def list_endpoints_only(send: Send) -> Send:
+    """Wrap `send` so that Gradio's OpenAPI listing omits the routes that the guard refuses."""
 
     async def finish(_: dict, body: bytes) -> None:
-        listing, kept = json.loads(body), {}
+        listing, paths = json.loads(body), {}
         for path, methods in listing["paths"].items():
             call = CALLS.fullmatch(f"/gradio_api{path.removeprefix('/gradio_api')}")
             if path.endswith("{event_id}") or (call is not None and call[2] in ENDPOINTS):
-                kept[path] = methods
-        await answer(send, 200, {**listing, "paths": kept})
+                paths[path] = methods
+        await answer(send, 200, {**listing, "paths": paths})
 
     return collecting(finish)
 
 
 def without_echo(send: Send) -> Send:
-    """Replace Gradio's answers of 422 and 503 by ours: the former quote the whole request."""
-    replaced = 0
+    """Wrap `send` so that Gradio's answers with status 422, which quote the whole request, and 503 are replaced by
+    error answers of this app."""
+    replaced_status = 0
 
-    async def send_own(message: dict) -> None:
-        nonlocal replaced
+    async def send_or_replace(message: dict) -> None:
+        nonlocal replaced_status
         if message["type"] == "http.response.start" and message["status"] in (422, 503):
-            replaced = message["status"]
-        elif not replaced:
+            replaced_status = message["status"]
+        elif not replaced_status:
             await send(message)
         elif not message.get("more_body", False):
-            kind, words = ("busy", BUSY) if replaced == 503 else ("invalid", MALFORMED)
-            await answer(send, replaced, refusal(kind, words))
+            kind, words = ("busy", BUSY) if replaced_status == 503 else ("invalid", MALFORMED)
+            await answer(send, replaced_status, refusal(kind, words))
 
-    return send_own
+    return send_or_replace
 
 
 def _address(scope: Scope) -> str:
-    """Of the client; behind a proxy that FORWARDED_ALLOW_IPS names, uvicorn has put the forwarded one there."""
+    """Return the client's address; behind a proxy that FORWARDED_ALLOW_IPS names, the one that it forwards."""
     return (scope.get("client") or ("",))[0]
 
 
-def _most(path: str) -> int:
-    """Bytes that the body of a request to this path may have."""
+def _max_bytes(path: str) -> int:
+    """Return the maximum size of a body sent to this path."""
     if path == JOIN or CALLS.fullmatch(path) or QUESTION.fullmatch(path):
         return MAX_CALL
     return MAX_PAGE if path.startswith(TOOLS) else MAX_OTHER
 
 
-def _announced(scope: Scope) -> int:
+def _content_length(scope: Scope) -> int:
     length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     return int(length) if length.isdigit() else 0
 
 
 async def _read_json(body: bytes) -> dict:
-    """The fields of a request. ValueError, which quotes none of it, for what is no JSON object."""
+    """Parse a body. Raises ValueError, without quoting the body, unless it is a JSON object."""
     try:
         content = await to_thread.run_sync(json.loads, body) if len(body) > LARGE else json.loads(body)
     except (ValueError, RecursionError):
@@ -308,57 +326,59 @@ async def _disconnect(receive: Receive) -> dict:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    sent = False
+    """Return a `receive` that yields a body that was read before, and then what `receive` yields."""
+    is_sent = False
 
-    async def replayed() -> dict:
-        nonlocal sent
-        if sent:
+    async def receive_again() -> dict:
+        nonlocal is_sent
+        if is_sent:
             return await receive()  # only a disconnect can follow
-        sent = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return replayed
+    return receive_again
 
 
 class ClientGone(Exception):
-    """The connection was closed before the body was complete."""
+    """The client closed the connection before the body was complete."""
 
 
 @dataclass(frozen=True)
-class Unread(Exception):
-    """The body is refused: an HTTP status, and why in words."""
+class BodyRefused(Exception):
+    """A body is refused, with this HTTP status and message."""
 
     status: int
     message: str
 
 
-class Bodies:
-    """Reads bodies. held: bytes of those that were read and whose requests are not answered yet."""
+class BodyReader:
+    """Reads request bodies, limited in size, time and total memory. `bytes_held` counts the bodies of requests that are
+    not answered yet."""
 
-    def __init__(self, total: int = TOTAL, seconds: float = BODY_SECONDS) -> None:
-        self.total, self.seconds, self.held = total, seconds, 0
+    def __init__(self, max_total: int = MAX_TOTAL, seconds: float = BODY_SECONDS) -> None:
+        self.max_total, self.seconds, self.bytes_held = max_total, seconds, 0
 
     @contextlib.asynccontextmanager
-    async def read(self, receive: Receive, limit: int, announced: int = 0) -> AsyncIterator[bytes]:
-        """The whole body, for the `async with` block that answers it. announced: its Content-Length.
+    async def read(self, receive: Receive, limit: int, content_length: int = 0) -> AsyncIterator[bytes]:
+        """Read a whole body for the `async with` block that answers it.
 
-        Raises Unread for a body of more than `limit` bytes, one that takes too long, or one for which there is no room
-        beside the others; ClientGone if the client closes the connection first.
+        Raises BodyRefused for a body of more than `limit` bytes, one that arrives too slowly, or one that exceeds the
+        total with the others; ClientGone if the client closes the connection first.
         """
-        body = bytearray()  # one block: the allocator returns it to the system at once
+        body = bytearray()  # a single block, which the allocator returns to the system at once
         try:
             try:
-                await asyncio.wait_for(self._read(receive, limit, announced, body), self.seconds)
+                await asyncio.wait_for(self._read(receive, limit, content_length, body), self.seconds)
             except TimeoutError:
-                raise Unread(408, f"The request did not arrive within {self.seconds:g} seconds.") from None
+                raise BodyRefused(408, f"The request did not arrive within {self.seconds:g} seconds.") from None
             yield bytes(body)
         finally:
-            self.held -= len(body)
-            body.clear()  # a traceback may keep it until garbage is collected
+            self.bytes_held -= len(body)
+            body.clear()  # a traceback may refer to it until garbage is collected
 
-    async def _read(self, receive: Receive, limit: int, announced: int, body: bytearray) -> None:
+    async def _read(self, receive: Receive, limit: int, content_length: int, body: bytearray) -> None:
         size, more, refusal = 0, True, None
-        while more and size <= DISCARDED:  # most clients read no answer before they have sent everything
+        while more and size <= MAX_DISCARDED:  # most clients read the answer only after they have sent everything
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
@@ -366,29 +386,29 @@ class Bodies:
             size += len(part)
             if refusal is not None:
                 continue
-            if max(size, announced) > limit:
-                refusal = Unread(413, f"The request is larger than {limit:,} bytes.")
-            elif size > SMALL and self.held + len(part) > self.total:
-                refusal = Unread(503, "Too many large requests arrive at once. Please try again in a moment.")
+            if max(size, content_length) > limit:
+                refusal = BodyRefused(413, f"The request is larger than {limit:,} bytes.")
+            elif size > SMALL and self.bytes_held + len(part) > self.max_total:
+                refusal = BodyRefused(503, "Too many large requests arrive at once. Please try again in a moment.")
             else:
-                self.held += len(part)
+                self.bytes_held += len(part)
                 body += part
                 continue
-            self.held -= len(body)
+            self.bytes_held -= len(body)
             body.clear()
         if refusal is not None:
             raise refusal
 
 
 def close_silent_connections(server: uvicorn.Server) -> None:
-    """Start a thread that closes connections without a request for SILENT_SECONDS, as long as the server runs: uvicorn
-    waits for the first headers of a connection for ever."""
+    """Start a thread that closes connections on which no request arrives for SILENT_SECONDS. uvicorn has no timeout for
+    the first headers of a connection."""
 
     def watch() -> None:
-        # By connection: the request that was last answered there (None: there was none), and since when.
+        # By connection: the last answered request (None before the first), and since when nothing followed it.
         silent: WeakKeyDictionary[object, tuple[object, float]] = WeakKeyDictionary()
         while not server.should_exit:
-            time.sleep(CHECKED)
+            time.sleep(POLL_SECONDS)
             now = time.monotonic()
             for connection in list(server.server_state.connections):
                 request = getattr(connection, "cycle", None)

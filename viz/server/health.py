@@ -1,5 +1,6 @@
-"""Health for proxies (/healthz, /readyz), numbers for Prometheus (/metrics), and an orderly end: no new question is
-taken, and answers under way are finished."""
+"""Health checks for proxies (/healthz, /readyz), Prometheus metrics (/metrics), and a graceful shutdown, which refuses
+new questions and finishes the answers under way.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +12,30 @@ from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.server.endpoints import refusal
 from attention_atlas.viz.server.guard import CALLS, QUESTION
-from attention_atlas.viz.server.line import Line
 from attention_atlas.viz.server.middleware import TEXT, App, Receive, Scope, Send, answer, below
+from attention_atlas.viz.server.request_queue import RequestQueue
 
 try:
     import prometheus_client
-except ImportError:  # an extra
+except ImportError:  # it comes with the extra "metrics"
     prometheus_client = None
 
 ALIVE, READY, METRICS = "/healthz", "/readyz", "/metrics"
-WITHOUT = "There are no metrics: install the extra, pip install 'attention-atlas[metrics]'.\n"
-SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)  # bounds of what is counted as so slow
-ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/", "/ask/")  # and answers
-QUIET = 0.3  # seconds without an answer under way: a program asks first, and fetches the answer with its next request
-SAID = "The server is about to end, and takes no more questions. Please try again in a moment."
+NO_METRICS = "There are no metrics: install the extra, pip install 'attention-atlas[metrics]'.\n"
+BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)  # seconds, of the histogram of answer times
+QUESTION_PREFIXES = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/", "/ask/")
+# Seconds without an answer under way before the server ends: a program sends a call first and fetches its answer with
+# a second request.
+QUIET_SECONDS = 0.3
+SHUTTING_DOWN = "The server is about to end, and takes no more questions. Please try again in a moment."
 
 
 class Health:
-    """ASGI middleware: answers for itself at three paths, and counts all others."""
+    """ASGI middleware that answers /healthz, /readyz and /metrics, and counts all other requests."""
 
-    def __init__(self, app: App, line: Line) -> None:
-        self.app, self.line = app, line
-        self.counts = Counts() if prometheus_client else None
+    def __init__(self, app: App, request_queue: RequestQueue) -> None:
+        self.app, self.request_queue = app, request_queue
+        self.metrics = Metrics() if prometheus_client else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope)
@@ -41,81 +44,83 @@ class Health:
         elif path == ALIVE:
             await answer(send, 200, b"alive\n", TEXT)
         elif path == READY:
-            now, most = len(self.line), self.line.waiting
-            # Gradio serves a moment before all is in place.
-            complete = getattr(scope["app"].state, "complete", False)
-            ready = now < most and complete and not leaving(scope["app"])
-            state = {"ready": ready, "waiting": now, "most": most}
-            await answer(send, 200 if ready else 503, state)
-        elif path == METRICS and self.counts is None:
-            await answer(send, 404, WITHOUT.encode(), TEXT)
+            waiting, limit = len(self.request_queue), self.request_queue.max_waiting
+            # Gradio answers a moment before the launch is complete.
+            is_complete = getattr(scope["app"].state, "complete", False)
+            is_ready = waiting < limit and is_complete and not is_shutting_down(scope["app"])
+            await answer(send, 200 if is_ready else 503, {"ready": is_ready, "waiting": waiting, "most": limit})
+        elif path == METRICS and self.metrics is None:
+            await answer(send, 404, NO_METRICS.encode(), TEXT)
         elif path == METRICS:
-            metrics = self.counts.written(len(self.line), self.line.waiting)
-            await answer(send, 200, metrics, prometheus_client.CONTENT_TYPE_LATEST.encode())
-        elif self.counts is None:
+            text = self.metrics.to_text(len(self.request_queue), self.request_queue.max_waiting)
+            await answer(send, 200, text, prometheus_client.CONTENT_TYPE_LATEST.encode())
+        elif self.metrics is None:
             await self.app(scope, receive, send)
         else:
-            await self.counts.counted(route(path), self.app, scope, receive, send)
+            await self.metrics.measure(route_label(path), self.app, scope, receive, send)
 
 
-def route(path: str) -> str:
-    """What a request is counted as: an endpoint by its name, else "page" or "queue"; few names, whatever is asked."""
-    called, asked = CALLS.match(path), QUESTION.fullmatch(path)
-    if asked:
-        return asked[1] if asked[1] in QUESTIONS else "page"
-    if called:
-        return called[2] if called[2] in ENDPOINTS else "page"
+def route_label(path: str) -> str:
+    """Return the label under which a request is counted: the name of an endpoint or question, "queue" or "page"."""
+    call, question = CALLS.match(path), QUESTION.fullmatch(path)
+    if question:
+        return question[1] if question[1] in QUESTIONS else "page"
+    if call:
+        return call[2] if call[2] in ENDPOINTS else "page"
     return "queue" if path.startswith("/gradio_api/queue/") else "page"
 
 
-class Counts:
-    """Requests by route and status, how long each took, and the line before the model."""
+class Metrics:
+    """Prometheus metrics: requests by route and status, their duration, and the length of the request queue."""
 
     def __init__(self) -> None:
         self.registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)  # memory, processor time, open files
-        kept = {"registry": self.registry}
-        self.requests = prometheus_client.Counter("atlas_requests", "Requests", ("route", "status"), **kept)
+        options = {"registry": self.registry}
+        self.requests = prometheus_client.Counter("atlas_requests", "Requests", ("route", "status"), **options)
         self.seconds = prometheus_client.Histogram(
-            "atlas_request_seconds", "From a request to the end of its answer", ("route",), buckets=SECONDS, **kept
+            "atlas_request_seconds", "From a request to the end of its answer", ("route",), buckets=BUCKETS, **options
         )
-        self.waiting = prometheus_client.Gauge("atlas_waiting", "Requests that wait", **kept)
-        self.most = prometheus_client.Gauge("atlas_waiting_limit", "Requests that may wait", **kept)
+        self.waiting = prometheus_client.Gauge("atlas_waiting", "Requests that wait", **options)
+        self.limit = prometheus_client.Gauge("atlas_waiting_limit", "Requests that may wait", **options)
 
-    async def counted(self, name: str, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    async def measure(self, label: str, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the app on a request, and record its status and duration under this label."""
         started, status = time.perf_counter(), 500
 
-        async def noted(message: dict) -> None:
+        async def send_and_note_status(message: dict) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await app(scope, receive, noted)
+            await app(scope, receive, send_and_note_status)
         finally:
-            self.requests.labels(name, str(status)).inc()
-            self.seconds.labels(name).observe(time.perf_counter() - started)
+            self.requests.labels(label, str(status)).inc()
+            self.seconds.labels(label).observe(time.perf_counter() - started)
 
-    def written(self, now: int, most: int) -> bytes:
-        self.waiting.set(now)
-        self.most.set(most)
+    def to_text(self, waiting: int, limit: int) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        self.waiting.set(waiting)
+        self.limit.set(limit)
         return prometheus_client.generate_latest(self.registry)
 
 
-class Leaving:
-    """ASGI middleware: counts answers in app.state.under_way, and refuses questions once the server is leaving."""
+class Shutdown:
+    """ASGI middleware that counts the answers under way in app.state.under_way, and refuses new questions once the
+    server shuts down."""
 
     def __init__(self, app: App) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not below(scope).startswith(ASKS):
+        if scope["type"] != "http" or not below(scope).startswith(QUESTION_PREFIXES):
             await self.app(scope, receive, send)
             return
         state = scope["app"].state
-        if scope["method"] == "POST" and leaving(scope["app"]):
-            await answer(send, 503, refusal("busy", SAID))
+        if scope["method"] == "POST" and is_shutting_down(scope["app"]):
+            await answer(send, 503, refusal("busy", SHUTTING_DOWN))
             return
         state.under_way = getattr(state, "under_way", 0) + 1
         try:
@@ -124,19 +129,22 @@ class Leaving:
             state.under_way -= 1
 
 
-def leaving(app: Starlette) -> bool:
-    return getattr(app.state, "leaving", False)
+def is_shutting_down(app: Starlette) -> bool:
+    """Return whether shut_down() was called."""
+    return getattr(app.state, "is_shutting_down", False)
 
 
-def leave(app: Starlette, seconds: float) -> bool:
-    """From another thread than the server's: take no more questions, and wait until all answers that are under way have
-    been fetched, or as long as this. Whether they were."""
-    app.state.leaving = True
-    end, quiet = time.monotonic() + seconds, time.monotonic()
+def shut_down(app: Starlette, seconds: float) -> bool:
+    """Refuse new questions and wait until all answers under way are fetched, for at most so many seconds.
+
+    Call it from another thread than the server's. Returns whether all answers were fetched.
+    """
+    app.state.is_shutting_down = True
+    end, quiet_since = time.monotonic() + seconds, time.monotonic()
     while (now := time.monotonic()) < end:
         if getattr(app.state, "under_way", 0):
-            quiet = now
-        elif now - quiet >= QUIET:
+            quiet_since = now
+        elif now - quiet_since >= QUIET_SECONDS:
             return True
         time.sleep(0.02)
     return False

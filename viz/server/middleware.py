@@ -1,4 +1,4 @@
-"""The outermost ASGI layer, which adds headers to every answer, and helpers that all layers share."""
+"""The outermost ASGI layer, which adds security headers to every answer, and helpers that all layers share."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from attention_atlas.viz.server.endpoints import refusal
 Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 TEXT = b"text/plain; charset=utf-8"
-UNKEPT = ((b"cache-control", b"no-store"),)
+NO_STORE = ((b"cache-control", b"no-store"),)
 
-# Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
-# must be allowed. What is left still says: load from here alone, and send nothing anywhere else.
+# Gradio's page needs inline scripts, inline styles and `new Function` (for the script of each gr.HTML). The rest of the
+# policy still keeps the page from loading anything from, or sending anything to, another host.
 POLICY = "; ".join(
     (
         "default-src 'self'",
@@ -32,7 +32,7 @@ POLICY = "; ".join(
         "form-action 'self'",
         "frame-ancestors 'self' https://huggingface.co https://*.hf.space",
     )
-)  # a Space is shown inside Hugging Face's page
+)  # frame-ancestors: a Space is shown inside Hugging Face's page
 
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -41,14 +41,14 @@ HEADERS = (
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
 RETRY = ((b"retry-after", b"2"),)
-# Files are small and sent whole: Starlette answers some lists of ranges with an error of its own.
-UNUSED = (b"range", b"if-range")
+# Request headers that are removed: Starlette answers some lists of ranges with an internal error, and files are small.
+IGNORED_HEADERS = (b"range", b"if-range")
 
 log = logging.getLogger(__name__)
 
 
 def below(scope: Scope) -> str:
-    """Return the path of a request, without what the page itself lies below."""
+    """Return the path of a request relative to the page's root."""
     return "/" + scope.get("path", "").removeprefix(scope.get("root_path", "")).lstrip("/")
 
 
@@ -57,17 +57,17 @@ async def answer(
     status: int,
     content: bytes | dict,
     kind: bytes = b"application/json",
-    headers: Iterable[tuple[bytes, bytes]] = UNKEPT,
+    headers: Iterable[tuple[bytes, bytes]] = NO_STORE,
 ) -> None:
-    """Send an answer. content: bytes of this kind, or what is written as JSON."""
+    """Send a whole HTTP answer. content: bytes of the media type `kind`, or a dict to be sent as JSON."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
-    named = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": named})
+    all_headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": all_headers})
     await send({"type": "http.response.body", "body": body})
 
 
 def collecting(finish: Callable[[dict, bytes], Awaitable[None]]) -> Send:
-    """Return a `send` that holds an answer back until it is complete: finish(its start, its body) then sends one."""
+    """Return a `send` that collects an answer. Once it is complete, finish(start message, body) is awaited instead."""
     start, body = {}, bytearray()
 
     async def collect(message: dict) -> None:
@@ -82,7 +82,8 @@ def collecting(finish: Callable[[dict, bytes], Awaitable[None]]) -> Send:
 
 
 class Headers:
-    """ASGI middleware, the outermost: adds HEADERS, refuses requests of other sites, answers faults of the program."""
+    """The outermost ASGI middleware: adds HEADERS, refuses requests by other sites' scripts, and turns unexpected
+    exceptions into answers with status 500."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -93,42 +94,45 @@ class Headers:
             return
         started = False
 
-        async def send_guarded(message: dict) -> None:
+        async def send_with_headers(message: dict) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                busy = RETRY if message["status"] == 503 else ()
-                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *busy]}
+                retry = RETRY if message["status"] == 503 else ()
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *retry]}
             await send(message)
 
         if is_from_another_site(scope):
-            await answer(send_guarded, 403, refusal("invalid", "Pages of other sites cannot ask this app."))
+            await answer(send_with_headers, 403, refusal("invalid", "Pages of other sites cannot ask this app."))
             return
-        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in UNUSED]}
+        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in IGNORED_HEADERS]}
         try:
-            await self.app(scope, receive, send_guarded)
-        except Exception as error:  # the outermost edge
+            await self.app(scope, receive, send_with_headers)
+        except Exception as error:  # the outermost frame
             log.error("a request failed:\n%s", describe(error))
             if not started:
                 words = f"The server could not answer ({type(error).__name__}). Please report this."
-                await answer(send_guarded, 500, refusal("internal", words))
+                await answer(send_with_headers, 500, refusal("internal", words))
 
 
 def is_from_another_site(scope: Scope) -> bool:
-    """Whether a script of another site's page sends this request. Gradio would let it read the answer. Browsers say so;
-    programs send neither header. A link from another site, or a frame, is no script."""
+    """Return whether a script of another site's page sent this request; Gradio would let it read the answer.
+
+    Browsers send Sec-Fetch-Site or Origin; programs send neither. Following a link from another site, or showing the
+    page in a frame, is allowed.
+    """
     headers = dict(scope["headers"])
     site = headers.get(b"sec-fetch-site")
     if site is not None:
-        is_opened = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
-        return site in (b"cross-site", b"same-site") and not is_opened
+        is_navigation = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        return site in (b"cross-site", b"same-site") and not is_navigation
     origin = headers.get(b"origin")
     host = headers.get(b"host", b"").decode("latin-1")
     return origin is not None and urlsplit(origin.decode("latin-1")).netloc != host
 
 
 def host_name(scope: Scope) -> str | None:
-    """Return the name in a request's Host header, without its port; None if there is none."""
+    """Return the name in a request's Host header, without the port; None if there is none."""
     try:
         return urlsplit("//" + dict(scope["headers"]).get(b"host", b"").decode("latin-1")).hostname
     except ValueError:

@@ -14,9 +14,9 @@ from pathlib import Path
 from attention_atlas.model.program import whole
 from attention_atlas.model.serve.device import DEVICE_VARIABLE, cores
 
-HERE = Path(__file__).resolve().parents[2]  # of app.py
-MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
-CACHES = {  # name: (default, what it keeps), as viz.questions.traces.CacheBytes
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_MAX_PASSES = 4  # run at once: memory grows with them, and fewer passes make larger batches
+CACHES = {  # name: (default in megabytes, contents), as in viz.questions.traces.CacheBytes
     "trace": ("256", "translations"),
     "pass": ("128", "recorded passes"),
     "toy": ("128", "networks that visitors train"),
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Parse the command line. An option that is left out comes from the environment variable that its help names."""
+    """Parse the command line. An option that is missing takes its value from the environment variable in its help."""
     parser = argparse.ArgumentParser(
         prog="python app.py" if Path(sys.argv[0]).name == "app.py" else "attention-atlas serve",
         description="Serve Attention Atlas: translate a sentence, look at every attention head.",
@@ -41,14 +41,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         words = f"{words} (default {default}) [{variable}]"
         parser.add_argument(name, type=kind, default=os.environ.get(variable) or default, help=words)
 
-    # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
+    # A Space's container must be reachable from outside; elsewhere the page is served to this machine only by default.
     host = "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1"
     option("--host", "GRADIO_SERVER_NAME", host, "address to serve on")
     about = "host names that requests may name, separated by commas; * allows any (default: on a loopback address this "
     about += "machine's own names, elsewhere any)"
     parser.add_argument("--hosts", default=os.environ.get(HOSTS_VARIABLE), help=f"{about} [{HOSTS_VARIABLE}]")
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
-    option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
+    option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(ROOT / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N, mps or auto: cuda if there is one, else cpu")
     parser.add_argument(
         "--max-sessions",
@@ -57,11 +57,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help=f"has no effect: the server keeps nothing for each visitor any more [{SESSIONS_VARIABLE}]",
     )
     about = "passes through the model that run at once, sharing the cores; requests that wait share a batch"
-    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), MAX_PASSES)), about, whole(1, 256))
+    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), DEFAULT_MAX_PASSES)), about, whole(1, 256))
     about = "requests that may wait; beyond it one is told at once to come back"
     option("--queue", "ATTENTION_ATLAS_QUEUE", "128", about, whole(1, 10_000))
-    for name, (megabytes, kept) in CACHES.items():
-        about = f"megabytes of memory for {kept}"
+    for name, (megabytes, contents) in CACHES.items():
+        about = f"megabytes of memory for {contents}"
         option(f"--{name}-cache", f"ATTENTION_ATLAS_{name.upper()}_CACHE", megabytes, about, whole(0, 1_000_000))
     parser.add_argument(
         "--model",
@@ -71,7 +71,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         f"Hugging Face Hub, which is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]",
     )
     args = parser.parse_args(argv)
-    if args.model is None:  # a default would be added to
+    if args.model is None:  # argparse would append to a default
         args.model = os.environ.get(MODELS_VARIABLE, "").split()
     if args.max_sessions is not None:
         log.warning("--max-sessions (%s) has no effect: nothing is kept for each visitor any more.", SESSIONS_VARIABLE)
@@ -81,8 +81,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def allowed_hosts(address: str, names: str | None = None) -> frozenset[str] | None:
-    """Return the host names that a server on this address answers to; None: any. names: those that its operator lists,
-    besides the address itself and the names of this machine."""
+    """Return the host names that a server on this address answers to; None for any.
+
+    names: the operator's list, separated by commas, in addition to the address itself and this machine's names.
+    """
     listed = {name.strip().lower().strip("[]") for name in (names or "").split(",")} - {""}
     if ANY_HOST in listed or not (listed or address in LOOPBACK or address.startswith("127.")):
         return None
@@ -90,7 +92,7 @@ def allowed_hosts(address: str, names: str | None = None) -> frozenset[str] | No
 
 
 def check_port(host: str, port: int) -> None:
-    """ValueError in words if the address cannot be served on: before the model is loaded, not after."""
+    """Raise ValueError if nothing can be served on this address. Called before the models are loaded."""
     try:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass

@@ -1,5 +1,6 @@
-"""The page's own files (viz/web/ and the installed Plotly.js) below /atlas/DIGEST/, and what the page's head names of
-them before the first paint: launch(head=...) is added by Gradio's scripts, which is too late."""
+"""Serve the page's own files (viz/web/ and the installed Plotly.js) at /atlas/DIGEST/, and add preloads of them to the
+page's head. Gradio's launch(head=...) is inserted by a script, too late for the first paint.
+"""
 
 from __future__ import annotations
 
@@ -14,42 +15,46 @@ from starlette.routing import Route
 from attention_atlas.viz import assets, words
 from attention_atlas.viz.server.middleware import App, Receive, Scope, Send, answer, below, collecting
 
-KINDS = (".js", ".css", ".json")
-FOREVER = "public, max-age=31536000, immutable"  # the address names the content by its digest
+SUFFIXES = (".js", ".css", ".json")
+IMMUTABLE = "public, max-age=31536000, immutable"  # the address contains the content's digest
 HEAD = b"<head>"
-FIRST = (*assets.EARLY, "explorer")  # components that the first view shows
+FIRST_VIEW = (*assets.EARLY, "explorer")  # the components that the first view shows
 
 
 def route() -> Route:
-    """The route of the page's own files. Each is read and packed once."""
-    files = {assets.name(path): path for path in assets.WEB.rglob("*") if path.suffix in KINDS}
+    """Return the route of the page's own files. Each file is read and compressed once."""
+    files = {assets.name(path): path for path in assets.WEB.rglob("*") if path.suffix in SUFFIXES}
     files |= {f"words/{path.name}": path for path in words.files().values()}
     files[assets.PLOTLY.name] = assets.PLOTLY
-    digest, packed = assets.digest(), {}
+    digest, compressed = assets.digest(), {}
 
     async def respond(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in files:
             return Response(status_code=404)
-        if name not in packed:
-            packed[name] = await to_thread.run_sync(lambda: gzip.compress(files[name].read_bytes(), compresslevel=6))
+        if name not in compressed:
+            compressed[name] = await to_thread.run_sync(
+                lambda: gzip.compress(files[name].read_bytes(), compresslevel=6)
+            )
         headers = {
-            "cache-control": FOREVER if request.path_params["digest"] == digest else "no-cache",
+            "cache-control": IMMUTABLE if request.path_params["digest"] == digest else "no-cache",
             "vary": "accept-encoding",
         }
-        kind = mimetypes.types_map[files[name].suffix]
+        media_type = mimetypes.types_map[files[name].suffix]
         if "gzip" not in request.headers.get("accept-encoding", ""):
-            return Response(gzip.decompress(packed[name]), 200, headers, kind)
-        return Response(packed[name], 200, {**headers, "content-encoding": "gzip"}, kind)
+            return Response(gzip.decompress(compressed[name]), 200, headers, media_type)
+        return Response(compressed[name], 200, {**headers, "content-encoding": "gzip"}, media_type)
 
     return Route("/atlas/{digest}/{name:path}", respond, methods=["GET"])
 
 
 class FirstPaint:
-    """ASGI middleware: adds an inline script and preloads of modules after <head> of the page, and packs it."""
+    """ASGI middleware that adds an inline script and preloads of modules to the page's head, and compresses the page.
+
+    lent: whether the page's questions go through Gradio's queue, which lends a GPU.
+    """
 
     def __init__(self, app: App, lent: bool = False) -> None:
-        """lent: whether the page's questions go through Gradio's queue, which lends a GPU."""
         self.app, self.lent = app, lent
         self._head = b""
 
@@ -58,28 +63,29 @@ class FirstPaint:
             await self.app(scope, receive, send)
             return
         self._head = self._head or head(self.lent).encode()
-        packs = any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
+        compress = any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
 
         async def finish(start: dict, body: bytes) -> None:
             headers = [(name, value) for name, value in start["headers"] if name != b"content-length"]
             if start["status"] == 200:
                 body = body.replace(HEAD, HEAD + self._head, 1)
-                if packs:
+                if compress:
                     body = await to_thread.run_sync(lambda: gzip.compress(body, compresslevel=4))
                     headers += (b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")
-            kind = dict(headers).get(b"content-type", b"text/html")
+            media_type = dict(headers).get(b"content-type", b"text/html")
             rest = [(name, value) for name, value in headers if name != b"content-type"]
-            await answer(send, start["status"], body, kind, rest)
+            await answer(send, start["status"], body, media_type, rest)
 
-        unpacked = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
-        await self.app({**scope, "headers": unpacked}, receive, collecting(finish))
+        # The page is changed before it is compressed.
+        uncompressed = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+        await self.app({**scope, "headers": uncompressed}, receive, collecting(finish))
 
 
 def head(lent: bool = False) -> str:
-    """The inline script, and the preloads of the modules and style sheets of the first view."""
+    """Return the HTML of the inline script and of the first view's style sheets and module preloads."""
     web = assets.address()
     languages = {language: f"{web}words/{path.name}" for language, path in words.files().items()}
-    modules = assets.modules(assets.MOUNT, *map(assets.module, FIRST))
+    modules = assets.modules(assets.MOUNT, *map(assets.module, FIRST_VIEW))
     return "".join(
         (
             assets.early(languages, lent=lent),

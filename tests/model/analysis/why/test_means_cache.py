@@ -16,7 +16,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels.scene import Asked, Scene, Selection
 from attention_atlas.viz.server import api
-from attention_atlas.viz.server.endpoints import Served
+from attention_atlas.viz.server.endpoints import EndpointContext
 
 
 def test_means_are_of_the_same_sentences_in_every_process(tiny_translator):
@@ -45,7 +45,7 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     np.testing.assert_array_equal(MeansCache().find(translator, "de-en").source_embedding, means.source_embedding)
     trace = translator.translate("Der Hund schläft.")
     page = Scene(trace, Selection(), translator, asked=Asked.of(trace, 2), means_cache=MeansCache())
-    served = Served(Translators([translator]))
+    served = EndpointContext(Translators([translator]))
     rows = api.why(served, trace.source_text, step=2)["rows"]
     python = attribute(translator, trace, step=2).rows
     for row, shown, told in zip(python, answer(page.case).rows, rows, strict=True):
