@@ -227,6 +227,7 @@ TYPE = """codes => {
 def test_the_page_shows_every_text_as_text(tiny_url, open_page, count):
     page = open_page(tiny_url)
     page.wait_for_selector("#translation-text")
+    page.wait_for_selector("#source-text :is(textarea, input)")
     page.evaluate(WATCH)
     elements = page.evaluate("document.querySelectorAll('script, iframe, object, embed, base, form').length")
     for text in some(count, seed=3):

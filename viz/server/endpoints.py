@@ -124,7 +124,7 @@ def read_enum(name: str, value: object, kinds: type[EnumType], *also: str) -> En
 
 @dataclass(frozen=True)
 class EndpointContext:
-    """The context in which an endpoint computes: the models, the cached mean activations, and the request's interventions."""
+    """The context of a request: the models, the cached mean activations, and the interventions it asks for."""
 
     translators: Translators
     means_cache: MeansCache = field(default_factory=MeansCache)
