@@ -18,7 +18,7 @@ import torch.nn.functional as F
 
 from attention_atlas.model.nets import networks
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import corpora, settings
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
@@ -49,7 +49,7 @@ def watched(updates: int) -> tuple[float, float]:
     """Seconds of as many updates of a run that is watched, as the page asks for it; and those until the first frame is
     there."""
     started = time.perf_counter()
-    turns = Toys().watch(Recipe.of(TEXT, {}, updates))
+    turns = Toys().watch(ToyRecipe.of(TEXT, {}, updates))
     next(turns)
     first = time.perf_counter() - started
     for _ in turns:
@@ -62,7 +62,7 @@ def beside(translator: Translator, text: str, visitors: int, runs: int = 20) -> 
     toys, ended = Toys(), threading.Event()
 
     def train() -> None:
-        for _ in toys.watch(Recipe.of(TEXT, {}, settings.MAX_UPDATES)):
+        for _ in toys.watch(ToyRecipe.of(TEXT, {}, settings.MAX_UPDATES)):
             if ended.is_set():
                 return
 

@@ -41,9 +41,16 @@ from attention_atlas.model.analysis.alignment.monotone import link_by_jumps, lin
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
 from attention_atlas.model.serve import processes
-from attention_atlas.model.trace.alignment.formats import pharaoh, read_line
-from attention_atlas.model.trace.alignment.links import SYMMETRISATIONS, Links, turned
-from attention_atlas.model.trace.alignment.score import Score, pooled, score
+from attention_atlas.model.trace.alignment import (
+    SYMMETRISATIONS,
+    AlignmentScore,
+    Links,
+    parse_links,
+    pool_scores,
+    score_links,
+    to_pharaoh,
+    transpose_links,
+)
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
@@ -99,7 +106,7 @@ def share(aligner: Aligner, chosen: AligningHeads, how: str, lines: Iterator[Pai
     ):
         while parts := [part for _ in range(world) if (part := list(islice(lines, LINES)))]:
             mine = aligner.align(parts[rank], chosen, how) if rank < len(parts) else []
-            for found in processes.gathered([pharaoh(links) for links in mine]):
+            for found in processes.gathered([to_pharaoh(links) for links in mine]):
                 if rank == 0:
                     out.writelines(f"{line}\n" for line in found)
                 bar.update(len(found))
@@ -234,7 +241,7 @@ def read_pairs(source: Path, target: Path) -> Iterator[Pair]:
             yield lines[0].split(), lines[1].split()
 
 
-def scored(gold: Path, links: Path, *, gold_first: int, links_first: int, reversed_links: bool) -> Score:
+def scored(gold: Path, links: Path, *, gold_first: int, links_first: int, reversed_links: bool) -> AlignmentScore:
     """Counts of a file of links beside a file of links by hand, pooled. gold_first, links_first: by which number each
     file calls a sentence's first word. ValueError, naming the line, for what is no link."""
     found = []
@@ -243,14 +250,17 @@ def scored(gold: Path, links: Path, *, gold_first: int, links_first: int, revers
             if None in lines:
                 raise ValueError(f"{gold} and {links} differ in length: line {number}")
             try:
-                right, given = read_line(lines[0], first=gold_first), read_line(lines[1], first=links_first).possible
+                right, given = (
+                    parse_links(lines[0], first=gold_first),
+                    parse_links(lines[1], first=links_first).possible,
+                )
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from error
-            found.append(score(turned(given) if reversed_links else given, right))
-    return pooled(found)
+            found.append(score_links(transpose_links(given) if reversed_links else given, right))
+    return pool_scores(found)
 
 
-def report(found: Score) -> str:
+def report(found: AlignmentScore) -> str:
     """In percent, as such scores are given."""
     return (
         f"precision {100 * found.precision:.2f}  recall {100 * found.recall:.2f}  "

@@ -33,7 +33,7 @@ from attention_atlas.model.text.pieces import PieceTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import Languages, parse_direction
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.survey.survey import Survey, survey_from_json
 
 WEIGHTS, TOKENIZER, METRICS = "model.safetensors", "tokenizer.model", "metrics.json"
@@ -67,7 +67,7 @@ class Checkpoint:
     survey: Survey | None = None
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
     folder: Path | None = None
-    recipe: Recipe | None = None
+    recipe: ToyRecipe | None = None
 
 
 def save(

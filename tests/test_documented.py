@@ -35,7 +35,6 @@ def test_the_reference_has_what_pages_and_notebooks_import():
         for name in re.findall(r"\bfrom (attention_atlas\.model[.\w]*) import ", path.read_text(encoding="utf-8"))
     }
     packages = {
-        "attention_atlas.model.trace.edits": "attention_atlas.model.trace.edits.values",
         "attention_atlas.model.analysis": "attention_atlas.model.analysis.why",
     }
     packages |= {

@@ -9,7 +9,7 @@ from attention_atlas.model.serve.limits import FLOAT
 from attention_atlas.model.text.language import other_language
 from attention_atlas.model.trace.directions import Route, language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.training.toy.run import normalise, parse
 from attention_atlas.model.translator import Translator
@@ -95,17 +95,17 @@ def chosen(translators: Translators, route: Route) -> dict:
     return {"entry": entry_of(translators, route), "menus": menus(translators, route), "offer": offer}
 
 
-def chosen_toy(recipe: Recipe) -> dict:
+def chosen_toy(recipe: ToyRecipe) -> dict:
     """chosen() of a visitor's own network. ValueError, in words, for what cannot be trained."""
     pairs, _ = parse(recipe)
     return {"entry": TOY, "menus": None, "offer": {"sentences": [text for text, _ in pairs[:SHOWN]], "cost": None}}
 
 
-def recipe_of(fields: Mapping) -> Recipe:
+def recipe_of(fields: Mapping) -> ToyRecipe:
     """The recipe of the visitor's own network, in a question's fields. A Refusal where there is none."""
     if fields.get("recipe") is None:
         raise Refusal("“Your toy” is the network that you train in the tab Train and open there: there is none yet.")
-    return normalise(Recipe.from_plain(fields["recipe"]))
+    return normalise(ToyRecipe.from_plain(fields["recipe"]))
 
 
 def sentences(translators: Translators, route: Route) -> list[str]:

@@ -12,7 +12,7 @@ from attention_atlas.model.decode.runs import Run
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.places import registry
 from attention_atlas.model.nets.sweep import Changes, Sweep
-from attention_atlas.model.trace.edits import Add, Edit, Numbers, Recipe
+from attention_atlas.model.trace.edits import Add, Edit, Numbers, SteeringVector
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 
@@ -43,13 +43,13 @@ def check_differ(towards: Sequence[int], away: Sequence[int]) -> None:
         raise Refusal("The two sentences are the same: there is no direction between them.")
 
 
-def recipes_without_vector(changes: Changes) -> list[tuple[str, Recipe]]:
+def recipes_without_vector(changes: Changes) -> list[tuple[str, SteeringVector]]:
     """The recipes whose vectors have yet to be computed, each with its place."""
     edits = (changes.interventions if isinstance(changes, Sweep) else changes).edits
     return [(place, edit.value) for place, edit in edits if _lacks_vector(edit)]
 
 
-def with_vectors(changes: Changes, vector: Callable[[str, Recipe], np.ndarray]) -> Changes:
+def with_vectors(changes: Changes, vector: Callable[[str, SteeringVector], np.ndarray]) -> Changes:
     """The same changes; each of recipes_without_vector() with its vector."""
     if isinstance(changes, Sweep):
         return replace(changes, interventions=with_vectors(changes.interventions, vector))
@@ -63,4 +63,4 @@ def with_vectors(changes: Changes, vector: Callable[[str, Recipe], np.ndarray]) 
 
 
 def _lacks_vector(edit: Edit) -> bool:
-    return isinstance(edit, Add) and isinstance(edit.value, Recipe) and edit.value.vector is None
+    return isinstance(edit, Add) and isinstance(edit.value, SteeringVector) and edit.value.vector is None

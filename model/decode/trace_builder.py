@@ -15,7 +15,7 @@ from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.tokens import Token
 from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
@@ -61,7 +61,7 @@ class TraceBuilder:
         device: str,
         checkpoint: str,
         digest: str,
-        recipe: Recipe | None = None,
+        recipe: ToyRecipe | None = None,
         room: float = math.inf,
     ) -> None:
         """seconds to recipe are the traces' own record of where they come from. room: bytes up to which maps of queries

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from attention_atlas.model.trace import decoding, interventions_file, is_integer
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.translation import TranslationTrace
 
 TEXTS = ("text", "direction", "checkpoint", "digest")
@@ -39,7 +39,7 @@ class Address:
     target_ids: tuple[int, ...] | None = None
     decoding: Decoding | None = GREEDY
     interventions: Interventions = NO_INTERVENTIONS
-    recipe: Recipe | None = None
+    recipe: ToyRecipe | None = None
 
     @classmethod
     def of(cls, trace: TranslationTrace) -> Address | None:
@@ -76,7 +76,7 @@ class Address:
             _ids(data, "target_ids"),
             decoding.from_plain(data["decoding"]) if "decoding" in data else GREEDY,
             changes,
-            None if data.get("recipe") is None else Recipe.from_plain(data["recipe"]),
+            None if data.get("recipe") is None else ToyRecipe.from_plain(data["recipe"]),
         )
 
     def to_plain(self) -> dict:

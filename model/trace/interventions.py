@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from attention_atlas.model.trace.edits.values import Edit
+from attention_atlas.model.trace.edits import Edit
 from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, coerce_enums, coerce_integers
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 
 from attention_atlas.model.trace import check_integer
-from attention_atlas.model.trace.edits import Add, Edit, Recipe
-from attention_atlas.model.trace.edits import file as edits_file
+from attention_atlas.model.trace import edits as edits_file
+from attention_atlas.model.trace.edits import Add, Edit, SteeringVector
 from attention_atlas.model.trace.interventions import (
     NO_INTERVENTIONS,
     Edge,
@@ -59,7 +59,7 @@ def requested(found: object) -> Interventions:
         raise ValueError('what interventions put in place of something are edits: "replace" at a place, with a value')
     if (n := sum(map(len, (made.heads_off, made.cut_edges, made.zeroed_edges, made.edits)))) > MOST:
         raise ValueError(f"interventions are at most {MOST:,} at once, found {n:,}")
-    recipes = [edit for _, edit in made.edits if isinstance(edit, Add) and isinstance(edit.value, Recipe)]
+    recipes = [edit for _, edit in made.edits if isinstance(edit, Add) and isinstance(edit.value, SteeringVector)]
     if len(recipes) > MOST_RECIPES:
         raise ValueError(f"directions made of sentences are at most {MOST_RECIPES} at once, found {len(recipes)}")
     return made
@@ -91,7 +91,7 @@ def from_text(text: str) -> Interventions:
 
 
 def _without_vector(edit: Edit) -> Edit:
-    made_by = isinstance(edit, Add) and isinstance(edit.value, Recipe)
+    made_by = isinstance(edit, Add) and isinstance(edit.value, SteeringVector)
     return replace(edit, value=replace(edit.value, vector=None)) if made_by else edit
 
 

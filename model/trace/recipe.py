@@ -10,7 +10,7 @@ from attention_atlas.model.trace import is_integer
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ToyRecipe:
     """How a toy is trained.
 
     corpus    a sentence pair a line, its sides apart by a bar (model.training.toy.corpora)
@@ -23,12 +23,12 @@ class Recipe:
     updates: int
 
     @classmethod
-    def of(cls, corpus: str, settings: dict[str, Any], updates: int) -> Recipe:
+    def of(cls, corpus: str, settings: dict[str, Any], updates: int) -> ToyRecipe:
         """With the settings as plain values."""
         return cls(corpus, json.dumps(settings, sort_keys=True), updates)
 
     @classmethod
-    def from_plain(cls, data: object) -> Recipe:
+    def from_plain(cls, data: object) -> ToyRecipe:
         """From JSON that anybody may have written. ValueError for what is no recipe; whether a toy can be trained by it
         is checked by whoever trains."""
         if not isinstance(data, dict) or set(data) != {"corpus", "settings", "updates"}:

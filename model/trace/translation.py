@@ -12,7 +12,9 @@ True
 
 from __future__ import annotations
 
+import hashlib
 import html
+import json
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,18 +23,58 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attention_atlas.model.files import replace_file
+from attention_atlas.model.trace import decoding as decoding_module
+from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.decoding import Decoding, decoding_words
-from attention_atlas.model.trace.identity import TraceIdentity
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side
 from attention_atlas.model.trace.language import Words
 from attention_atlas.model.trace.maps import AttentionMaps
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["TranslationTrace"]
+
+
+@dataclass(frozen=True)
+class TraceIdentity:
+    """The model, what it read and wrote, and every change to it. Hashable, and JSON-ready as to_plain().
+
+    decoding       with the number of forced tokens (`given`); None: not known
+    interventions  sets have no order, edits do; numbers are float64, so that 1 and 1.0 are equal, and 0.0 and -0.0
+    unique         of a trace whose interventions cannot be run again (functions, tensors, words): different each
+                   time. Otherwise empty
+    """
+
+    checkpoint: str
+    digest: str
+    direction: str
+    source_ids: tuple[int, ...]
+    target_ids: tuple[int, ...]
+    decoding: Decoding | None = None
+    interventions: Interventions = NO_INTERVENTIONS
+    unique: str = ""
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-ready. Equal identities give the same JSON text."""
+        return {
+            "checkpoint": self.checkpoint,
+            "digest": self.digest,
+            "direction": self.direction,
+            "source_ids": list(self.source_ids),
+            "target_ids": list(self.target_ids),
+            "decoding": decoding_module.to_plain(self.decoding),
+            "interventions": interventions_file.to_plain(self.interventions),
+            "unique": self.unique,
+        }
+
+    @property
+    def key(self) -> str:
+        """A short name: 32 hex digits of the SHA-256 of its JSON text."""
+        text = json.dumps(self.to_plain(), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 Maps = AttentionMaps | Any  # None where a model has no such attention, which whoever reads `kinds` knows
@@ -77,7 +119,7 @@ class TranslationTrace:
     attention_only: bool = False  # of a model that runs elsewhere: it can be looked at, and nothing tried on it
     decoding: Decoding | None = None  # how target_ids came about; None: not known, as in files of earlier versions
     alignment: AttentionMaps | None = None
-    recipe: Recipe | None = None  # of a toy: how its weights are trained again; files do not contain it
+    recipe: ToyRecipe | None = None  # of a toy: how its weights are trained again; files do not contain it
     unique: str = field(init=False, repr=False)  # of its identity, where nothing else tells it apart
 
     def __post_init__(self) -> None:

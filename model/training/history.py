@@ -19,7 +19,7 @@ from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.files import read_json, replace_file
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.text.interface import TextTokenizer
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.scores import Groups
@@ -215,7 +215,7 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokeniz
             sides = tokenizer.source_tokens(source_ids, probe.source), tokenizer.tokens(wanted.tolist())
             for side, tokens in zip((Side.ENCODER, Side.DECODER), sides):
                 after = [record.after[0] for record in output.layers(side)]
-                states[f"products_{side.value}_{number}"] = _products(after, words_of(tokens))
+                states[f"products_{side.value}_{number}"] = _products(after, content_words(tokens))
         for kind in output.kinds:
             weights = output.weights(kind)[:, 0].float().cpu()  # [layers, heads, query, key]
             maps[f"maps_{kind.value}_{number}"] = (weights * LEVELS).round().to(torch.uint8).numpy()

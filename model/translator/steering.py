@@ -17,7 +17,7 @@ from attention_atlas.model.decode.recipes import (
 )
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.sweep import Changes
-from attention_atlas.model.trace.edits import Recipe
+from attention_atlas.model.trace.edits import SteeringVector
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.language import Refusal
 
@@ -61,7 +61,7 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
         run = unedited.run(tuple(sentences), names=sorted(places[languages]), direction=languages)
         means[languages] = {place: dict(zip(sentences, token_means(run, place))) for place in run.names}
 
-    def vector(place: str, recipe: Recipe) -> np.ndarray:
+    def vector(place: str, recipe: SteeringVector) -> np.ndarray:
         by_sentence = means[translator.check_direction(recipe.languages or direction)][place]
         return difference(by_sentence[recipe.towards], by_sentence[recipe.away])
 

@@ -43,7 +43,7 @@ from attention_atlas.model.trace.directions import Languages, parse_direction
 from attention_atlas.model.trace.edits import Edit
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.survey.survey import Survey
 from attention_atlas.model.trace.tokens import whole_ids
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -83,7 +83,7 @@ class Translator:
         self.examples: Mapping[str, tuple[Example, ...]] = checkpoint.examples
         self.survey: Survey | None = checkpoint.survey
         self.folder: Path | None = checkpoint.folder
-        self.recipe: Recipe | None = checkpoint.recipe
+        self.recipe: ToyRecipe | None = checkpoint.recipe
         self.tokenizer: TextTokenizer = checkpoint.tokenizer
         self.model: Transformer = checkpoint.model
         self.config: ModelConfig = checkpoint.model.config

@@ -13,10 +13,16 @@ from attention_atlas.model.analysis.alignment.choose import (
     score_maps,
     sum_heads,
 )
-from attention_atlas.model.trace.alignment.formats import read_line
-from attention_atlas.model.trace.alignment.links import Links, turned
-from attention_atlas.model.trace.alignment.score import Gold, Score, pooled, score
-from attention_atlas.model.trace.alignment.voters import RowToken
+from attention_atlas.model.trace.alignment import (
+    AlignmentScore,
+    Gold,
+    Links,
+    RowToken,
+    parse_links,
+    pool_scores,
+    score_links,
+    transpose_links,
+)
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
@@ -35,7 +41,7 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
     others = reverse and score_maps(reverse, [encode_words(reverse, aligner.back, *pair[::-1]) for pair in pairs])
 
     def rate(found: Sequence[Links]) -> float:
-        return _percent(pooled(map(score, found, golds)))
+        return _percent(pool_scores(map(score_links, found, golds)))
 
     def table(read: Callable[[dict, RowToken, int], Links], width: int) -> dict[str, list]:
         layers = range(bench.translator.model.num_layers[AttentionKind.CROSS])
@@ -84,7 +90,7 @@ def others_rates(benchmark: Benchmark, folder: Path) -> dict[str, float]:
     }
 
 
-def _percent(found: Score) -> float:
+def _percent(found: AlignmentScore) -> float:
     return round(100 * found.error_rate, 2)
 
 
@@ -95,9 +101,9 @@ def sentences(folder: Path, languages: Sequence[str]) -> list[tuple[tuple[list[s
     pairs = list(read_pairs(*(folder / f"{GOLD}.{language}" for language in languages)))
     if len(lines) != len(pairs):
         raise ValueError(f"{folder}: {len(pairs)} sentences and {len(lines)} lines of links")
-    golds = [read_line(line, first=1) for line in lines]
+    golds = [parse_links(line, first=1) for line in lines]
     if list(languages) != sorted(languages):
-        golds = [Gold(turned(gold.sure), turned(gold.possible)) for gold in golds]
+        golds = [Gold(transpose_links(gold.sure), transpose_links(gold.possible)) for gold in golds]
     return [(pair, gold) for pair, gold in zip(pairs, golds) if all(pair)]
 
 

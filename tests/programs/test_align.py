@@ -13,7 +13,7 @@ import pytest
 
 from attention_atlas.model import align
 from attention_atlas.model.analysis.alignment.choose import AligningHeads
-from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.alignment import RowToken, Voter
 from tests import ROOT
 from tests.conftest import SENTENCES
 

@@ -11,8 +11,7 @@ import pytest
 
 from attention_atlas.model.analysis.trust import stored
 from attention_atlas.model.checkpoint import load
-from attention_atlas.model.trace.alignment.formats import read_line
-from attention_atlas.model.trace.alignment.score import pooled, score
+from attention_atlas.model.trace.alignment import parse_links, pool_scores, score_links
 from attention_atlas.model.trace.trust.measured import Trust
 from attention_atlas.model.truth import __main__ as truth
 from attention_atlas.model.truth import alignment, benchmark, calibration, contrastive, detection, provoked
@@ -44,10 +43,12 @@ TOTAL = (26, 23, 15, 20)  # AER 1 - 35 / 49
 
 
 def test_ten_sentences_are_counted_as_on_paper():
-    scores = [score(read_line(found, first=1).possible, read_line(gold, first=1)) for gold, found, _ in BY_HAND]
+    scores = [
+        score_links(parse_links(found, first=1).possible, parse_links(gold, first=1)) for gold, found, _ in BY_HAND
+    ]
     for one, (_, _, counts) in zip(scores, BY_HAND, strict=True):
         assert (one.links, one.sure, one.right_sure, one.right_possible) == counts
-    total = pooled(scores)
+    total = pool_scores(scores)
     assert (total.links, total.sure, total.right_sure, total.right_possible) == TOTAL
     assert total.error_rate == pytest.approx(1 - 35 / 49)
 

@@ -19,7 +19,7 @@ from attention_atlas.model.nets.places import At, Place
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.maps import AttentionMaps
-from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
 
 TEXT, OTHER = "Ich möchte ein Bier, bitte.", "Ich möchte einen Tee, bitte."

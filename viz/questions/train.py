@@ -7,7 +7,7 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 
 from attention_atlas.model.trace.address import Address
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import corpora, measure, settings
 from attention_atlas.model.training.toy.frames import DECODED, MAPPED
 from attention_atlas.model.training.toy.run import ToyRun, normalise, parse
@@ -32,14 +32,14 @@ def page_train(context: Context, address: Address | None, fields: Mapping) -> An
     if "corpus" not in fields:
         context.traces.toys.prepare()
         return {}
-    recipe = normalise(Recipe.from_plain({name: fields.get(name) for name in ("corpus", "settings", "updates")}))
+    recipe = normalise(ToyRecipe.from_plain({name: fields.get(name) for name in ("corpus", "settings", "updates")}))
     since = field.whole(fields, "from", 0)
     if not 0 <= since <= recipe.updates:
         raise ValueError(f"from must be from 0 to {recipe.updates}, found {since}.")
     return _turns(context, recipe, since)
 
 
-def _turns(context: Context, recipe: Recipe, since: int) -> Generator[dict]:
+def _turns(context: Context, recipe: ToyRecipe, since: int) -> Generator[dict]:
     begun = since > 0
     for run, turn in context.traces.toys.watch(recipe, since):
         if turn is None:

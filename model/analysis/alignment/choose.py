@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run
-from attention_atlas.model.trace.alignment.links import Links
-from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.alignment import Links, RowToken, Voter
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator

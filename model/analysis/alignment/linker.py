@@ -24,8 +24,7 @@ from attention_atlas.model.analysis.alignment.choose import (
 )
 from attention_atlas.model.analysis.survey.batch import value_lengths
 from attention_atlas.model.analysis.why.contributions import decoder_contributions
-from attention_atlas.model.trace.alignment.between import between_words, words_of
-from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE
@@ -66,11 +65,11 @@ def links(source: Sequence[str], target: Sequence[str], weights: np.ndarray, hea
 
     target: y1 .. yT; weights: cross-attention [layers, heads, query, key]. Symbols have no links.
     """
-    target_words, source_words = words_of(target), words_of(source)
+    target_words, source_words = content_words(target), content_words(source)
     linked = np.zeros((len(target), len(source)), bool)
     if not target_words or not source_words:
         return linked
-    maps = {(row, False): _add_column(between_words(weights, source, target, row)) for row in RowToken}
+    maps = {(row, False): _add_column(to_word_maps(weights, source, target, row)) for row in RowToken}
     scores = sum_heads(maps, heads)
     for source_word, target_word in link_by_rows(scores) & link_by_columns(scores):
         linked[np.ix_(target_words[target_word], source_words[source_word])] = True
@@ -98,7 +97,7 @@ def glosses(trace: TranslationTrace, heads: Sequence[Voter] = ()) -> tuple[list[
 
 def _linked_words(tokens: Sequence[str], linked: np.ndarray) -> list[str]:
     """Join the words of `tokens` that each row of linked, bool [row, token], is linked to."""
-    groups = words_of(tokens)
+    groups = content_words(tokens)
     texts = ["".join(tokens[i] for i in group).replace(SPACE, "") for group in groups]
     return [" ".join(text for text, group in zip(texts, groups) if row[group[0]]) for row in linked]
 
@@ -135,7 +134,7 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> dict[RowToken,
     _, shares = decoder_contributions(translator.model, output)
     return {
         row: WordMaps(
-            *(between_words(maps, trace.source_tokens, trace.target_tokens, row) for maps in (weights, scaled, shares))
+            *(to_word_maps(maps, trace.source_tokens, trace.target_tokens, row) for maps in (weights, scaled, shares))
         )
         for row in RowToken
     }

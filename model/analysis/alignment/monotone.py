@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attention_atlas.model.trace.alignment.links import Links
+from attention_atlas.model.trace.alignment import Links
 
 POWER = 3.0  # attention is flatter than link probabilities: scores are raised to this power
 MAX_JUMP = 60  # in words; longer jumps count as this one

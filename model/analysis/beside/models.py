@@ -14,7 +14,7 @@ import numpy as np
 from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.survey.batch import similarity
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.scores import Groups
@@ -42,7 +42,7 @@ class Twins:
 def twins(one: tuple[Translator, TranslationTrace], other: tuple[Translator, TranslationTrace]) -> Twins:
     """Of two models' traces of the same source and target. ValueError where their words differ."""
     (first, mine), (second, theirs) = one, other
-    groups = [[words_of(tokens) for tokens in (t.source_tokens, t.target_tokens)] for t in (mine, theirs)]
+    groups = [[content_words(tokens) for tokens in (t.source_tokens, t.target_tokens)] for t in (mine, theirs)]
     if any(len(a) != len(b) for a, b in zip(*groups)):
         raise Refusal("The two models split this sentence into different words.")
     alike = {}
@@ -77,11 +77,11 @@ def between(weights: np.ndarray, kind: AttentionKind, source: Sequence[str], tar
     """Every head's map [layers, heads, query, key] between words, rows summing to 1: [heads of all layers, query word,
     key word]. target: y1 .. yT. A row of the decoder stands for the word that it writes; symbols are left out but for
     the one that the decoder begins with."""
-    weights, keys = weights.astype(np.float64), words_of(source)
+    weights, keys = weights.astype(np.float64), content_words(source)
     if kind is AttentionKind.DECODER_SELF:  # its position t reads the token before the one that it writes
         last = weights.shape[-1] - 1
-        keys = ((0,), *(tuple({min(i + 1, last) for i in group}) for group in words_of(target)))
-    queries = words_of(source if kind.side is Side.ENCODER else target)
+        keys = ((0,), *(tuple({min(i + 1, last) for i in group}) for group in content_words(target)))
+    queries = content_words(source if kind.side is Side.ENCODER else target)
     across = np.stack([weights[..., list(group)].sum(-1) for group in keys], -1)
     pooled = np.stack([across[:, :, list(group)].mean(-2) for group in queries], -2)
     pooled = pooled.reshape(-1, *pooled.shape[2:])

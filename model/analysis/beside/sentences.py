@@ -10,7 +10,7 @@ import numpy as np
 from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.sentences import FOLDER
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.scores import Groups
@@ -58,7 +58,7 @@ def alike(translator: Translator, first: TranslationTrace, second: TranslationTr
     """Of two traces of one model, a word of several pieces being their mean. Refusals for a model that is no
     Transformer, for traces that cannot be run again, and for sentences without a common word."""
     check_transformer(translator.model)
-    groups = [words_of(trace.source_tokens) for trace in (first, second)]
+    groups = [content_words(trace.source_tokens) for trace in (first, second)]
     texts = [_texts(trace, found) for trace, found in zip((first, second), groups)]
     pairs = shared(*texts)
     if not pairs:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.tokens import is_symbol
 
 HALLUCINATION, OMISSION, REPETITION = "hallucination", "omission", "repetition"
@@ -31,23 +31,23 @@ class Reading:
 
 
 def _by_word(values: np.ndarray, tokens: Sequence[str], total: Callable) -> np.ndarray:
-    return np.array([total(values[list(group)]) for group in words_of(tokens)])
+    return np.array([total(values[list(group)]) for group in content_words(tokens)])
 
 
 def _least(values: np.ndarray, tokens: Sequence[str]) -> tuple[int, ...]:
     """The positions of the word with the smallest mean."""
-    words = words_of(tokens)
+    words = content_words(tokens)
     return tuple(words[int(_by_word(values, tokens, np.mean).argmin())]) if words else ()
 
 
 def _coverage(reading: Reading) -> np.ndarray:
     """What each source word gave, as a share of what a word gives on average; nothing where there are no words."""
     given = _by_word(reading.columns, reading.source, np.sum)
-    return given * len(given) / max(1, len(words_of(reading.target)))
+    return given * len(given) / max(1, len(content_words(reading.target)))
 
 
 def _unread(reading: Reading) -> float:
-    return float(np.maximum(0.0, 1.0 - _coverage(reading)).mean()) if words_of(reading.source) else 0.0
+    return float(np.maximum(0.0, 1.0 - _coverage(reading)).mean()) if content_words(reading.source) else 0.0
 
 
 def _again(reading: Reading) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attention_atlas.model.trace.kinds import AttentionKind, NamedEnum
-from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
 from attention_atlas.model.trace.why.rows import by_layer
 

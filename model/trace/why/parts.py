@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
 from attention_atlas.model.trace.why.question import Question
 

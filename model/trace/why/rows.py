@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attention_atlas.model.trace.language import Words
-from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.why.columns import Columns
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
 from attention_atlas.model.trace.why.plain import plain

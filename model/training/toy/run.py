@@ -22,7 +22,7 @@ from attention_atlas.model.config import from_json
 from attention_atlas.model.nets import networks
 from attention_atlas.model.text.words import TwoWordTokenizers, WordTokenizer
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
 from attention_atlas.model.training.toy import corpora, frames, settings
 from attention_atlas.model.training.toy.corpora import Pairs
@@ -89,12 +89,12 @@ class ToyRun:
         )
 
     @classmethod
-    def begin(cls, recipe: Recipe) -> ToyRun:
+    def begin(cls, recipe: ToyRecipe) -> ToyRun:
         """Return a run before its first update. ValueError as in parse()."""
         return cls(*parse(recipe))
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> ToyRecipe:
         """The recipe that trains the present weights again."""
         return _recipe(self.pairs, self.settings, self.update)
 
@@ -211,21 +211,21 @@ class ToyRun:
         return Translator(found, torch.device("cpu"))
 
 
-def parse(recipe: Recipe) -> tuple[Pairs, ToySettings]:
+def parse(recipe: ToyRecipe) -> tuple[Pairs, ToySettings]:
     """Return the corpus and the settings of a recipe. ValueError, in words, for what cannot be trained."""
     if recipe.updates > settings.MAX_UPDATES:
         raise ValueError(f"A run has at most {settings.MAX_UPDATES} updates, found {recipe.updates}.")
     return corpora.read(recipe.corpus), from_json(ToySettings, json.loads(recipe.settings))
 
 
-def normalise(recipe: Recipe) -> Recipe:
+def normalise(recipe: ToyRecipe) -> ToyRecipe:
     """Return the recipe in the one form that a toy's own has. ValueError, in words, for what cannot be trained."""
     return _recipe(*parse(recipe), recipe.updates)
 
 
-def _recipe(pairs: Pairs, chosen: ToySettings, update: int) -> Recipe:
+def _recipe(pairs: Pairs, chosen: ToySettings, update: int) -> ToyRecipe:
     lines = "\n".join(f" {corpora.BETWEEN} ".join(pair) for pair in pairs)
-    return Recipe.of(lines, chosen.to_plain(), update)
+    return ToyRecipe.of(lines, chosen.to_plain(), update)
 
 
 def _as_torch_starts(model: nn.Module) -> None:

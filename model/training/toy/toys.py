@@ -13,7 +13,7 @@ import torch
 from attention_atlas.model.serve.byte_cache import ByteCache
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.serve.turns import Turns
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy.run import ToyRun, Turn, normalise
 from attention_atlas.model.translator import Translator
 
@@ -27,7 +27,7 @@ LINE = BatchLimits(at_once=1, waiting=8, seconds=20.0)  # one turn at a time, wh
 class ToyNeeded(Exception):
     """A question is about a toy that is not kept: train it, and ask again."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: ToyRecipe) -> None:
         super().__init__("a toy has to be trained")
         self.recipe = recipe
 
@@ -39,7 +39,7 @@ class Toys:
         """most: bytes of what is kept."""
         self.line = Turns(line)
         self._runs: ByteCache[ToyRun] = ByteCache(most * 3 // 4, lambda run: run.size)
-        self._under_way: dict[Recipe, int] = {}  # what train() is at: recipe -> updates that are done
+        self._under_way: dict[ToyRecipe, int] = {}  # what train() is at: recipe -> updates that are done
         self._lock = threading.Lock()
         self._trained: ByteCache[Translator] = ByteCache(most // 4, lambda toy: toy.weight_bytes)
 
@@ -54,7 +54,7 @@ class Toys:
         takes seconds and 70 MB."""
         torch.optim.SGD([torch.zeros(1)])
 
-    def find(self, recipe: Recipe) -> Translator:
+    def find(self, recipe: ToyRecipe) -> Translator:
         """Return the network of a recipe as any checkpoint is served. ToyNeeded if neither it nor its run is kept;
         ValueError, in words, if it has no maps."""
         if (toy := self._trained.get(recipe)) is None:
@@ -63,7 +63,7 @@ class Toys:
             self._trained.put(recipe, toy := run.opened())
         return toy
 
-    def train(self, recipe: Recipe) -> Generator[int]:
+    def train(self, recipe: ToyRecipe) -> Generator[int]:
         """Train a toy for find(), and yield after each turn how many updates are done. ValueError, in words, for what
         cannot be trained or has no maps; Busy where too many wait.
 
@@ -89,7 +89,7 @@ class Toys:
         finally:
             del self._under_way[recipe]
 
-    def watch(self, recipe: Recipe, since: int = 0) -> Generator[tuple[ToyRun, Turn | None]]:
+    def watch(self, recipe: ToyRecipe, since: int = 0) -> Generator[tuple[ToyRun, Turn | None]]:
         """Train from update `since` to the recipe's last one, and yield each turn: None until the run is at `since`.
 
         The caller may stop at any turn: the run is kept as it then was. Raises as train().
@@ -109,7 +109,7 @@ class Toys:
             for state in recent:
                 self._runs.put(state.recipe, state)
 
-    def _advance(self, recipe: Recipe) -> Generator[ToyRun]:
+    def _advance(self, recipe: ToyRecipe) -> Generator[ToyRun]:
         """Bring a run to the recipe's last update, from there if it is kept, and yield it after each turn."""
         cached_run = self._runs.get(normalise(recipe))
         if cached_run is not None:

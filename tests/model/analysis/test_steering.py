@@ -10,7 +10,7 @@ import torch
 
 from attention_atlas.model.analysis.steering import direction, steered
 from attention_atlas.model.trace import interventions_file
-from attention_atlas.model.trace.edits import Add, Recipe
+from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.storage import from_json, to_json
@@ -47,23 +47,23 @@ def test_a_recipe_is_its_direction_wherever_interventions_go(tiny_translator):
     expected = tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(vector, 3.0)}))
     asked = {"edits": [{"place": PLACE, "kind": "add", "strength": 3.0, "value": {"towards": TOWARDS, "away": AWAY}}]}
     changes = interventions_file.from_plain(asked)
-    assert changes == Interventions(edits={PLACE: Add(Recipe(TOWARDS, AWAY), 3.0)})
+    assert changes == Interventions(edits={PLACE: Add(SteeringVector(TOWARDS, AWAY), 3.0)})
     found = tiny_translator.translate(TEXT, interventions=changes)
     np.testing.assert_array_equal(found.log_probability, expected.log_probability)
-    with tiny_translator.edit({PLACE: Add(Recipe(TOWARDS, AWAY), 3.0)}) as edited:
+    with tiny_translator.edit({PLACE: Add(SteeringVector(TOWARDS, AWAY), 3.0)}) as edited:
         assert edited.translate(TEXT).target_ids == expected.target_ids
         assert edited.translate_batch([TEXT]) == [expected.translation]
     read = from_json(to_json(found)).interventions
     assert read == found.interventions and read.edits[0][1].value.towards == TOWARDS
     np.testing.assert_array_equal(read.edits[0][1].value.array, vector)
     assert TOWARDS in read.describe()
-    with pytest.raises(ValueError, match="no vector yet"):  # the network itself has no texts
+    with pytest.raises(ValueError, match="only its texts"):  # the network itself has no texts
         tiny_translator.model(*map(torch.tensor, ([[4, 5]], [[1, 2]])), interventions=changes)
     with pytest.raises(Refusal, match="the same"):
-        tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(Recipe(AWAY, AWAY))}))
+        tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(SteeringVector(AWAY, AWAY))}))
     for wrong in ({"towards": TOWARDS}, {"towards": 1, "away": "x"}, {"towards": "x", "away": "y", "more": "z"}):
         asked["edits"][0]["value"] = wrong
-        with pytest.raises(ValueError, match=r"recipe|cannot be read"):
+        with pytest.raises(ValueError, match=r"steering vector|cannot be read"):
             interventions_file.from_plain(asked)
 
 
@@ -78,9 +78,9 @@ def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkey
     monkeypatch.setattr(type(tiny_translator), "run", run)
     third = "Ein Mann liest."
     recipes = {
-        "encoder.1.resid_post": Recipe(TOWARDS, AWAY),
-        "encoder.0.resid_post": Recipe(third, AWAY),
-        "decoder.1.resid_post": Recipe(TOWARDS, third),
+        "encoder.1.resid_post": SteeringVector(TOWARDS, AWAY),
+        "encoder.0.resid_post": SteeringVector(third, AWAY),
+        "decoder.1.resid_post": SteeringVector(TOWARDS, third),
     }
     changes = Interventions(edits={place: Add(recipe) for place, recipe in recipes.items()})
     edits = tiny_translator.translate(TEXT, interventions=changes).interventions.edits
@@ -90,8 +90,8 @@ def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkey
         np.testing.assert_allclose(edit.value.array, expected, atol=1e-5)
     batches.clear()
     texts = [f"{number} {'Hunde ' * (tiny_translator.max_tokens // 4)}" for number in range(9)]
-    many = {PLACE: Add(Recipe(texts[0], texts[1]))} | {
-        f"encoder.{layer}.{place}": Add(Recipe(texts[0], texts[2 + 2 * layer + n]))
+    many = {PLACE: Add(SteeringVector(texts[0], texts[1]))} | {
+        f"encoder.{layer}.{place}": Add(SteeringVector(texts[0], texts[2 + 2 * layer + n]))
         for layer in (0, 1, 2)
         for n, place in enumerate(("resid_pre", "resid_mid"))
     }

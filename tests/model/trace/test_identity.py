@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from attention_atlas.model.trace import interventions_file, storage
 from attention_atlas.model.trace.decoding import Decoding
-from attention_atlas.model.trace.edits import Ablate, Add, Recipe, Replace, Scale
-from attention_atlas.model.trace.identity import TraceIdentity
+from attention_atlas.model.trace.edits import Ablate, Add, Replace, Scale, SteeringVector
 from attention_atlas.model.trace.interventions import Edge, Interventions, Patch, Positions, Stream, SubLayerOutput
 from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.translation import TraceIdentity
 from attention_atlas.viz.wire.payload import key_of
 
 MADE = {"checkpoint": "de-en", "digest": "0f", "direction": "de-en", "source_ids": (5, 2), "target_ids": (7, 2)}
@@ -31,7 +31,7 @@ vectors = st.sampled_from([[0.0, 1.0], [-0.0, 1], np.ones(2), [1, 1]])
 changes = st.one_of(
     st.builds(Scale, numbers, **where),
     st.builds(Ablate, **where),
-    st.builds(Add, vectors | st.just(Recipe("warm", "cold")), numbers, several),
+    st.builds(Add, vectors | st.just(SteeringVector("warm", "cold")), numbers, several),
     st.builds(Replace, vectors, several),
 )
 edges = st.builds(
@@ -72,7 +72,7 @@ def test_a_single_difference_is_enough(change):
         "order": (edits(Scale(2), Ablate()), edits(Ablate(), Scale(2))),
         "edge": (Interventions(zeroed_edges=[Edge("cross", 1, 1)]), Interventions(zeroed_edges=[Edge("cross", 1, 2)])),
         "vector": (edits(Add([0, 1])), edits(Add([0, 2]))),
-        "recipe": (edits(Add(Recipe("a", "b"))), edits(Add(Recipe("a", "c")))),
+        "recipe": (edits(Add(SteeringVector("a", "b"))), edits(Add(SteeringVector("a", "c")))),
     }[change]
     assert _key(one) != _key(other)
 

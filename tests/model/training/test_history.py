@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.training.history import (
     LEVELS,
@@ -69,7 +69,7 @@ def test_a_record_holds_words_probabilities_and_products_of_states(run, tokenize
         assert file["loss"][0, 0] == pytest.approx(-trace.log_probability.mean(), abs=1e-5)
         for side, tokens in ((Side.ENCODER, trace.source_tokens), (Side.DECODER, trace.target_tokens)):
             states = output.layers(side)[1].after[0].double().numpy()
-            words = np.stack([states[list(word)].mean(0) for word in words_of(tokens)])
+            words = np.stack([states[list(word)].mean(0) for word in content_words(tokens)])
             words -= words.mean(0)
             np.testing.assert_allclose(file[f"products_{side.value}_0"][0, 1], words @ words.T, rtol=1e-4, atol=1e-4)
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from attention_atlas.model.analysis.survey import own
-from attention_atlas.model.trace.alignment.formats import read_line
+from attention_atlas.model.trace.alignment import parse_links
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel, start
 
@@ -90,9 +90,9 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
         expect(panel.get_by_role("status")).to_have_text(re.compile(f": {said}$"))
     for side in sides:
         side.get_by_role("button").nth(1).press("Enter")
-    gold = read_line(saved(page, "Save as hand-made links (talp)"), first=1)
+    gold = parse_links(saved(page, "Save as hand-made links (talp)"), first=1)
     assert (gold.sure, gold.possible) == ({(1, 1)}, {(0, 0), (1, 1)})
-    assert read_line(saved(page, "Save the links (Pharaoh)")).sure == {(1, 1)}
+    assert parse_links(saved(page, "Save the links (Pharaoh)")).sure == {(1, 1)}
     panel.get_by_role("button", name="Score every head by these links").press("Enter")
     expect(panel.locator(".slot tbody tr")).to_have_count(10)
     expect(panel.locator(".slot .heatmap")).to_have_count(2)

@@ -15,7 +15,7 @@ from attention_atlas.model.analysis.alignment.linker import find_linking_heads, 
 from attention_atlas.model.analysis.survey import own
 from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun
-from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.alignment import RowToken, Voter
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey.statistics import STATISTICS
 from attention_atlas.model.trace.survey.survey import Survey, to_json

@@ -17,7 +17,7 @@ import pytest
 from attention_atlas.model.serve.limits import BatchLimits, Busy
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import measure, settings
 from attention_atlas.model.training.toy.run import normalise
 from attention_atlas.model.training.toy.toys import ToyNeeded, Toys
@@ -60,7 +60,7 @@ def last(context: Context, name: str, **body: object) -> dict:
 
 def toy_of(**settings: object) -> Translator:
     """A toy before its first update."""
-    recipe, toys = Recipe.of(CORPUS, {**SETTINGS, **settings}, 0), Toys()
+    recipe, toys = ToyRecipe.of(CORPUS, {**SETTINGS, **settings}, 0), Toys()
     list(toys.train(recipe))
     return toys.find(recipe)
 
@@ -124,12 +124,12 @@ def test_what_cannot_be_trained_is_refused(context, wrong):
 def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
     program = """if True:
         import sys
-        from attention_atlas.model.trace.recipe import Recipe
+        from attention_atlas.model.trace.recipe import ToyRecipe
         from attention_atlas.model.training.toy.toys import Toys
         toys, before = Toys(), set(sys.modules)
         toys.prepare()
         prepared = set(sys.modules)
-        list(toys.watch(Recipe.of("a b | x y", {}, 1)))
+        list(toys.watch(ToyRecipe.of("a b | x y", {}, 1)))
         print(len(prepared - before), len(set(sys.modules) - prepared))"""
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     prepared, later = map(int, done.stdout.split())
@@ -138,7 +138,7 @@ def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
 
 def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
     toys = Toys(line=BatchLimits(at_once=1, waiting=2, seconds=5))
-    recipe, answers = Recipe.of(CORPUS, SETTINGS, 5), []
+    recipe, answers = ToyRecipe.of(CORPUS, SETTINGS, 5), []
 
     def go() -> None:
         try:
@@ -159,7 +159,7 @@ def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
 
 
 def test_what_was_not_used_for_longest_goes_when_all_take_too_much():
-    first, second = (normalise(Recipe.of(CORPUS, {**SETTINGS, "seed": seed}, 1)) for seed in (1, 2))
+    first, second = (normalise(ToyRecipe.of(CORPUS, {**SETTINGS, "seed": seed}, 1)) for seed in (1, 2))
     toys = Toys()
     list(toys.train(first))
     toys = Toys(most=int(4.5 * toys.find(first).weight_bytes))
@@ -172,7 +172,7 @@ def test_what_was_not_used_for_longest_goes_when_all_take_too_much():
 
 
 def test_of_those_who_need_the_same_toy_at_once_one_trains_it(monkeypatch):
-    toys, recipe, begun = Toys(), Recipe.of(CORPUS, SETTINGS, 30), []
+    toys, recipe, begun = Toys(), ToyRecipe.of(CORPUS, SETTINGS, 30), []
     monkeypatch.setattr(Toys, "_advance", lambda *given, _was=Toys._advance: begun.append(1) or _was(*given))
     threads = [threading.Thread(target=lambda: list(toys.train(recipe))) for _ in range(3)]
     for thread in threads:
@@ -221,7 +221,7 @@ def test_another_sentence_is_translated_by_the_toy_whose_recipe_is_sent(context)
 
 def test_recipes_that_say_the_same_train_one_toy():
     first, second = (
-        normalise(Recipe.of(corpus, {**SETTINGS, "dropout": dropout}, 3))
+        normalise(ToyRecipe.of(corpus, {**SETTINGS, "dropout": dropout}, 3))
         for corpus, dropout in ((CORPUS, 0), (f"  {CORPUS}\n\n", 0.0))
     )
     assert first == second and hash(first) == hash(second)

@@ -10,7 +10,7 @@ import pytest
 
 from attention_atlas import viz
 from attention_atlas.model.trace import interventions_file
-from attention_atlas.model.trace.edits import Ablate, Add, Recipe, Scale
+from attention_atlas.model.trace.edits import Ablate, Add, Scale, SteeringVector
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.viz.wire import address
 
@@ -55,7 +55,7 @@ def test_a_plain_translation_has_no_more_than_it_needs(tiny_translator) -> None:
 
 
 def test_of_a_direction_the_sentences_travel_and_no_vector(tiny_translator) -> None:
-    drinks = Interventions(edits=(("encoder.final", Add(Recipe("Hunde schlafen.", "Hunde träumen."), 2.0)),))
+    drinks = Interventions(edits=(("encoder.final", Add(SteeringVector("Hunde schlafen.", "Hunde träumen."), 2.0)),))
     trace = tiny_translator.translate(TEXT, interventions=drinks)
     assert trace.interventions.edits[0][1].value.vector is not None
     text = read(viz.link(trace))["interventions"]

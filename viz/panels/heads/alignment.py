@@ -8,10 +8,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.alignment.linker import WordMaps, every_head, mean_map, word_maps
 from attention_atlas.model.trace import is_integer
-from attention_atlas.model.trace.alignment.between import words_of
-from attention_atlas.model.trace.alignment.links import Links
-from attention_atlas.model.trace.alignment.score import Gold, score
-from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, content_words, score_links
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE
@@ -103,7 +100,7 @@ def source_of(
 def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
     """The words of both sides as they are shown."""
     return tuple(
-        ["".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE for group in words_of(tokens)]
+        ["".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE for group in content_words(tokens)]
         for tokens in (trace.source_tokens, trace.target_tokens)
     )
 
@@ -118,16 +115,16 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
     sources, targets = map(len, word_texts(scene.trace))
     sure, possible = (_links(data, name, sources, targets) for name in ("sure", "possible"))
     gold, maps = Gold(sure, sure | possible), word_maps(scene.translator, scene.trace)
-    found = [(score(best(values), gold), voter) for voter, values in every_head(maps)]
+    found = [(score_links(best(values), gold), voter) for voter, values in every_head(maps)]
     rates = {row: np.zeros(one.weights.shape[:2]) for row, one in maps.items()}
     for one, voter in found:
         if not voter.by_length:
             rates[voter.row][voter.layer, voter.head] = one.error_rate
     rows = [(one, named_voter(voter), ROWS[voter.row]) for one, voter in found]
     if chosen := chosen_heads(scene):
-        rows.append((score(best(mean_map(maps, chosen)), gold), say("the chosen heads"), "–"))
+        rows.append((score_links(best(mean_map(maps, chosen)), gold), say("the chosen heads"), "–"))
     rows += [
-        (score(best(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[name])
+        (score_links(best(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[name])
         for name, one in maps.items()
         for number, layer in enumerate(one.contributions, start=1)
     ]

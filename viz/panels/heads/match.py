@@ -12,9 +12,8 @@ from attention_atlas.model.analysis.survey import own as surveys
 from attention_atlas.model.analysis.survey.compare import comparable, same_rows
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.survey.match import compared, distances, match
 from attention_atlas.model.trace.survey.statistics import STATISTICS
-from attention_atlas.model.trace.survey.survey import DirectionSurvey, KindSurvey
+from attention_atlas.model.trace.survey.survey import DirectionSurvey, KindSurvey, compared, distances, match
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.panels.controls import Choice

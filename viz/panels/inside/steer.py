@@ -9,7 +9,7 @@ import numpy as np
 from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.steering import steered
 from attention_atlas.model.trace.directions import parse_direction
-from attention_atlas.model.trace.edits import Add, Recipe
+from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.controls import Slider, Text
@@ -76,7 +76,7 @@ def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
 
 
 def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -> TranslationTrace:
-    made = Recipe(towards, away, scene.trace.direction)
+    made = SteeringVector(towards, away, scene.trace.direction)
     return steered(scene.translator, scene.trace, f"encoder.{layer - 1}.resid_post", Add(made, strength / PERCENT))
 
 

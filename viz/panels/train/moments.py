@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis.beside.models import LEAST, aligned, assigned, between, heads_alike
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.words import SPACE
 from attention_atlas.model.training.learned import Learned
@@ -47,7 +47,7 @@ def _probable(found: Learned, at: int) -> dict:
         names = [one["reference"] for one in found.probes]
         sums = -found.loss[[at, -1]].T * np.array([len(target) for target in tokens])[:, None]
         return probable((say("Sentence"), *titles), names, sums, caption)
-    words = [(target, own, group) for target, own in zip(tokens, given) for group in words_of(target)]
+    words = [(target, own, group) for target, own in zip(tokens, given) for group in content_words(target)]
     names = ["".join(target[i] for i in group).replace(SPACE, "") for target, _, group in words]
     sums = np.array([own[[at, -1]][:, list(group)].sum(1) for _, own, group in words])
     return probable((say("Word"), *titles), names, sums, caption)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attention_atlas.model.analysis.trust import dropout_passes
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.trust.measured import PROVOKED, Trust
 from attention_atlas.model.trace.trust.signals import SIGNALS
 from attention_atlas.viz.figures.curves import plot_curves
@@ -45,7 +45,7 @@ def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
 def _words(scene: Scene) -> dict:
     """Each word of the translation: how probable, how much of that is the source's doing, and where it came from."""
     r, rows = scene.reading, []
-    for group in map(list, words_of(scene.trace.target_tokens)):
+    for group in map(list, content_words(scene.trace.target_tokens)):
         own, alone = (float(values[group].sum()) for values in (r.log_probability, r.without_source))
         rows.append(
             [
@@ -69,7 +69,7 @@ def _coverage(scene: Scene) -> dict:
     tokens = scene.trace.source_tokens
     given = [
         (word_label([tokens[i] for i in group]), float(scene.reading.columns[list(group)].sum()))
-        for group in words_of(tokens)
+        for group in content_words(tokens)
     ]
     most = max((value for _, value in given), default=1.0)
     return blocks.table(

@@ -131,7 +131,7 @@ export function links(block, keep, api) {
         links.clear();
         draw();
       }),
-      // Words count from 1 there, and "p" marks a possible link: what is read as links by hand (model/trace/alignment/formats.py).
+      // Words count from 1 there, and "p" marks a possible link: what is read as links by hand (model/trace/alignment.py).
       button(t("Save as hand-made links (talp)"), () =>
         save(
           "gold.talp",

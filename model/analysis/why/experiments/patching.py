@@ -23,7 +23,7 @@ from attention_atlas.model.serve.cores import side_by_side
 from attention_atlas.model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
 from attention_atlas.model.trace.kinds import AttentionKind, NamedEnum, Side, SubLayerName, coerce_enums
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
 from attention_atlas.model.trace.why.question import Against

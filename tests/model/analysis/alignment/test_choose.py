@@ -14,7 +14,7 @@ from attention_atlas.model.analysis.alignment.choose import (
     score_maps,
     sum_heads,
 )
-from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.alignment import RowToken, Voter
 from attention_atlas.model.trace.kinds import AttentionKind
 from tests.conftest import SENTENCES
 

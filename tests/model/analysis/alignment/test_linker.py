@@ -8,8 +8,7 @@ import torch
 
 from attention_atlas.model.analysis.alignment.linker import find_linking_heads, glosses, linker, links, word_maps
 from attention_atlas.model.analysis.why.contributions import decoder_contributions
-from attention_atlas.model.trace.alignment.between import between_words, words_of
-from attention_atlas.model.trace.alignment.voters import RowToken, Voter
+from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import Token, TokenKind
@@ -68,9 +67,9 @@ def test_glosses_are_the_linked_words(shipped_translators):
 
 @pytest.mark.parametrize("row", RowToken)
 def test_maps_between_words_are_sums_of_columns_and_means_of_rows(trace, row):
-    pooled = between_words(trace.cross.weights, trace.source_tokens, trace.target_tokens, row)
-    for t, target in enumerate(words_of(trace.target_tokens)):
-        for s, source in enumerate(words_of(trace.source_tokens)):
+    pooled = to_word_maps(trace.cross.weights, trace.source_tokens, trace.target_tokens, row)
+    for t, target in enumerate(content_words(trace.target_tokens)):
+        for s, source in enumerate(content_words(trace.source_tokens)):
             rows = [min(i + (row is RowToken.READ), len(trace.decoder_ids) - 1) for i in target]
             expected = np.mean([trace.cross.weights[:, :, i, list(source)].sum(-1) for i in rows], 0)
             np.testing.assert_allclose(pooled[:, :, t, s], expected, atol=1e-6)
@@ -87,7 +86,7 @@ def test_by_length_scales_weights_by_the_lengths_of_the_values(trace, tiny_trans
             vectors = record.attention(CROSS).values[0, head] @ columns.T  # [key, d_model]
             scaled = trace.cross.weights[layer, head] * torch.linalg.vector_norm(vectors, dim=-1).detach().numpy()
             shares = scaled / scaled.sum(-1, keepdims=True)
-            expected = between_words(shares, trace.source_tokens, trace.target_tokens, RowToken.READ)
+            expected = to_word_maps(shares, trace.source_tokens, trace.target_tokens, RowToken.READ)
             np.testing.assert_allclose(by_length[layer, head], expected, atol=1e-5)
 
 
@@ -95,6 +94,6 @@ def test_contributions_are_those_of_the_blocks(trace, tiny_translator):
     output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
     _, shares = decoder_contributions(tiny_translator.model, output)
     for row, maps in word_maps(tiny_translator, trace).items():
-        expected = between_words(shares, trace.source_tokens, trace.target_tokens, row)
+        expected = to_word_maps(shares, trace.source_tokens, trace.target_tokens, row)
         np.testing.assert_allclose(maps.contributions, expected, atol=1e-12)
         assert (maps.contributions.sum(-1) < 1).all()  # the residual connection and symbols have a share

@@ -8,7 +8,7 @@ import torch
 
 from attention_atlas.model.analysis.beside.sentences import alike, languages, minimal_pairs, shared
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.alignment.between import words_of
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.translator import Translator
 
@@ -36,7 +36,7 @@ def test_cosines_are_torchs_of_what_the_encoder_itself_gives(tiny_translator):
     first, second = (tiny_translator.translate(text) for text in ("Der Hund schläft.", "Ein Hund schläft heute."))
     found = alike(tiny_translator, first, second)
     memories = [tiny_translator.inspect(one.source_ids, one.target_ids).memory[0].double() for one in (first, second)]
-    groups = [words_of(one.source_tokens) for one in (first, second)]
+    groups = [content_words(one.source_tokens) for one in (first, second)]
     there, here = ([memory[list(g)].mean(0) for g in of] for memory, of in zip(memories, groups))
     every = torch.stack([torch.cosine_similarity(torch.stack(there), one[None]) for one in here]).numpy()
     for word, cosine, others in zip(found.words, found.cosine, found.others):
@@ -54,7 +54,7 @@ def test_a_sentence_is_one_with_itself(tiny_translator):
     trace = tiny_translator.translate("Der kleine Hund schläft")
     found = alike(tiny_translator, trace, trace)
     assert np.allclose(found.cosine, 1.0) and (found.others < 1).all()
-    assert found.cosine.shape == found.others.shape == (len(words_of(trace.source_tokens)), 3)
+    assert found.cosine.shape == found.others.shape == (len(content_words(trace.source_tokens)), 3)
 
 
 def test_what_cannot_be_compared_is_refused(tiny_translator, recurrent_checkpoint):

@@ -13,7 +13,7 @@ from attention_atlas.model.analysis.survey.batch import similarity
 from attention_atlas.model.analysis.survey.compare import comparable, same_rows
 from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun
-from attention_atlas.model.trace.survey.match import compared, distances, match
+from attention_atlas.model.trace.survey.survey import compared, distances, match
 from tests.conftest import SENTENCES
 
 ORDER = (2, 0, 3, 1)  # head i of the other model is head ORDER[i] of the first

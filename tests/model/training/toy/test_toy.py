@@ -14,7 +14,7 @@ import torch
 from attention_atlas.model.analysis.positions import criteria
 from attention_atlas.model.analysis.positions.schemes import SCHEMES, of_table
 from attention_atlas.model.text.words import WordTokenizer
-from attention_atlas.model.trace.recipe import Recipe
+from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import corpora, frames, measure
 from attention_atlas.model.training.toy.frames import DECODED, Frame
 from attention_atlas.model.training.toy.run import ToyRun
@@ -208,16 +208,16 @@ def test_a_run_depends_on_its_seed_alone_whatever_trains_beside_it():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_recipe_gives_the_same_weights_in_any_process(threads):
-    recipe = Recipe.of(corpora.CORPORA["order"].text, {"dropout": 0.1}, 25)
+    recipe = ToyRecipe.of(corpora.CORPORA["order"].text, {"dropout": 0.1}, 25)
     run = ToyRun.begin(recipe)
     while run.update < recipe.updates:
         run.turn(updates=7 if run.update else 4)
     program = f"""if True:
         import torch
-        from attention_atlas.model.trace.recipe import Recipe
+        from attention_atlas.model.trace.recipe import ToyRecipe
         from attention_atlas.model.training.toy.toys import Toys
         torch.set_num_threads({threads})
-        recipe, toys = Recipe.from_plain({recipe.to_plain()!r}), Toys()
+        recipe, toys = ToyRecipe.from_plain({recipe.to_plain()!r}), Toys()
         list(toys.train(recipe))
         assert torch.get_num_threads() == {threads}
         print(toys.find(recipe).digest)"""

@@ -32,7 +32,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.trace.results.result import Result
+from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.rows import Why
 

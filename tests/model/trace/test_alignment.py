@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attention_atlas.model.trace.alignment.formats import pharaoh, read_line
-from attention_atlas.model.trace.alignment.links import SYMMETRISATIONS, Links, turned
-from attention_atlas.model.trace.alignment.score import Gold, pooled, score
+from attention_atlas.model.trace.alignment import (
+    SYMMETRISATIONS,
+    Gold,
+    Links,
+    parse_links,
+    pool_scores,
+    score_links,
+    to_pharaoh,
+    transpose_links,
+)
 
 
 def of_matrix(linked: np.ndarray) -> Links:
@@ -72,10 +79,10 @@ def test_growth_reaches_what_the_book_reaches():
 
 def test_identity_is_right_and_a_shifted_row_is_wrong():
     links = frozenset((i, i) for i in range(30))
-    assert score(links, Gold(links, links)).error_rate == 0
+    assert score_links(links, Gold(links, links)).error_rate == 0
     shifted = frozenset((i, j + 1) for i, j in links if j < 29)
-    assert score(shifted, Gold(links, links)).error_rate > 0.8
-    assert score(turned(frozenset({(0, 5)})), Gold(frozenset({(5, 0)}), frozenset())).error_rate == 0
+    assert score_links(shifted, Gold(links, links)).error_rate > 0.8
+    assert score_links(transpose_links(frozenset({(0, 5)})), Gold(frozenset({(5, 0)}), frozenset())).error_rate == 0
 
 
 def test_scores_are_pooled_counts():
@@ -85,24 +92,24 @@ def test_scores_are_pooled_counts():
     for sentence in range(8):
         sure = of_matrix(random.random((5, 6)) < 0.2)
         possible, found = sure | of_matrix(random.random((5, 6)) < 0.1), of_matrix(random.random((5, 6)) < 0.2)
-        parts.append(score(found, Gold(sure, possible)))
+        parts.append(score_links(found, Gold(sure, possible)))
         for name, links in (("A", found), ("S", sure), ("P", possible)):
             everything[name] |= {(sentence, *link) for link in links}
     a, s, p = everything["A"], everything["S"], everything["P"]
-    total = pooled(parts)
+    total = pool_scores(parts)
     assert total.precision == len(a & p) / len(a) and total.recall == len(a & s) / len(s)
     assert total.error_rate == pytest.approx(1 - (len(a & s) + len(a & p)) / (len(a) + len(s)))
-    assert score(frozenset(), Gold(frozenset({(0, 0)}), frozenset())).error_rate == 1
-    assert pooled([]).error_rate == 0
+    assert score_links(frozenset(), Gold(frozenset({(0, 0)}), frozenset())).error_rate == 1
+    assert pool_scores([]).error_rate == 0
 
 
 def test_files_are_read_as_written():
     gold = Gold(frozenset({(0, 1), (10, 3)}), frozenset({(0, 1), (10, 3), (2, 2)}))
-    assert read_line("1-2 3p3 11-4", first=1) == gold
-    assert pharaoh(gold.sure) == "0-1 10-3" and read_line("0-1 10-3\n").sure == gold.sure
-    assert read_line("") == Gold(frozenset(), frozenset())
+    assert parse_links("1-2 3p3 11-4", first=1) == gold
+    assert to_pharaoh(gold.sure) == "0-1 10-3" and parse_links("0-1 10-3\n").sure == gold.sure
+    assert parse_links("") == Gold(frozenset(), frozenset())
     for wrong in ("1", "a-b", "1–2", "-1-2", "1-2-3"):
         with pytest.raises(ValueError, match="no link"):
-            read_line(wrong)
+            parse_links(wrong)
     with pytest.raises(ValueError, match="counted from 1"):
-        read_line("0-1", first=1)
+        parse_links("0-1", first=1)
