@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 
 from attention_atlas.model.analysis import circuits
-from attention_atlas.model.analysis.circuits.contrast import Method
-from attention_atlas.model.analysis.circuits.found import contrasts
-from attention_atlas.model.analysis.circuits.graph import graph
+from attention_atlas.model.analysis.circuits.circuit import run_batches
+from attention_atlas.model.analysis.circuits.graph import build_graph
+from attention_atlas.model.analysis.circuits.passes import ScoringMethod
 from attention_atlas.model.analysis.lenses.decoder import streams_of
 from attention_atlas.model.analysis.lenses.encoder import best
 from attention_atlas.model.analysis.why.methods import relevance
@@ -113,16 +113,18 @@ def main(argv: list[str] | None = None) -> None:
 def decisions(translator: Translator) -> Iterator[dict[str, object]]:
     """A line for each decision and way of scoring."""
     for name, task in TASKS.items():
-        pairs = circuits.pairs(translator, task.sentence, task.changed, task.fillings, task.words, direction="de-en")
-        study = circuits.Study.of(translator, pairs)
-        for method in (Method.EAP, Method.EAP_IG):
-            found = circuits.find(translator, study.found, method)
-            tested = found.faithfulness(study.held_out)
+        pairs = circuits.make_pairs(
+            translator, task.sentence, task.changed, task.fillings, task.words, direction="de-en"
+        )
+        study = circuits.Study.split(translator, pairs)
+        for method in (ScoringMethod.EAP, ScoringMethod.EAP_IG):
+            found = circuits.find_circuit(translator, study.discovery, method)
+            tested = found.measure_faithfulness(study.held_out)
             at = tested.shares.index(SHARE)
             yield {
                 "decision": name,
                 "scores": method.value,
-                "pairs": f"{len(study.found)} found, {len(study.held_out)} tested",
+                "pairs": f"{len(study.discovery)} found, {len(study.held_out)} tested",
                 "faithfulness": round(float(tested.best.faithfulness[at]), 3),
                 "interval": [round(float(end), 3) for end in tested.best.interval[at]],
                 "nodes": round(float(tested.nodes.faithfulness[at]), 3),
@@ -156,8 +158,8 @@ def _times(translator, name: str, factor: int, runs: int) -> Iterator[dict[str, 
     ids, written = case.source_ids[0].tolist(), case.decoder_ids[0].tolist()
     question = case.question
     pair = circuits.Pair(tuple(ids), (*ids[:3], 11, *ids[4:]), tuple(written), question.token_id, question.contrast_id)
-    edges = graph(translator.config)
-    (contrast,) = contrasts(translator, edges, [pair])
+    edges = build_graph(translator.config)
+    (contrast,) = run_batches(translator, edges, [pair])
     lens = torch.eye(translator.config.d_model)
 
     @torch.inference_mode()
@@ -167,13 +169,13 @@ def _times(translator, name: str, factor: int, runs: int) -> Iterator[dict[str, 
 
     works: dict[str, Callable[[], object]] = {
         "AttnLRP": lambda: relevance.ATTN_LRP(replace(case)),
-        "EAP": lambda: circuits.find(translator, [pair], Method.EAP),
-        "EAP-IG": lambda: circuits.find(translator, [pair], Method.EAP_IG),
-        "one exact edge": lambda: contrast.cut(len(edges) // 2),
+        "EAP": lambda: circuits.find_circuit(translator, [pair], ScoringMethod.EAP),
+        "EAP-IG": lambda: circuits.find_circuit(translator, [pair], ScoringMethod.EAP_IG),
+        "one exact edge": lambda: contrast.cut_edge(len(edges) // 2),
         "lens": grid,
-        "ten sizes, 32 pairs": lambda: found.faithfulness([pair] * 32),
+        "ten sizes, 32 pairs": lambda: found.measure_faithfulness([pair] * 32),
     }
-    found = circuits.find(translator, [pair], Method.EAP)
+    found = circuits.find_circuit(translator, [pair], ScoringMethod.EAP)
     for what, run in works.items():
         seconds, _ = timed(run, 1 if what.startswith("ten") else runs)
         bar = BARS[what] * factor

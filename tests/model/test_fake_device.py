@@ -142,7 +142,9 @@ def test_why_says_what_it_says_on_the_cpu(translator, tiny_translator):
                 why.heads(one, trace, **asked),
                 why.patch(one, trace, SENTENCES[2], **asked),
                 why.smallest_set(one, trace),
-                circuits.find(one, [Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)]),
+                circuits.find_circuit(
+                    one, [Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)]
+                ),
             ]
         )
         cutting.effects_if_cut(open_case(one, trace, ask(one, trace, 1)), AttentionKind.CROSS, 1, 2)

@@ -206,7 +206,10 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
         (lambda t: t.edit({"encoder.final": Ablate}), "or a function of a tensor, found <class"),
         (lambda t: why.patch(t, t.translate(TEXT), None), "a text is a string, found None"),
         (lambda t: why.attribute(t, t.translate(TEXT), methods=[]), "name one or more of occlusion"),
-        (lambda t: circuits.pairs(t, TEXT, "Der Hund.", {"klein": ["gross"]}, ("a", "b")), "no sentence has this word"),
+        (
+            lambda t: circuits.make_pairs(t, TEXT, "Der Hund.", {"klein": ["gross"]}, ("a", "b")),
+            "no sentence has this word",
+        ),
         (lambda t: t.translate(TEXT).save("x.foo"), r"NAME.json or NAME.npz, found 'x.foo'"),
         (lambda t: explore(TEXT), "expected a trace"),
         (lambda t: compare(TEXT, t.translate(TEXT)), "expected a trace"),

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from attention_atlas import viz
 from attention_atlas.model import align, convert, means, survey, translate
 from attention_atlas.model.analysis import why
-from attention_atlas.model.analysis.circuits.graph import graph
+from attention_atlas.model.analysis.circuits.graph import build_graph
 from attention_atlas.model.analysis.steering import direction as direction_of
 from attention_atlas.model.checkpoint import read_survey
 from attention_atlas.model.checks.verify import verify
@@ -117,10 +117,10 @@ def test_python(walk, tmp_path):
         assert steered.translate(TEXT, direction).target_ids
     if not translator.config.norm_first:
         with pytest.raises(ValueError, match="norms before each sub-layer"):
-            graph(translator.config)
+            build_graph(translator.config)
     else:
         heads = sum(translator.model.num_heads[kind] * layers for kind, layers in translator.model.num_layers.items())
-        senders = sum(map(len, graph(translator.config).senders.values()))
+        senders = sum(map(len, build_graph(translator.config).senders.values()))
         assert senders == heads + 2 + 5  # embeddings, and a feed-forward in each layer
 
 

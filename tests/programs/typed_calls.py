@@ -81,15 +81,15 @@ def reasons(translator: Translator, trace: TranslationTrace) -> None:
 
 def paths(translator: Translator) -> None:
     fillings = {"lesen": ("warten", "singen", "spielen", "schlafen")}
-    pairs = circuits.pairs(translator, "Er will lesen.", "Sie will lesen.", fillings, ["He", "She"])
+    pairs = circuits.make_pairs(translator, "Er will lesen.", "Sie will lesen.", fillings, ["He", "She"])
     assert_type(pairs, list[circuits.Pair])
-    circuit = circuits.find(translator, pairs[:2])
+    circuit = circuits.find_circuit(translator, pairs[:2])
     assert_type(circuit, circuits.Circuit)
-    assert_type(circuit.edges(20), list[tuple[circuits.Edge, float]])
-    assert_type(circuit.faithfulness(pairs[2:], shares=[0.05, 1.0]), circuits.Tested)
+    assert_type(circuit.top_edges(20), list[tuple[circuits.Edge, float]])
+    assert_type(circuit.measure_faithfulness(pairs[2:], shares=[0.05, 1.0]), circuits.FaithfulnessCurves)
     assert_type(circuit.to_mib(20), dict[str, Any])
-    edge, _ = circuit.edges(20)[0]
-    assert_type(circuit.measured(edge.sender, edge.reader), float)
+    edge, _ = circuit.top_edges(20)[0]
+    assert_type(circuit.path_effect(edge.sender, edge.reader), float)
 
 
 def streams(translator: Translator, trace: TranslationTrace) -> None:

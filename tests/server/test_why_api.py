@@ -104,11 +104,13 @@ def test_a_circuit_is_the_librarys(client, tiny_translator):
         asked["token_id"],
         asked["contrast_id"],
     )
-    found = circuits.find(tiny_translator, [pair])
+    found = circuits.find_circuit(tiny_translator, [pair])
     assert [(one["sender"], one["receiver"]) for one in answer["edges"]] == [
-        (edge.sender, edge.receiver) for edge, _ in found.edges(9)
+        (edge.sender, edge.receiver) for edge, _ in found.top_edges(9)
     ]
-    assert [one["nats"] for one in answer["edges"]] == pytest.approx([-score for _, score in found.edges(9)], abs=1e-4)
+    assert [one["nats"] for one in answer["edges"]] == pytest.approx(
+        [-score for _, score in found.top_edges(9)], abs=1e-4
+    )
     assert (answer["metric"], answer["other"]) == pytest.approx((found.metric, found.changed), abs=1e-3)
 
 

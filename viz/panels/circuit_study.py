@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from attention_atlas.model.analysis import circuits
-from attention_atlas.model.analysis.circuits.contrast import Method
-from attention_atlas.model.analysis.circuits.found import Circuit
-from attention_atlas.model.analysis.circuits.graph import Edge, graph
-from attention_atlas.model.analysis.circuits.pairs import Pair, comparable, filled
-from attention_atlas.model.analysis.circuits.study import Study
-from attention_atlas.model.analysis.circuits.tested import Curve, Tested
+from attention_atlas.model.analysis.circuits.circuit import Circuit, Study
+from attention_atlas.model.analysis.circuits.faithfulness import Curve, FaithfulnessCurves
+from attention_atlas.model.analysis.circuits.graph import Edge, build_graph
+from attention_atlas.model.analysis.circuits.pairs import Pair, fill_template, pair_sentences
+from attention_atlas.model.analysis.circuits.passes import ScoringMethod
 from attention_atlas.model.analysis.why.neighbours import fillings
 from attention_atlas.model.serve.owned_cache import cached_on_owner
 from attention_atlas.model.serve.work import Parts, Work
@@ -36,17 +35,17 @@ class Studied:
 
     study: Study
     circuit: Circuit
-    tested: Tested
+    tested: FaithfulnessCurves
 
 
 def circuit_of(
     scene: Scene, pair: Pair, edges: int, studied: Studied | None = None
-) -> tuple[Circuit, list[tuple[Edge, float]], Tested]:
+) -> tuple[Circuit, list[tuple[Edge, float]], FaithfulnessCurves]:
     """Return all edges' scores; the largest edges with their nats for the token; and these tested in this sentence."""
     circuit = found(scene, pair, studied)
-    share = circuit.tried(edges) / int(circuit.defined.sum())
-    worth = [(edge, -score) for edge, score in circuit.edges(edges)]  # closed, it costs the token
-    return circuit, worth, circuit.faithfulness([pair], shares=(share,))
+    share = circuit.candidates_for(edges) / int(circuit.cuttable.sum())
+    worth = [(edge, -score) for edge, score in circuit.top_edges(edges)]  # closed, it costs the token
+    return circuit, worth, circuit.measure_faithfulness([pair], shares=(share,))
 
 
 def found(scene: Scene, pair: Pair, studied: Studied | None) -> Circuit:
@@ -71,7 +70,9 @@ def pair_of(scene: Scene, text: str) -> Pair:
 @cached_on_owner(maxsize=16)
 def scored(translator: Translator, pair: Pair) -> Circuit:
     """Its edges' scores, kept while the size is chosen."""
-    return circuits.find(translator, [pair], Method.EAP_IG if len(graph(translator.config)) < LARGE else Method.EAP)
+    return circuits.find_circuit(
+        translator, [pair], ScoringMethod.EAP_IG if len(build_graph(translator.config)) < LARGE else ScoringMethod.EAP
+    )
 
 
 def study_of(scene: Scene, pair: Pair, second: str, typed: str) -> Work[Studied]:
@@ -79,8 +80,8 @@ def study_of(scene: Scene, pair: Pair, second: str, typed: str) -> Work[Studied]
     this question's token."""
 
     def compute() -> Parts[Studied]:
-        study = Study.of(scene.translator, _pairs(scene, pair, second, typed))
-        circuit, tested = yield from study.parts()
+        study = Study.split(scene.translator, _pairs(scene, pair, second, typed))
+        circuit, tested = yield from study.run()
         return Studied(study, circuit, tested)
 
     return Work(scene.translator, ("circuit", scene.trace.direction, pair, second, typed), compute)
@@ -89,8 +90,8 @@ def study_of(scene: Scene, pair: Pair, second: str, typed: str) -> Work[Studied]
 def _pairs(scene: Scene, pair: Pair, second: str, typed: str) -> list[Pair]:
     trace = scene.trace
     others = parsed(typed) if typed else fillings(scene.translator, trace, changed(pair))
-    texts = list(zip(filled(trace.source_text, others), filled(second, others)))
-    found = comparable(scene.translator, texts, (pair.token, pair.instead), trace.direction)
+    texts = list(zip(fill_template(trace.source_text, others), fill_template(second, others)))
+    found = pair_sentences(scene.translator, texts, (pair.token_id, pair.contrast_id), trace.direction)
     if len(found) < LEAST:
         raise Refusal(
             "Of {n} sentences with other words, {m} lead to this token: a test needs {least}. Type fillers of your "
@@ -104,7 +105,7 @@ def _pairs(scene: Scene, pair: Pair, second: str, typed: str) -> list[Pair]:
 
 def changed(pair: Pair) -> list[int]:
     """Positions of the sentence at which the second one has something else."""
-    found = SequenceMatcher(None, pair.source_ids, pair.other_ids, autojunk=False).get_opcodes()
+    found = SequenceMatcher(None, pair.source_ids, pair.changed_ids, autojunk=False).get_opcodes()
     return [i for what, start, end, *_ in found if what != "equal" for i in range(start, end)]
 
 
@@ -128,7 +129,7 @@ def parting(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
         say("The changed word hardly matters to this token: shares of that are shares of next to nothing."), tone="bad"
     )
     near = [warning] if abs(own.metric - own.changed) < 1 else []
-    other, question = written(scene.translator, pair.other_ids, scene.trace.direction), scene.question
+    other, question = written(scene.translator, pair.changed_ids, scene.trace.direction), scene.question
     both = zip(scene.trace.target_ids, other)
     step, ids = next(((step, two) for step, two in enumerate(both) if two[0] != two[1]), (None, None))
     if step is None:
@@ -179,8 +180,8 @@ def curves(studied: Studied) -> list[dict]:
             caption=say(
                 "Faithfulness, measured on {n} sentences that the circuit was not found with; in brackets 95% "
                 "bootstrap intervals. Found with {m} others by EAP-IG.",
-                n=tested.pairs,
-                m=len(study.found),
+                n=tested.num_pairs,
+                m=len(study.discovery),
             ),
         ),
         blocks.folded(

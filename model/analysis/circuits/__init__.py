@@ -1,28 +1,41 @@
-"""Circuits: by which paths a decision is made, from the words of both sides to the logits.
+"""Find the circuit of a decision: the edges between heads and feed-forwards that carry it from the words to the logits.
 
-graph.py     what writes into the residual streams, what reads them, and the edges between them
-passing.py   a pass in which every reader has an input of its own, so that any edge can carry another run's value
-pairs.py     two sentences that differ in a word, and the two tokens between which that decides; templates of many
-contrast.py  both passes of such pairs, and every run between them: EAP, EAP-IG, or exactly, by cutting
-found.py     circuits: what each edge is worth, measured paths, MIB's form
-tested.py    how much of the decision a circuit keeps, beside whole nodes and as many edges drawn by lot
-study.py     both over many pairs, in parts
-alone.py     a translation by a circuit alone
+graph.py         the edges: what writes into the residual streams and what reads them
+pairs.py         pairs of sentences that differ in one word, with the two tokens between which that word decides
+passes.py        passes in which every edge can carry another sentence's values, and edge scores (EAP, EAP-IG, exact)
+circuit.py       find a circuit, patch its paths, translate with it alone, study it over many pairs
+faithfulness.py  how much of the decision circuits of different sizes keep
 
 >>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
->>> he_or_she = pairs(translator, "Er will lesen.", "Sie will lesen.", {"lesen": ("warten", "singen")}, ("He", "She"))
->>> found = find(translator, he_or_she[:1])
->>> kept = found.faithfulness(he_or_she[1:])  # of another pair's decision, by ten shares of the edges alone
->>> float(kept.shares[-1]), round(float(kept.best.faithfulness[-1]), 3)
+>>> verbs = {"lesen": ("warten", "singen")}
+>>> he_or_she = make_pairs(translator, "Er will lesen.", "Sie will lesen.", verbs, ("He", "She"))
+>>> circuit = find_circuit(translator, he_or_she[:1])
+>>> curves = circuit.measure_faithfulness(he_or_she[1:])  # of ten sizes, on the other pairs
+>>> float(curves.shares[-1]), round(float(curves.best.faithfulness[-1]), 3)
 (1.0, 1.0)
 """
 
-from attention_atlas.model.analysis.circuits.alone import translated
-from attention_atlas.model.analysis.circuits.found import Circuit, circuit, find
+from attention_atlas.model.analysis.circuits.circuit import (
+    Circuit,
+    Study,
+    find_circuit,
+    find_sentence_circuit,
+    translate_with_edges,
+)
+from attention_atlas.model.analysis.circuits.faithfulness import FaithfulnessCurves
 from attention_atlas.model.analysis.circuits.graph import Edge
-from attention_atlas.model.analysis.circuits.pairs import Pair, pair, pairs
-from attention_atlas.model.analysis.circuits.study import Study
-from attention_atlas.model.analysis.circuits.tested import Tested
+from attention_atlas.model.analysis.circuits.pairs import Pair, make_pair, make_pairs
 
-__all__ = ["Circuit", "Edge", "Pair", "Study", "Tested", "circuit", "find", "pair", "pairs", "translated"]
+__all__ = [
+    "Circuit",
+    "Edge",
+    "FaithfulnessCurves",
+    "Pair",
+    "Study",
+    "find_circuit",
+    "find_sentence_circuit",
+    "make_pair",
+    "make_pairs",
+    "translate_with_edges",
+]

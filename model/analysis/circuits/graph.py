@@ -1,14 +1,14 @@
-"""Senders, receivers and edges of a pre-norm Transformer.
+"""The graph of a pre-norm Transformer: senders, receivers and the edges between them.
 
-A residual stream is a sum: of the embeddings, what every head writes and what every feed-forward writes. Each query,
-key and value of each head, each feed-forward and the logits read that sum, so that each of them could be given another
-sum: an edge is one sender's part in one receiver's input. Cross-attention's keys and values read the encoder's stream
-through its last norm, so that an edge leads from any sender of the encoder to each of them.
+The residual stream is a sum of the embeddings and of what each head and each feed-forward writes. Every query, key and
+value of every head, every feed-forward and the logits read that sum. An edge is the part of one sender in the input of
+one receiver. Keys and values of cross-attention read the encoder's stream through its last norm, so an edge leads from
+every encoder sender to each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -21,21 +21,24 @@ from attention_atlas.model.trace.language import Refusal
 
 @dataclass(frozen=True)
 class Edge:
-    """By name: "encoder.1.self.3" (a head), "decoder.0.ffn", "encoder.embed" write; "decoder.2.cross.q.5",
-    "encoder.3.ffn", "logits" read."""
+    """An edge by the names of its ends.
+
+    Senders are "encoder.embed", "encoder.1.self.3" (a head) or "decoder.0.ffn". Receivers are "decoder.2.cross.q.5",
+    "encoder.3.ffn" or "logits".
+    """
 
     sender: str
     receiver: str
 
     @property
     def letter(self) -> str:
-        """Which of a head's inputs it leads into, "q", "k" or "v"; empty: it leads into no head."""
+        """The input of a head that the edge leads into: "q", "k" or "v"; empty if it leads into no head."""
         parts = self.receiver.split(".")
         return parts[3] if len(parts) == 5 else ""
 
     @property
     def reader(self) -> str:
-        """The node whose input it is: a head for its q, k or v, else the receiver itself."""
+        """The node that the receiver belongs to: the head of a q, k or v, otherwise the receiver itself."""
         parts = self.receiver.split(".")
         return ".".join([*parts[:3], parts[4]]) if len(parts) == 5 else self.receiver
 
@@ -44,119 +47,130 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Readers:
-    """Receivers that read the same senders: the first `senders` of a side. at: the number of their first edge; edges
-    are counted receiver by receiver."""
+class Receivers:
+    """Receivers that read the same senders: the first `num_senders` of a side's stream.
+
+    Edges are numbered receiver by receiver; `first_edge` is the number of the first one.
+    """
 
     names: tuple[str, ...]
-    side: Side  # of the stream that is read
-    senders: int
-    at: int
+    side: Side
+    num_senders: int
+    first_edge: int
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.names) * self.num_senders
 
     @property
     def edges(self) -> slice:
-        return slice(self.at, self.at + len(self.names) * self.senders)
+        return slice(self.first_edge, self.first_edge + self.num_edges)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """senders: by side, in the order in which they write; readers: by the part of a pass, such as "decoder.1.cross.q",
-    in its order."""
+    """All senders of each side in the order in which they write, and all receivers in the order of the pass.
+
+    Receivers are grouped by the part of the pass that they belong to, such as "decoder.1.cross.q".
+    """
 
     senders: dict[Side, tuple[str, ...]]
-    readers: dict[str, Readers]
+    receivers: dict[str, Receivers]
 
     def __len__(self) -> int:
-        return sum(len(one.names) * one.senders for one in self.readers.values())
+        return sum(group.num_edges for group in self.receivers.values())
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """All of them, in their order."""
-        return tuple(self._edges())
-
-    def _edges(self) -> Iterator[Edge]:
-        for readers in self.readers.values():
-            for name in readers.names:
-                for sender in self.senders[readers.side][: readers.senders]:
-                    yield Edge(sender, name)
+        """All edges in the order of their numbers."""
+        return tuple(
+            Edge(sender, receiver)
+            for group in self.receivers.values()
+            for receiver in group.names
+            for sender in self.senders[group.side][: group.num_senders]
+        )
 
     @cached_property
-    def number(self) -> dict[Edge, int]:
-        """An edge's place among all."""
-        return {edge: index for index, edge in enumerate(self.edges)}
+    def edge_numbers(self) -> dict[Edge, int]:
+        """The number of each edge."""
+        return {edge: number for number, edge in enumerate(self.edges)}
 
-    def between(self, sender: str, reader: str = "") -> np.ndarray:
-        """Those from one node into another, into one receiver, or (empty) into all: bool [edge]. ValueError where there
-        are none."""
-        found = [e.sender == sender and reader in ("", e.reader, e.receiver) for e in self.edges]
-        if not any(found):
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """All senders, the encoder's first."""
+        return tuple(name for names in self.senders.values() for name in names)
+
+    def edges_between(self, sender: str, reader: str = "") -> np.ndarray:
+        """Return a mask, bool [edge], of the edges from a sender into a node or a receiver (empty: into all).
+
+        Raises ValueError if there are none.
+        """
+        mask = np.array([e.sender == sender and reader in ("", e.reader, e.receiver) for e in self.edges])
+        if not mask.any():
             raise ValueError(f"there is no edge from {sender!r} into {reader or 'anything'!r}")
-        return np.array(found)
+        return mask
 
-    def among(self, nodes: Collection[str]) -> np.ndarray:
-        """Those from one of these nodes into another of them or the logits: bool [edge]."""
+    def edges_among(self, nodes: Collection[str]) -> np.ndarray:
+        """Return a mask, bool [edge], of the edges from one of these nodes into another of them or the logits."""
         return np.array([e.sender in nodes and (e.reader in nodes or e.reader == "logits") for e in self.edges])
 
-    def sums(self, values: np.ndarray) -> np.ndarray:
-        """Of numbers [edge], by their sender: [node], the encoder's nodes first."""
-        names = [name for side in self.senders.values() for name in side]
-        place = {name: index for index, name in enumerate(names)}
-        return np.bincount([place[e.sender] for e in self.edges], values, len(names))
+    def sum_by_sender(self, values: np.ndarray) -> np.ndarray:
+        """Sum values [edge] over the edges of each sender: float64 [node], in the order of `nodes`."""
+        numbers = {name: number for number, name in enumerate(self.nodes)}
+        return np.bincount([numbers[e.sender] for e in self.edges], values, len(numbers))
 
     @cached_property
-    def of_decoder(self) -> np.ndarray:
-        """Those from a part of the decoder: bool [edge]."""
+    def decoder_edges(self) -> np.ndarray:
+        """A mask, bool [edge], of the edges whose sender is in the decoder."""
         return np.array([e.sender.startswith(Side.DECODER.value) for e in self.edges])
 
-    def on_paths(self, chosen: np.ndarray) -> np.ndarray:
-        """Of the chosen edges, bool [edge], those that lie on a path of chosen ones from an embedding to the logits."""
+    def keep_paths(self, mask: np.ndarray) -> np.ndarray:
+        """Return those edges of a mask, bool [edge], that lie on a path within it from an embedding to the logits."""
         reached = {names[0] for names in self.senders.values()}
         forward = []
-        for index in np.flatnonzero(chosen):  # in the order of the pass: what leads to a sender stands before it
-            edge = self.edges[index]
+        for number in np.flatnonzero(mask):  # in the order of the pass: edges into a sender precede those out of it
+            edge = self.edges[number]
             if edge.sender in reached:
-                forward.append(index)
+                forward.append(number)
                 reached.add(edge.reader)
-        used, kept = {"logits"}, np.zeros_like(chosen)
-        for index in reversed(forward):
-            edge = self.edges[index]
+        used, on_path = {"logits"}, np.zeros_like(mask)
+        for number in reversed(forward):
+            edge = self.edges[number]
             if edge.reader in used:
-                kept[index] = True
+                on_path[number] = True
                 used.add(edge.sender)
-        return kept
+        return on_path
 
 
 @lru_cache(maxsize=16)
-def graph(config: ModelConfig) -> Graph:
-    """The graph of a Transformer of this shape. A Refusal, in words, where the stream is no plain sum."""
+def build_graph(config: ModelConfig) -> Graph:
+    """Return the graph of a Transformer of this shape. Raises a Refusal if its residual stream is not a plain sum."""
     if not config.norm_first or not config.residual:
         raise Refusal(
             "Circuits need norms before each sub-layer: with norms after it, the stream is not a sum of its parts."
         )
     heads = {side: range(config.of(side).num_heads) for side in Side}
     senders: dict[Side, list[str]] = {side: [f"{side.value}.embed"] for side in (Side.ENCODER, Side.DECODER)}
-    readers: dict[str, Readers] = {}
-    edges = 0
+    receivers: dict[str, Receivers] = {}
 
     def read(part: str, names: list[str], side: Side) -> None:
-        nonlocal edges
-        readers[part] = Readers(tuple(names), side, len(senders[side]), edges)
-        edges += len(names) * len(senders[side])
+        first_edge = sum(group.num_edges for group in receivers.values())
+        receivers[part] = Receivers(tuple(names), side, len(senders[side]), first_edge)
 
-    def attention(at: str, letters: str, side: Side, reads: Side) -> None:
+    def attend(part: str, letters: str, side: Side, stream: Side) -> None:
         for letter in letters:
-            read(f"{at}.{letter}", [f"{at}.{letter}.{head}" for head in heads[side]], reads)
+            read(f"{part}.{letter}", [f"{part}.{letter}.{head}" for head in heads[side]], stream)
 
     for side, layers in ((Side.ENCODER, config.num_encoder_layers), (Side.DECODER, config.num_decoder_layers)):
         for layer in range(layers):
-            at = f"{side.value}.{layer}"
-            attention(f"{at}.self", "qkv", side, side)
-            senders[side] += [f"{at}.self.{head}" for head in heads[side]]
+            prefix = f"{side.value}.{layer}"
+            attend(f"{prefix}.self", "qkv", side, side)
+            senders[side] += [f"{prefix}.self.{head}" for head in heads[side]]
             if side is Side.DECODER:
-                attention(f"{at}.cross", "q", side, side)
-                attention(f"{at}.cross", "kv", side, Side.ENCODER)
-                senders[side] += [f"{at}.cross.{head}" for head in heads[side]]
-            read(f"{at}.ffn", [f"{at}.ffn"], side)
-            senders[side].append(f"{at}.ffn")
+                attend(f"{prefix}.cross", "q", side, side)
+                attend(f"{prefix}.cross", "kv", side, Side.ENCODER)
+                senders[side] += [f"{prefix}.cross.{head}" for head in heads[side]]
+            read(f"{prefix}.ffn", [f"{prefix}.ffn"], side)
+            senders[side].append(f"{prefix}.ffn")
     read("logits", ["logits"], Side.DECODER)
-    return Graph({side: tuple(names) for side, names in senders.items()}, readers)
+    return Graph({side: tuple(names) for side, names in senders.items()}, receivers)

@@ -1,4 +1,8 @@
-"""Two sources of one length, what is written so far, and the two tokens between which their difference decides."""
+"""Pairs of sentences that differ in a word, and the two tokens between which that difference decides.
+
+`make_pair` takes two sentences; `make_pairs` fills a template with many words, for a claim about more than one
+sentence; `make_batch` pads pairs into tensors.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +21,36 @@ from attention_atlas.model.trace import check_sequence
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
 
-MOST = 64  # fillings
+MAX_FILLINGS = 64
 
 
 @dataclass(frozen=True)
 class Pair:
-    """source_ids and other_ids: of the sentence and of the changed one; target_ids: `<s>` and what is written; token:
-    what is right for the sentence; instead: for the changed one. sentences: as they were typed. Where the sentences
-    have different numbers of tokens, which of one would stand for which of the other? Then only what the decoder's
-    parts write can be put into the other run: behind the same prefix it is of one shape."""
+    """A sentence, the same sentence with a word changed, and the decision after a common prefix.
+
+    source_ids, changed_ids  of the sentence and of the changed sentence
+    target_ids               the decoder's input: `<s>` and the tokens written so far
+    token_id, contrast_id    the right next token for the sentence, and for the changed one
+    sentences                both as they were typed
+
+    If the sentences differ in their number of tokens, their positions do not correspond. Then only the decoder's
+    senders can carry the changed sentence's values: after a common prefix their outputs have one shape.
+    """
 
     source_ids: tuple[int, ...]
-    other_ids: tuple[int, ...]
+    changed_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
-    token: int
-    instead: int
+    token_id: int
+    contrast_id: int
     sentences: tuple[str, str] = ("", "")
 
     @property
-    def aligned(self) -> bool:
-        """Whether both sentences have as many tokens."""
-        return len(self.source_ids) == len(self.other_ids)
+    def is_aligned(self) -> bool:
+        """Whether both sentences have the same number of tokens."""
+        return len(self.source_ids) == len(self.changed_ids)
 
 
-def pair(
+def make_pair(
     translator: Translator,
     sentence: str,
     changed: str,
@@ -49,54 +59,21 @@ def pair(
     prefix: str = "",
     direction: str | None = None,
 ) -> Pair:
-    """Of two sentences that differ in a word. words: the token after `prefix` that is right for the first sentence, and
-    the one for the changed sentence. A Refusal, in words, where a word is more than one token."""
-    first, second = (tuple(translator.encode(text, direction)) for text in (sentence, changed))
-    if first == second:
+    """Return the pair of two sentences that differ in a word.
+
+    words: the token after `prefix` that is right for the first sentence, and the one that is right for the changed
+    sentence. Raises a Refusal if the sentences are the same or a word is more than one token.
+    """
+    source_ids, changed_ids = (tuple(translator.encode(text, direction)) for text in (sentence, changed))
+    if source_ids == changed_ids:
         raise Refusal("The second sentence is the same: change a word.")
-    tokens = _tokens(translator, words)
+    tokens = _encode_words(translator, words)
     before = [*translator.forced_prefix(direction), *(translator.encode_typed(prefix) if prefix else ())]
     target = (translator.tokenizer.begin_id, *(translator.check_target(before) if before else ()))
-    return Pair(first, second, target, *tokens, (sentence, changed))
+    return Pair(source_ids, changed_ids, target, *tokens, (sentence, changed))
 
 
-def _tokens(translator: Translator, words: Sequence[str]) -> tuple[int, int]:
-    """Their ids. A Refusal for a word of several tokens; ValueError for what are not two words."""
-    if len(check_sequence("words", words)) != 2 or words[0] == words[1]:
-        raise ValueError(f"the words are two, and not the same: found {words!r:.80}")
-    ids = [translator.tokenizer.encode(word) for word in words]
-    for word, pieces in zip(words, ids):
-        _single(word, pieces)
-    return ids[0][0], ids[1][0]
-
-
-def filled(sentence: str, fillings: Mapping[str, Sequence[str]], most: int = MOST, seed: int = 0) -> list[str]:
-    """The sentence as it is, then with words of it replaced: by every choice of what fillings have for them, or by
-    `most` of these drawn by lot; the same seed draws the same for every sentence."""
-    sizes = [1 + len(check_sequence("fillings", others)) for others in fillings.values()]
-    if math.prod(sizes) <= most:
-        choices = list(product(*map(range, sizes)))
-    else:
-        chance, drawn = random.Random(seed), {(0,) * len(sizes): None}
-        while len(drawn) < most:
-            drawn[tuple(map(chance.randrange, sizes))] = None
-        choices = list(drawn)
-    return [_with(sentence, fillings, choice) for choice in choices]
-
-
-def _with(sentence: str, fillings: Mapping[str, Sequence[str]], choice: Sequence[int]) -> str:
-    for (word, others), which in zip(fillings.items(), choice):
-        if which:
-            sentence = re.sub(_whole(word), lambda _, other=others[which - 1]: other, sentence, count=1)
-    return sentence
-
-
-def _whole(word: str) -> str:
-    """A pattern of the word, and not of a part of a longer one."""
-    return rf"(?<!\w){re.escape(word)}(?!\w)"
-
-
-def pairs(
+def make_pairs(
     translator: Translator,
     sentence: str,
     changed: str,
@@ -105,67 +82,114 @@ def pairs(
     *,
     direction: str | None = None,
 ) -> list[Pair]:
-    """A template with many fillings, for a claim about more than one sentence: two sentences that differ in a word, and
-    others for further words of both, {"Hund": ("Vogel", "Fisch")}. What is written so far is the model's own
-    translation of the sentence up to the first of `words`; fillings whose translation lacks it are left out, and those
-    whose sentences have as many tokens where the template's have not, or the other way round. ValueError for a filling
-    of a word that neither sentence has."""
+    """Return the pairs of a template: two sentences that differ in a word, filled with many other words.
+
+    fillings: alternatives for words that both sentences have, such as {"Hund": ("Vogel", "Fisch")}; at most 64 filled
+    sentences are drawn. words: as in make_pair(). The prefix is the model's own translation of each sentence up to the
+    first of `words`. Sentences are left out if their translation lacks that word, or if they are aligned where the
+    template is not, or the reverse. Raises ValueError for a filling of a word that neither sentence has.
+    """
     for word in fillings:
-        if not any(re.search(_whole(word), text) for text in (sentence, changed)):
-            raise ValueError(f"there is nothing to fill in for {word!r:.80}: no sentence has this word")
-    tokens = _tokens(translator, words)
-    return comparable(translator, list(zip(filled(sentence, fillings), filled(changed, fillings))), tokens, direction)
+        if not any(re.search(_whole_word(word), text) for text in (sentence, changed)):
+            raise ValueError(f"cannot fill in for {word!r:.80}: no sentence has this word")
+    tokens = _encode_words(translator, words)
+    texts = list(zip(fill_template(sentence, fillings), fill_template(changed, fillings)))
+    return pair_sentences(translator, texts, tokens, direction)
 
 
-def comparable(
+def pair_sentences(
     translator: Translator, texts: Sequence[tuple[str, str]], tokens: tuple[int, int], direction: str | None
 ) -> list[Pair]:
-    """pairs() of sentences with their changed ones, the template's first, and of two tokens' ids."""
-    found = {
+    """Return the pairs of many (sentence, changed sentence), the template's first, as in make_pairs()."""
+    ids = {
         both: tuple(tuple(translator.encode(text, direction)) for text in both)
         for both in texts
         if both[0] != both[1] and all(text.strip() and translator.fits(text, direction) for text in both)
     }
-    written = translator.generate([list(ids) for ids, _ in found.values()], direction) if found else []
+    translations = translator.generate([list(source) for source, _ in ids.values()], direction) if ids else []
     start = (translator.tokenizer.begin_id, *translator.forced_prefix(direction))
-    all_of_them = [
-        Pair(*ids, (*start, *target[: target.index(tokens[0])]), *tokens, sentences)
-        for (sentences, ids), target in zip(found.items(), written)
-        if tokens[0] in target and ids[0] != ids[1]
+    pairs = [
+        Pair(source, changed, (*start, *target[: target.index(tokens[0])]), *tokens, sentences)
+        for (sentences, (source, changed)), target in zip(ids.items(), translations)
+        if tokens[0] in target and source != changed
     ]
-    return [one for one in all_of_them if one.aligned == all_of_them[0].aligned]
+    return [pair for pair in pairs if pair.is_aligned == pairs[0].is_aligned]
 
 
-def _single(word: str, pieces: Sequence[int]) -> None:
-    if len(pieces) != 1:
-        raise Refusal("{word} is {n} tokens: a circuit decides between single ones.", word=word, n=len(pieces))
+def _encode_words(translator: Translator, words: Sequence[str]) -> tuple[int, int]:
+    if len(check_sequence("words", words)) != 2 or words[0] == words[1]:
+        raise ValueError(f"words must be two different words, found {words!r:.80}")
+    ids = [translator.tokenizer.encode(word) for word in words]
+    for word, pieces in zip(words, ids):
+        if len(pieces) != 1:
+            raise Refusal("{word} is {n} tokens: a circuit decides between single ones.", word=word, n=len(pieces))
+    return ids[0][0], ids[1][0]
+
+
+def fill_template(
+    sentence: str, fillings: Mapping[str, Sequence[str]], limit: int = MAX_FILLINGS, seed: int = 0
+) -> list[str]:
+    """Return the sentence itself, then the sentence with words replaced by every combination of their alternatives.
+
+    Of more than `limit` combinations that many are drawn at random; the same seed draws the same combinations for
+    every sentence.
+    """
+    sizes = [1 + len(check_sequence("fillings", alternatives)) for alternatives in fillings.values()]
+    if math.prod(sizes) <= limit:
+        choices = list(product(*map(range, sizes)))
+    else:
+        chance, drawn = random.Random(seed), {(0,) * len(sizes): None}
+        while len(drawn) < limit:
+            drawn[tuple(map(chance.randrange, sizes))] = None
+        choices = list(drawn)
+    return [_fill(sentence, fillings, choice) for choice in choices]
+
+
+def _fill(sentence: str, fillings: Mapping[str, Sequence[str]], choice: Sequence[int]) -> str:
+    """Replace each word by its alternative of this number, counted from 1; 0 leaves the word."""
+    for (word, alternatives), number in zip(fillings.items(), choice):
+        if number:
+            filling = alternatives[number - 1]
+            sentence = re.sub(_whole_word(word), lambda _, filling=filling: filling, sentence, count=1)
+    return sentence
+
+
+def _whole_word(word: str) -> str:
+    """Return a pattern that matches the word, but not inside a longer one."""
+    return rf"(?<!\w){re.escape(word)}(?!\w)"
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """source, other [batch, source]; target [batch, target], all padded; last int64 [batch], the row that decides;
-    tokens int64 [batch, 2]; aligned: whether a position of the source is the same in both."""
+    """Pairs as padded tensors.
+
+    source, changed  int64 [batch, source]
+    target           int64 [batch, target]
+    last             int64 [batch], the row of the decoder that decides
+    tokens           int64 [batch, 2], the right token and its contrast
+    is_aligned       whether source positions correspond in all pairs
+    """
 
     source: Tensor
-    other: Tensor
+    changed: Tensor
     target: Tensor
     last: Tensor
     tokens: Tensor
-    aligned: bool
+    is_aligned: bool
 
-    def at_last(self, hidden: Tensor) -> Tensor:
-        """hidden [batch, target, d_model] at the row that decides, [batch, d_model]."""
+    def last_rows(self, hidden: Tensor) -> Tensor:
+        """Select the deciding row of hidden [batch, target, d_model]: [batch, d_model]."""
         return hidden[torch.arange(len(hidden), device=hidden.device), self.last]
 
 
-def batch(pairs: Sequence[Pair], pad_id: int, device: torch.device) -> Batch:
-    """Of pairs, as tensors. ValueError for none."""
+def make_batch(pairs: Sequence[Pair], pad_id: int, device: torch.device) -> Batch:
+    """Pad pairs into tensors. Raises ValueError if there are none."""
     if not pairs:
         raise ValueError("there are no pairs")
-    source, other, target = (
+    source, changed, target = (
         pad([list(ids) for ids in side], pad_id).to(device)
-        for side in zip(*((p.source_ids, p.other_ids, p.target_ids) for p in pairs))
+        for side in zip(*((p.source_ids, p.changed_ids, p.target_ids) for p in pairs))
     )
     last = torch.tensor([len(p.target_ids) - 1 for p in pairs], device=device)
-    tokens = torch.tensor([[p.token, p.instead] for p in pairs], device=device)
-    return Batch(source, other, target, last, tokens, all(p.aligned for p in pairs))
+    tokens = torch.tensor([[p.token_id, p.contrast_id] for p in pairs], device=device)
+    return Batch(source, changed, target, last, tokens, all(p.is_aligned for p in pairs))

@@ -4,7 +4,7 @@ from attention_atlas.model.analysis import why
 why.attribute(translator, trace, step=3, contrast="coffee")     # every method over the words
 why.parts(translator, trace)                                    # the logits split over the decoder's parts
 why.attribute_batch(translator, texts)                          # of many texts, one answer after another
-why.circuit(translator, text, other, ("He", "She"))             # along which edges a changed word decides
+why.find_sentence_circuit(translator, text, other, ("He", "She"))             # along which edges a changed word decides
 why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_set(translator, trace)
 
 >>> from attention_atlas.model.translator import Translator
@@ -15,7 +15,7 @@ why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_
 (True, True)
 """
 
-from attention_atlas.model.analysis.circuits.found import circuit
+from attention_atlas.model.analysis.circuits.circuit import find_sentence_circuit
 from attention_atlas.model.analysis.why.attribution import attribute, attribute_batch
 from attention_atlas.model.analysis.why.experiments.asking import heads, parts, smallest_set
 from attention_atlas.model.analysis.why.experiments.patching import PatchEffects, patch
@@ -33,7 +33,7 @@ __all__ = [
     "Why",
     "attribute",
     "attribute_batch",
-    "circuit",
+    "find_sentence_circuit",
     "from_inseq",
     "heads",
     "parts",

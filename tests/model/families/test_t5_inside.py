@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis import loop, stations, why
-from attention_atlas.model.analysis.circuits.graph import graph
-from attention_atlas.model.analysis.circuits.passing import Passing, logits_of
+from attention_atlas.model.analysis.circuits.graph import build_graph
+from attention_atlas.model.analysis.circuits.passes import GatedPass, compute_logits
 from attention_atlas.model.analysis.dissection import dissect
 from attention_atlas.model.analysis.formulas.projections import join_heads, projections, score_matrix
 from attention_atlas.model.analysis.why.registry import METHODS
@@ -107,7 +107,7 @@ def test_a_circuits_pass_is_the_models_own(any_kind):
     model = any_kind.model
     with torch.inference_mode():
         expected = model(source, target)
-        hidden = Passing(model, graph(any_kind.config)).run(source, target)
+        hidden = GatedPass(model, build_graph(any_kind.config)).run(source, target)
         close(hidden, expected.hidden, 1e-5)
         tokens = torch.tensor([[5, 6], [7, 8], [9, 10]])
-        close(logits_of(model, hidden[:, -1], tokens), expected.logits[:, -1].gather(1, tokens), 1e-5)
+        close(compute_logits(model, hidden[:, -1], tokens), expected.logits[:, -1].gather(1, tokens), 1e-5)

@@ -40,8 +40,8 @@ def of_type(blocks: list[dict], name: str) -> dict:
 def test_the_picture_has_the_edges_that_the_library_finds(scene):
     found = named("why-circuit").content(scene, SECOND, 20, "")
     pair = circuit.pair_of(scene, SECOND)
-    expected = circuits.find(scene.translator, [pair])
-    edges = [edge for edge, _ in expected.edges(20)]
+    expected = circuits.find_circuit(scene.translator, [pair])
+    edges = [edge for edge, _ in expected.top_edges(20)]
     into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(found, "table")["rows"]]
     assert for_page(into) == for_page([spoken(e.reader) for e in edges[:12]])
     picture = of_type(found, "figure")
@@ -64,19 +64,19 @@ def test_the_picture_has_the_edges_that_the_library_finds(scene):
 
 def test_an_edge_is_measured_by_cutting_it(scene):
     pair = circuit.pair_of(scene, SECOND)
-    found = circuits.find(scene.translator, [pair])
-    edge = next(edge for edge, _ in found.edges(40) if edge.letter)
+    found = circuits.find_circuit(scene.translator, [pair])
+    edge = next(edge for edge, _ in found.top_edges(40) if edge.letter)
     data = {"act": "measured", "sender": edge.sender, "receiver": edge.receiver}
     _, facts = named("why-circuit").act(scene, data, SECOND, 20, "")
     ways = edge.receiver, edge.reader, "logits", ""
-    expected = [signed(found.measured(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"]
+    expected = [signed(found.path_effect(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"]
     assert [value for _, value, _ in facts["items"]] == expected
     with pytest.raises(Refusal, match="no such edge"):
         named("why-circuit").act(scene, {**data, "receiver": "encoder.embed"}, SECOND, 20, "")
 
 
 def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
-    monkeypatch.setattr(circuit_study, "comparable", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
+    monkeypatch.setattr(circuit_study, "pair_sentences", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
     panel, typed = named("why-circuit"), "Hund = Katze"
     _, parts = begin(panel, scene, of_type(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
     assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs find it; six test it, four and two

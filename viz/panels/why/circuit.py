@@ -6,12 +6,11 @@ import json
 import time
 from collections.abc import Mapping
 
-from attention_atlas.model.analysis.circuits.alone import steps
-from attention_atlas.model.analysis.circuits.contrast import Method
-from attention_atlas.model.analysis.circuits.found import Circuit
+from attention_atlas.model.analysis.circuits.circuit import Circuit, decode_with_edges
+from attention_atlas.model.analysis.circuits.faithfulness import FaithfulnessCurves
 from attention_atlas.model.analysis.circuits.graph import Edge
 from attention_atlas.model.analysis.circuits.pairs import Pair
-from attention_atlas.model.analysis.circuits.tested import Tested
+from attention_atlas.model.analysis.circuits.passes import ScoringMethod
 from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
@@ -40,7 +39,7 @@ LISTED = 12
 MEASURED, ALONE = "measured", "alone"
 SECONDS = 8.0  # for a translation, which then ends
 MIB = "mib"
-METHODS = {Method.EAP: "EAP", Method.EAP_IG: "EAP-IG"}
+METHODS = {ScoringMethod.EAP: "EAP", ScoringMethod.EAP_IG: "EAP-IG"}
 UNEQUAL = say(
     "The two sentences have different numbers of tokens: which token of one would stand for which of the other? So "
     "only what the decoder's parts write is compared, from cross-attention on."
@@ -67,7 +66,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
     # Of sentences that are not aligned nothing of the encoder is drawn.
-    encoder, begin = (config.num_encoder_layers, changed_words(scene, pair)) if pair.aligned else (0, "")
+    encoder, begin = (config.num_encoder_layers, changed_words(scene, pair)) if pair.is_aligned else (0, "")
     shape = Shape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
     drawn = [Drawn(edge.sender, edge.reader, edge.letter, nats) for edge, nats in worth]
     clicks = _clicks(scene, pair, worth)
@@ -77,7 +76,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
             (say("This sentence"), signed(own.metric), about),
             (say("The second sentence, after the same prefix"), signed(own.changed), about),
             (
-                say("Kept by {n} of {total} edges", n=len(worth), total=int(circuit.defined.sum())),
+                say("Kept by {n} of {total} edges", n=len(worth), total=int(circuit.cuttable.sum())),
                 with_minus(f"{best} %"),
                 say(
                     "of the difference in this sentence, measured by running them alone; as many random edges keep "
@@ -86,7 +85,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
                 ),
             ),
         ),
-        *([] if pair.aligned else [blocks.text(UNEQUAL, tone="note")]),
+        *([] if pair.is_aligned else [blocks.text(UNEQUAL, tone="note")]),
         *circuit_study.parting(scene, pair, own),
         blocks.figure(plot_circuit(drawn, shape), height=400, upright=660, label=say("The circuit"), clicks=clicks),
         blocks.slot(MEASURED, blocks.note("Measuring …")),
@@ -174,15 +173,15 @@ def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, ty
     sender, receiver = fields.text(data, "sender"), fields.text(data, "receiver")
     edge = Edge(sender, receiver)
     circuit = scored(scene.translator, pair)
-    if edge not in circuit.graph.number:
+    if edge not in circuit.graph.edge_numbers:
         raise Refusal("There is no such edge: {edge}", edge=str(edge))
     ways: list[tuple[Words, str]] = [(say("this edge alone"), receiver)]
     if edge.letter:
         ways.append((say("queries, keys and values together"), edge.reader))
-    if receiver != "logits" and Edge(sender, "logits") in circuit.graph.number:
+    if receiver != "logits" and Edge(sender, "logits") in circuit.graph.edge_numbers:
         ways.append((say("{node} directly into the logits", node=spoken(sender)), "logits"))
     ways.append((say("{node}, all of its edges: its total effect", node=spoken(sender)), ""))
-    losses = circuit.losses(sender, [reader for _, reader in ways])
+    losses = circuit.path_effects(sender, [reader for _, reader in ways])
     return [
         blocks.paragraph(
             "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
@@ -198,12 +197,14 @@ def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed
     pair = pair_of(scene, text)
     circuit = circuit_study.found(scene, pair, scene.result(circuit_study.study_of(scene, pair, text, typed)))
     until, ids, ended = time.monotonic() + SECONDS, [], False
-    for written in steps(circuit, circuit.best(circuit.tried(edges)), pair, scene.trace.direction):
+    for written in decode_with_edges(
+        circuit, circuit.select_edges(circuit.candidates_for(edges)), pair, scene.trace.direction
+    ):
         ids = written
         if ended := time.monotonic() > until:
             break
     tokenizer, direction = scene.translator.tokenizer, scene.trace.direction
-    other = circuit_study.written(scene.translator, pair.other_ids, direction)
+    other = circuit_study.written(scene.translator, pair.changed_ids, direction)
     return [
         blocks.cards(
             (say("As it is"), scene.trace.translation, scene.trace.source_text),
@@ -228,7 +229,9 @@ def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typ
     return file(data, Explained(as_plain(scene, text, circuit, worth, tested)), about_step("circuit", scene))
 
 
-def as_plain(scene: Scene, text: str, circuit: Circuit, worth: list[tuple[Edge, float]], tested: Tested) -> dict:
+def as_plain(
+    scene: Scene, text: str, circuit: Circuit, worth: list[tuple[Edge, float]], tested: FaithfulnessCurves
+) -> dict:
     """The question and its circuit, for files and the API."""
     return plain(
         {
@@ -236,7 +239,7 @@ def as_plain(scene: Scene, text: str, circuit: Circuit, worth: list[tuple[Edge, 
             "second": text,
             "other": circuit.changed,
             "edges": [{"sender": e.sender, "receiver": e.receiver, "nats": nats} for e, nats in worth],
-            "total": int(circuit.defined.sum()),
+            "total": int(circuit.cuttable.sum()),
             "kept": float(tested.best.faithfulness[0]),
             "random": float(tested.random.faithfulness[0]),
         }
