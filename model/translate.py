@@ -25,7 +25,7 @@ from attention_atlas.model.nets.lean.halves import trust
 from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import keep_freed_memory
-from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.text.interface import normalize_text
 from attention_atlas.model.trace import storage
 from attention_atlas.model.translator import Translator
 
@@ -79,7 +79,7 @@ def _write_traces(args: argparse.Namespace) -> None:
     missing = [
         (path, line)
         for path, line in named[processes.rank() :: processes.count()]
-        if not _is_there(path, wanted | {"source_text": tidy(line)})
+        if not _is_there(path, wanted | {"source_text": normalize_text(line)})
     ]
     traces = translator.traces((line for _, line in missing), direction, batch_size=args.batch_size)
     with ThreadPoolExecutor(1) as writer:  # the disk is waited for while others are translated
@@ -135,7 +135,7 @@ def _encoded(translator: Translator, lines: list[str], direction: str, first_lin
     sources = []
     for number, line in enumerate(lines, first_line):
         try:
-            sources.append(translator.encode(line, direction) if tidy(line) else [])
+            sources.append(translator.encode(line, direction) if normalize_text(line) else [])
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from error
     return sources

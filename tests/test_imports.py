@@ -16,8 +16,8 @@ PRODUCT = sorted([ROOT / "attention_atlas" / "app.py", *ROOT.glob("model/**/*.py
 PACKAGE = "attention_atlas."  # left out of the names of modules here
 NOT_IN_MODEL = {"viz", "gradio", "plotly", "app"}
 NOT_IN_PACKAGE = {"recipes", "bench", "tests", "notebooks"}
-# Live checks, what they read, and torch's layers that they compare with.
-ORACLE = {f"model/checks/{name}.py" for name in ("parts", "verify", "claims", "evidence", "oracle")}
+# The live checks may use torch.nn's own layers, as their reference.
+ORACLE = {f"model/checks/{name}.py" for name in ("verify", "claims", "evidence", "oracle")}
 
 # Each group may import its own package and the groups before it; never a neighbour in the same group.
 MODEL = (
@@ -31,7 +31,7 @@ MODEL = (
     ("model.checkpoint",),
     ("model.translator",),
     ("model.translators", "model.foreign"),
-    ("model.analysis", "model.evaluation", "model.training"),
+    ("model.analysis", "model.training"),
     ("model.checks",),
     (
         "model.train",

@@ -1,1 +1,1 @@
-"""Live checks, and torch's own layers that they compare with."""
+"""Live checks of one translation, most of them against torch.nn's own layers: verify.verify() runs them."""

@@ -1,17 +1,27 @@
-"""What is measured for each claim that model/checks/verify.py makes, and by what size of numbers to judge it."""
+"""The measures of the live checks, and the sizes of numbers by which model/checks/verify.py judges an error.
+
+A measure takes the Evidence and returns the largest absolute error and a phrase that says what was compared.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from attention_atlas.model.checks import oracle
-from attention_atlas.model.checks.evidence import Evidence, once
+from attention_atlas.model.checks.evidence import Evidence, measured_once
 from attention_atlas.model.nets.blocks import blocks
-from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.trace.interventions import positions_shifted
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 from attention_atlas.model.trace.language import say
+from attention_atlas.model.training.loss import SummedLoss
 
 MAX_VARIANTS = 16  # prefixes whose future is changed at once; more would only cost time
+SMOOTHING = 0.1  # of the labels, as in the paper (section 5.4)
+SHIFT = 7  # positions
 
 
 def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
@@ -24,7 +34,7 @@ def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
 
 
 def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
-    """Causal cells of the trace, and padding in a batch made for the purpose."""
+    """Check the causal cells of the trace, and the padded keys of a padded batch."""
     weights = evidence.trace.decoder_self.weights
     above = np.triu(np.ones(weights.shape[2:], bool), k=1)
     causal = float(np.abs(weights[..., above]).max(initial=0.0))
@@ -50,17 +60,17 @@ def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     trace, output = evidence.trace, evidence.output
     ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
     with torch.inference_mode():
-        found = [
+        probabilities = [
             output.project(output.hidden[0, part]).float().softmax(-1).gather(1, ids[part])
             for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
         ]
-    chosen, top = np.split(torch.cat(found).cpu().numpy(), [1], axis=1)  # [step, 1], [step, k]
+    chosen, top = np.split(torch.cat(probabilities).cpu().numpy(), [1], axis=1)  # [step, 1], [step, k]
     error = max(difference(top, trace.top_probabilities), difference(chosen[:, 0], np.exp(trace.log_probability)))
     return error, say("{n} candidates of {steps} steps", n=trace.top_ids.size, steps=len(trace.target_ids))
 
 
 def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
-    """Row t of the decoder must not change when tokens after t do: one batch, a variant for each t."""
+    """Change the tokens after t, for each t of a batch: row t of the decoder must stay the same."""
     translator, trace = evidence.translator, evidence.trace
     target = torch.tensor(trace.decoder_ids, device=translator.device)
     length = len(target)
@@ -68,7 +78,7 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
         return 0.0, say("one row only: there is nothing ahead")
     cuts = np.unique(np.linspace(1, length - 1, min(MAX_VARIANTS, length - 1)).astype(int)).tolist()
     variants = target.repeat(len(cuts), 1)
-    for row, cut in enumerate(cuts):  # another token, whatever it is: never the same one
+    for row, cut in enumerate(cuts):  # every token becomes a different one
         variants[row, cut:] = (variants[row, cut:] + 1 + row) % translator.config.num_target_tokens
     with torch.inference_mode():
         source = evidence.encoded.select(torch.zeros_like(target[: len(cuts)]))
@@ -80,7 +90,7 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
 
 
 def cached_logits(evidence: Evidence) -> tuple[float, str]:
-    """Token by token over the key/value cache against the teacher-forced pass."""
+    """Compare decoding token by token over the key/value cache with the teacher-forced pass."""
     steps = evidence.cached_steps
     return max(logits for logits, _ in steps), say("{n} cached steps", n=len(steps))
 
@@ -92,24 +102,24 @@ def cached_weights(evidence: Evidence) -> tuple[float, str]:
 
 
 def attention_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
-    found, _ = evidence.oracle_attention
-    return max(found), say("{n} attentions: what the model recorded, and the maps on the page", n=len(found))
+    errors, _ = evidence.oracle_attention
+    return max(errors), say("{n} attentions: what the model recorded, and the maps on the page", n=len(errors))
 
 
 def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
-    _, found = evidence.oracle_attention
-    return max(found), say("{n} attentions, after the output projection", n=len(found))
+    _, errors = evidence.oracle_attention
+    return max(errors), say("{n} attentions, after the output projection", n=len(errors))
 
 
 def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
-    found = oracle.encoder_layer_errors(evidence.torch_layers[Side.ENCODER], evidence.output)
-    return max(found), say("{n} layers, each on the input that it had", n=len(found))
+    errors = oracle.encoder_layer_errors(evidence.torch_layers[Side.ENCODER], evidence.output)
+    return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
 
 
 def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     masked = evidence.translator.config.look_ahead_mask
-    found = oracle.decoder_layer_errors(evidence.torch_layers[Side.DECODER], evidence.output, look_ahead_mask=masked)
-    return max(found), say("{n} layers, each on the input that it had", n=len(found))
+    errors = oracle.decoder_layer_errors(evidence.torch_layers[Side.DECODER], evidence.output, look_ahead_mask=masked)
+    return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
 
 
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
@@ -122,17 +132,187 @@ def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     return float(max(errors)), say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
 
 
-@once
+@torch.inference_mode()
+def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
+    """Compare one-hot vectors times the matrix with the rows that the model looks up, without the scale factor."""
+    model, ids = evidence.translator.model, evidence.source_ids()
+    matrix = model.embedding.weight
+    looked_up = model.token_rows(ids)[0] / model.scale  # [source, d_model]
+    error = max(
+        float((F.one_hot(ids[0, part], len(matrix)).to(matrix.dtype) @ matrix - looked_up[part]).abs().max())
+        for part in blocks(ids.shape[1], len(matrix))
+    )
+    return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=len(matrix))
+
+
+def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
+    """Compare what the model added to the stream with nn.MultiheadAttention under the padding and causal masks.
+
+    Only the real tokens of the batch count.
+    """
+    return max(error for _, error in _masked_errors(evidence)), _masked_cells(evidence)
+
+
+def masked_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
+    """Compare the weights of every head under the same masks, masked cells included."""
+    return max(error for error, _ in _masked_errors(evidence)), _masked_cells(evidence)
+
+
+@measured_once
+@torch.inference_mode()
+def _masked_errors(evidence: Evidence) -> list[tuple[float, float]]:
+    """Return the errors of weights and of outputs of each attention in the padded batch."""
+    output, padding, errors = evidence.padded_output, _paddings(evidence), []
+    for kind in TRANSFORMER_KINDS:
+        queries_padded = padding[kind is not AttentionKind.ENCODER_SELF]
+        keys_padded = padding[kind is AttentionKind.DECODER_SELF]
+        future = ~causal_mask(keys_padded.shape[1], device=keys_padded.device)[0, 0]
+        for layer in range(len(output.records(kind))):
+            passed = output.layer(kind, layer).sublayer(kind.sublayer)
+            keys = output.memory if kind is AttentionKind.CROSS else passed.read
+            module, record = evidence.translator.model.attention(kind, layer), output.attention(kind, layer)
+            theirs, weights = oracle.torch_attention(module, record.bias)(
+                passed.read,
+                keys,
+                keys,
+                key_padding_mask=keys_padded,
+                average_attn_weights=False,
+                attn_mask=future if kind is AttentionKind.DECODER_SELF else None,
+            )
+            of_weights = (weights - record.weights).abs().amax((1, 3))  # over heads and keys
+            of_outputs = (theirs - passed.added).abs().amax(2)
+            errors.append((float(of_weights[~queries_padded].max()), float(of_outputs[~queries_padded].max())))
+    return errors
+
+
+def _paddings(evidence: Evidence) -> list[Tensor]:
+    """Return which tokens of the padded batch's sources and decoder inputs are padding, bool [2, length].
+
+    As in torch, True may not be attended to. Only the first row is padded, from its own length on: some families begin
+    a sentence with the symbol that pads.
+    """
+    masks = []
+    for ids, sentence in zip(evidence.padded, (evidence.trace.source_ids, evidence.trace.decoder_ids)):
+        mask = torch.zeros_like(ids, dtype=torch.bool)
+        mask[0, len(sentence) :] = True
+        masks.append(mask)
+    return masks
+
+
+def _masked_cells(evidence: Evidence) -> str:
+    return say(
+        "{n} attentions, {cells} padded tokens",
+        n=sum(len(evidence.padded_output.records(kind)) for kind in TRANSFORMER_KINDS),
+        cells=sum(int(mask.sum()) for mask in _paddings(evidence)),
+    )
+
+
+@torch.inference_mode()
+def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
+    """Compare the logits of torch's own stacks, run on the inputs of our first layers."""
+    translator, output = evidence.translator, evidence.output
+    memory, hidden = oracle.whole_stacks(translator, output, evidence.torch_layers)
+    errors = [
+        (output.project(hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
+        for part in blocks(hidden.shape[1], translator.config.num_target_tokens)
+    ]
+    error = float(max(*errors, (memory - output.memory).abs().max()))
+    return error, say(
+        "{n} encoder and {m} decoder layers, the last norm, the projection",
+        n=len(output.encoder_records),
+        m=len(output.decoder_records),
+    )
+
+
+@torch.inference_mode()
+def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
+    """Compare the training loss of the padded batch with torch_loss(), in nats a token."""
+    ours = float(SummedLoss(evidence.translator.model, SMOOTHING)(*evidence.padded)) / _real(evidence)
+    padded = evidence.padded[2].numel() - _real(evidence)
+    return abs(ours - torch_loss(evidence)), say("{n} real and {m} padded tokens", n=_real(evidence), m=padded)
+
+
+@measured_once
+@torch.inference_mode()
+def torch_loss(evidence: Evidence) -> float:
+    """Return the smoothed F.cross_entropy a token of both sentences, each in a pass without padding."""
+    source, inputs, targets = evidence.padded  # its second row is as long as the batch
+    passes = evidence.output, evidence.translator.model(source[1:], inputs[1:])
+    summed = 0.0
+    for output, sentence in zip(passes, targets):
+        ids = sentence[: output.hidden.shape[1]]
+        # A random model may write the padding symbol as if it were a word, which training ignores.
+        summed += sum(
+            float(
+                F.cross_entropy(
+                    output.project(output.hidden[0, part]).float(),
+                    ids[part],
+                    label_smoothing=SMOOTHING,
+                    reduction="sum",
+                    ignore_index=evidence.translator.tokenizer.pad_id,
+                )
+            )
+            for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
+        )
+    return summed / _real(evidence)
+
+
+@torch.inference_mode()
+def shifting_changes_nothing(evidence: Evidence) -> tuple[float, str]:
+    """Compare the logits with those of a pass whose positions are all shifted."""
+    model, output, ids = evidence.translator.model, evidence.output, evidence.trace.decoder_ids
+    target = torch.tensor([ids], device=output.hidden.device)
+    shifted = model(evidence.source_ids(), target, interventions=positions_shifted(SHIFT))
+    errors = [
+        (output.project(shifted.hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
+        for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
+    ]
+    return float(max(errors)), say("all positions moved by {n}", n=SHIFT)
+
+
+def _real(evidence: Evidence) -> int:
+    """Return how many target tokens of the padded batch are no padding."""
+    return int((evidence.padded[2] != evidence.translator.tokenizer.pad_id).sum())
+
+
+def encoder_states(evidence: Evidence) -> tuple[float, str]:
+    """Compare the recurrent encoder's states in both directions with nn.GRU's."""
+    model, memory = evidence.translator.model, evidence.output.memory
+    with torch.inference_mode():
+        rows = model.token_rows(evidence.source_ids())
+        forward, _ = oracle.torch_unit(model.forwards)(rows)
+        backward, _ = oracle.torch_unit(model.backwards)(rows.flip(1))
+        error = float((torch.cat((forward, backward.flip(1)), dim=-1) - memory).abs().max())
+    return error, say("{n} positions, both directions", n=memory.shape[1])
+
+
+def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
+    """Compare the output projection's input with nn.GRU's, which decodes over the recorded alignment."""
+    model, output = evidence.translator.model, evidence.output
+    with torch.inference_mode():
+        rows = model.token_rows(torch.tensor([evidence.trace.decoder_ids], device=output.memory.device))
+        contexts = []  # weights times values of every step, [1, target, width]; none without attention
+        if AttentionKind.ALIGNMENT in output.kinds:
+            record = output.layers(Side.DECODER)[0].alignment
+            contexts = [(record.weights @ record.values)[:, 0]]
+        start = evidence.encoded.start[None]
+        states, _ = oracle.torch_unit(model.writer)(torch.cat((rows, *contexts), dim=-1), start)
+        read = torch.tanh(model.readout(torch.cat((states, rows, *contexts), dim=-1)))
+        error = float((read - output.hidden).abs().max())
+    return error, say("{n} steps", n=rows.shape[1])
+
+
+@measured_once
 def largest_weight(evidence: Evidence) -> float:
     return max((float(evidence.trace.maps(kind).weights.max()) for kind in evidence.trace.kinds), default=1.0)
 
 
-@once
+@measured_once
 def largest_probability(evidence: Evidence) -> float:
     return float(evidence.trace.top_probabilities.max())
 
 
-@once
+@measured_once
 def largest_logit(evidence: Evidence) -> float:
     output = evidence.output
     with torch.inference_mode():
@@ -142,26 +322,27 @@ def largest_logit(evidence: Evidence) -> float:
         )
 
 
-@once
+@measured_once
 def largest_hidden(evidence: Evidence) -> float:
-    """Of the decoder's output, which is of the size of every stream that a norm has read."""
+    """Return the largest number of the decoder's output, typical of every normed stream."""
     return float(evidence.output.hidden.abs().max())
 
 
-@once
+@measured_once
 def largest_stream(evidence: Evidence) -> float:
-    """Of the residual streams after every layer."""
+    """Return the largest number of the residual streams after every layer."""
     return max(float(record.after.abs().max()) for side in Side for record in evidence.output.layers(side))
 
 
-@once
+@measured_once
 def largest_embedding(evidence: Evidence) -> float:
     return float(torch.linalg.vector_norm(evidence.translator.model.embedding.weight.detach(), torch.inf))
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the largest absolute difference, infinite for nan. Raises ValueError for different shapes."""
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {list(a.shape)} and {list(b.shape)}")
-    # A nan is a difference: max() alone would let one pass unseen, depending on its place.
+    # max() alone would overlook a nan, depending on its place.
     difference = np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64))
     return float("inf") if np.isnan(difference).any() else float(difference.max(initial=0.0))

@@ -1,4 +1,4 @@
-"""What the live checks read, each number measured once."""
+"""The data that the live checks share: a trace, a second pass over the same ids, and copies of the trace's maps."""
 
 from __future__ import annotations
 
@@ -21,61 +21,64 @@ from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """Weights as some other part of the program shows them: [layers, heads, query, key] of a kind, or of one layer and
-    head [query, key]."""
+class MapCopy:
+    """A copy of a trace's weights in another part of the program, such as the page's payload or a figure.
+
+    weights: [layers, heads, query, key] of a kind; [query, key] where `layer` and `head` name one head.
+    """
 
     kind: AttentionKind
     weights: np.ndarray
     layer: int | None = None
     head: int | None = None
 
-    def expected(self, trace: TranslationTrace) -> np.ndarray:
+    def original(self, trace: TranslationTrace) -> np.ndarray:
+        """Return the trace's weights of the same heads."""
         weights = trace.maps(self.kind).weights
         return weights if self.layer is None else weights[self.layer, self.head]
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the checks read: the trace under test and a second, independent pass of the model over the same ids.
+    """The trace under test, and the record of a second, independent pass of the model over the same ids.
 
-    shown: what other parts of the program show, by name, each with the tolerance that its format allows (a 16-bit
-    payload cannot carry more than half a step). known: what once() has measured.
+    copies    name -> copies of the trace's maps, and the tolerance that their format allows
+    measured  the values of measured_once(), by function
     """
 
     translator: Translator
     trace: TranslationTrace
     output: ForwardOutput
-    shown: Mapping[str, tuple[Sequence[Shown], float]]
-    known: dict[Callable, object] = field(default_factory=dict)
+    copies: Mapping[str, tuple[Sequence[MapCopy], float]]
+    measured: dict[Callable, object] = field(default_factory=dict)
 
     def recomputed(self, kind: AttentionKind) -> np.ndarray:
-        """The maps of the second pass: [layers, heads, query, key]."""
+        """Return the maps of the second pass, [layers, heads, query, key]."""
         return self.output.weights(kind)[:, 0].float().cpu().numpy()
 
     @cached_property
     def encoded(self) -> SourceMemory | RecurrentMemory:
-        """The source, encoded once more."""
+        """The source, encoded by another pass."""
         with torch.inference_mode():
             return self.translator.model.encode(self.source_ids())
 
     @cached_property
     def oracle_attention(self) -> tuple[list[float], list[float]]:
-        """Errors of weights and of outputs against torch's attention, one of each an attention."""
+        """The errors of weights and of outputs against torch's attention, one of each for each attention."""
         return oracle.attention_errors(self.translator, self.output, self.trace)
 
     @cached_property
     def torch_layers(self) -> dict[Side, nn.ModuleList]:
-        """torch's layers with the model's weights."""
+        """torch's layers with the model's weights, by side."""
         return oracle.torch_layers(self.translator, self.output)
 
     @cached_property
     def cached_steps(self) -> list[tuple[float, float]]:
-        """Errors of logits and of weights at each step, decoded over the cache, against the pass at once."""
+        """The errors of logits and of weights at each step of cached decoding, against the pass over all ids."""
         model, whole = self.translator.model, self.output
         ids = torch.tensor([self.trace.decoder_ids], device=self.translator.device)
         with torch.inference_mode():
@@ -91,8 +94,10 @@ class Evidence:
 
     @cached_property
     def padded(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Sources, decoder inputs and targets [2, length] of the sentence beside one with a few tokens more on both
-        sides: itself, its words written on."""
+        """Sources, decoder inputs and targets, each [2, length], of a batch that pads the sentence.
+
+        The second row is the sentence continued by its own first tokens.
+        """
         trace, pad_id = self.trace, self.translator.tokenizer.pad_id
         rows = []
         for ids in (trace.source_ids, trace.decoder_ids, trace.target_ids):
@@ -106,34 +111,34 @@ class Evidence:
 
     @cached_property
     def padded_output(self) -> ForwardOutput:
-        """The recorded pass over that batch."""
+        """The recorded pass over the padded batch."""
         with torch.inference_mode():
             return self.translator.model(*self.padded[:2], record=True)
 
     def source_ids(self) -> Tensor:
-        """[1, source], on the model's device."""
+        """Return the source ids [1, source] on the model's device."""
         return torch.tensor([self.trace.source_ids], device=self.translator.device)
 
 
-def once(measure: Callable[[Evidence], Found]) -> Callable[[Evidence], Found]:
-    """measure(evidence), which several checks ask for, measured for the first of them."""
+def measured_once(measure: Callable[[Evidence], Value]) -> Callable[[Evidence], Value]:
+    """Decorate a measure that several checks need, so that each Evidence computes it once."""
 
     @wraps(measure)
-    def found(evidence: Evidence) -> Found:
-        if measure not in evidence.known:
-            evidence.known[measure] = measure(evidence)
-        return evidence.known[measure]
+    def cached(evidence: Evidence) -> Value:
+        if measure not in evidence.measured:
+            evidence.measured[measure] = measure(evidence)
+        return evidence.measured[measure]
 
-    return found
+    return cached
 
 
 def _row_error(records: tuple[LayerRecord, ...], whole: tuple[LayerRecord, ...], step: int) -> float:
-    """Of the one row that each layer recorded at this step, against row `step` of the whole map."""
+    """Return the largest difference of the rows that a step recorded from row `step` of the whole maps."""
     errors = []
     for mine, full in zip(records, whole):
         for kind in AttentionKind:
             if kind.side is Side.DECODER and mine.attention(kind) is not None:
                 row = mine.attention(kind).weights  # [1, heads, 1, keys so far]
-                there = full.attention(kind).weights[:, :, step : step + 1, : row.shape[-1]]
-                errors.append(float((row - there).abs().max()))
+                expected = full.attention(kind).weights[:, :, step : step + 1, : row.shape[-1]]
+                errors.append(float((row - expected).abs().max()))
     return max(errors)

@@ -1,4 +1,4 @@
-"""torch.nn's own attention and layers with our weights copied in: what model/checks/verify.py compares with."""
+"""torch.nn's attention, Transformer layers and GRU with our weights copied in: the reference of the live checks."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.layer import Layer
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.recurrent import GatedUnit
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
-NO_NUMBERS = "meta"  # torch's modules take ours, and need none of their own
+NO_MEMORY = "meta"  # the device of torch's modules until they get our weights
 
 
 def torch_attention(ours: MultiHeadAttention, bias: Tensor | None = None) -> nn.Module:
-    """nn.MultiheadAttention with our weights. bias: what positions add to the scores, [1, heads, query, key]."""
+    """Return nn.MultiheadAttention with our weights. bias: the position bias of the scores, [1, heads, query, key]."""
     if bias is not None or ours.width != ours.d_model:
         return _Adapted(ours, bias)
     biases = ours.output.bias is not None
-    theirs = nn.MultiheadAttention(ours.d_model, ours.num_heads, bias=biases, batch_first=True, device=NO_NUMBERS)
+    theirs = nn.MultiheadAttention(ours.d_model, ours.num_heads, bias=biases, batch_first=True, device=NO_MEMORY)
     theirs.load_state_dict(_attention_state(ours), assign=True)
     return theirs.eval()
 
 
 class _Adapted(nn.Module):
-    """nn.MultiheadAttention for heads that together are not as wide as the stream, which it cannot have, and for biases
-    by position, which it takes as a mask of numbers: it is given what torch's products make of our matrices, and its
-    own are the identity."""
+    """nn.MultiheadAttention for heads whose total width is not d_model, and for position biases.
 
-    batch_first, in_proj_bias = True, None  # what torch's layers look at
+    torch's module supports neither. Its own projections are the identity and its inputs are our projections; a position
+    bias is a part of its float mask.
+    """
+
+    batch_first, in_proj_bias = True, None  # attributes that torch's layers read
 
     def __init__(self, ours: MultiHeadAttention, bias: Tensor | None) -> None:
         super().__init__()
@@ -49,25 +52,27 @@ class _Adapted(nn.Module):
         self.theirs = torch_attention(inner)
 
     def forward(self, query, key, value, *, attn_mask=None, key_padding_mask=None, **rest):
-        """As nn.MultiheadAttention's, whose parameters these are."""
-        given = [
+        """Attend as nn.MultiheadAttention.forward does, with its parameters."""
+        projected = [
             self.ours.projected(x, slice(n * self.ours.width, (n + 1) * self.ours.width))
             for n, x in enumerate((query, key, value))
         ]
         mask = query.new_zeros(len(query), self.ours.num_heads, query.shape[1], key.shape[1])
         if self.bias is not None:
             mask = mask + self.bias
-        for closed in (attn_mask, None if key_padding_mask is None else key_padding_mask[:, None, None]):
-            if closed is not None:
-                mask = mask + closed if closed.is_floating_point() else mask.masked_fill(closed, float("-inf"))
+        for hidden in (attn_mask, None if key_padding_mask is None else key_padding_mask[:, None, None]):
+            if hidden is not None:
+                mask = mask + hidden if hidden.is_floating_point() else mask.masked_fill(hidden, float("-inf"))
         rest.pop("is_causal", None)
-        found, weights = self.theirs(*given, attn_mask=mask.flatten(0, 1), **rest)
-        return self.ours.output(found), weights
+        values, weights = self.theirs(*projected, attn_mask=mask.flatten(0, 1), **rest)
+        return self.ours.output(values), weights
 
 
 def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) -> nn.Module:
-    """nn.TransformerEncoderLayer or nn.TransformerDecoderLayer with our weights; bias as in torch_attention().
-    ValueError, in words, for a layer that torch cannot have."""
+    """Return nn.TransformerEncoderLayer or nn.TransformerDecoderLayer with our weights; bias as in torch_attention().
+
+    Raises Refusal for a layer without residual connections, which torch does not have.
+    """
     if not config.residual:
         raise Refusal("torch's layers have residual connections, this network has none")
     decoder = ours.cross_attention is not None
@@ -75,18 +80,18 @@ def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) ->
     inner = ours.feed_forward
     theirs = kind(
         config.d_model,
-        1,  # its attentions are put in below
+        1,  # heads; its attentions are replaced below
         config.of(ours.kind.side).d_feedforward,
         dropout=0.0,
         batch_first=True,
         activation=inner.activation,
         norm_first=config.norm_first,
         bias=config.biases,
-        device=NO_NUMBERS,
+        device=NO_MEMORY,
     )
     theirs.linear1, theirs.linear2 = inner.expand, inner.contract
-    if inner.gate is not None:  # one product makes both, and the activation takes them apart
-        theirs.linear1 = _beside(inner.expand, inner.gate)
+    if inner.gate is not None:  # one product computes both halves, which the activation separates
+        theirs.linear1 = _concatenated(inner.expand, inner.gate)
         theirs.activation = lambda both: inner.activation(both.chunk(2, -1)[0]) * both.chunk(2, -1)[1]
     theirs.self_attn = torch_attention(ours.self_attention, bias)
     if decoder:
@@ -96,8 +101,8 @@ def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) ->
     return theirs.eval()
 
 
-def _beside(first: nn.Linear, second: nn.Linear) -> nn.Linear:
-    """One linear map whose output is the first's and then the second's."""
+def _concatenated(first: nn.Linear, second: nn.Linear) -> nn.Linear:
+    """Return one linear map whose output is the first's followed by the second's."""
     states = first.state_dict(), second.state_dict()
     both = nn.utils.skip_init(
         nn.Linear, first.in_features, first.out_features + second.out_features, bias=first.bias is not None
@@ -108,7 +113,7 @@ def _beside(first: nn.Linear, second: nn.Linear) -> nn.Linear:
 
 def _attention_state(ours: MultiHeadAttention) -> dict[str, Tensor]:
     weight, bias = ours.projection.weight.detach(), ours.projection.bias
-    if not ours.scaled:  # torch's attention always divides by sqrt(d_k): queries as many times as long undo that
+    if not ours.scaled:  # torch always divides scores by sqrt(d_k): queries multiplied by it undo that
         factor = torch.ones(len(weight)).to(weight)
         factor[: ours.width] = math.sqrt(ours.d_head)
         weight, bias = weight * factor[:, None], None if bias is None else bias * factor
@@ -124,23 +129,26 @@ def attention_errors(
     output: ForwardOutput,
     trace: TranslationTrace,
 ) -> tuple[list[float], list[float]]:
-    """For every attention of the model: the largest difference between nn.MultiheadAttention's weights and both the
-    recorded ones and the trace's; and the largest one between its output and ours."""
+    """Return the errors of weights and of outputs of every attention against nn.MultiheadAttention.
+
+    An error is the largest absolute difference: of weights, from both the recorded and the trace's; of outputs, from
+    ours.
+    """
     of_weights, of_outputs = [], []
     for kind in trace.kinds:
-        shown = trace.maps(kind).weights
-        for layer in range(shown.shape[0]):
-            given = attention_input(translator, output, kind, layer)
-            mask = None if given.mask is None else ~given.mask[0, 0]  # torch's True = may NOT attend
-            theirs, weights = torch_attention(given.module, given.bias)(
-                given.queries, given.memory, given.memory, attn_mask=mask, average_attn_weights=False
+        weights_of_trace = trace.maps(kind).weights
+        for layer in range(len(weights_of_trace)):
+            inputs = attention_input(translator, output, kind, layer)
+            mask = None if inputs.mask is None else ~inputs.mask[0, 0]  # torch's True = may NOT attend
+            theirs, weights = torch_attention(inputs.module, inputs.bias)(
+                inputs.queries, inputs.memory, inputs.memory, attn_mask=mask, average_attn_weights=False
             )
             recorded = output.attention(kind, layer)
-            joined, _ = given.module(recorded.queries, recorded.keys, recorded.values, given.mask, bias=given.bias)
+            joined, _ = inputs.module(recorded.queries, recorded.keys, recorded.values, inputs.mask, bias=inputs.bias)
             of_weights.append(
                 max(
                     _error(weights, recorded.weights),
-                    float(np.abs(weights[0].float().cpu().numpy() - shown[layer]).max()),
+                    float(np.abs(weights[0].float().cpu().numpy() - weights_of_trace[layer]).max()),
                 )
             )
             of_outputs.append(_error(theirs, joined))
@@ -148,7 +156,7 @@ def attention_errors(
 
 
 def torch_layers(translator: Translator, output: ForwardOutput) -> dict[Side, nn.ModuleList]:
-    """Of each side torch's layers with our weights, and what positions added to our scores in that pass."""
+    """Return torch's layers of each side, with our weights and the position biases of this pass."""
     stacks = translator.model.encoder, translator.model.decoder
     return {
         stack.side: nn.ModuleList(
@@ -161,14 +169,14 @@ def torch_layers(translator: Translator, output: ForwardOutput) -> dict[Side, nn
 
 @torch.inference_mode()
 def encoder_layer_errors(layers: nn.ModuleList, output: ForwardOutput) -> list[float]:
-    """For each of torch's encoder layers: the largest difference of the residual stream after it, on our input."""
+    """Return the largest difference of the residual stream after each of torch's encoder layers, on our input."""
     records = output.layers(Side.ENCODER)
     return [_error(theirs(record.before), record.after) for theirs, record in zip(layers, records)]
 
 
 @torch.inference_mode()
 def decoder_layer_errors(layers: nn.ModuleList, output: ForwardOutput, *, look_ahead_mask: bool) -> list[float]:
-    """For each decoder layer, as for the encoder's."""
+    """Return the same for each of torch's decoder layers."""
     records, mask = output.layers(Side.DECODER), None
     if look_ahead_mask:
         mask = ~causal_mask(records[0].before.shape[1], device=output.memory.device)[0, 0]
@@ -182,17 +190,33 @@ def decoder_layer_errors(layers: nn.ModuleList, output: ForwardOutput, *, look_a
 def whole_stacks(
     translator: Translator, output: ForwardOutput, layers: dict[Side, nn.ModuleList]
 ) -> tuple[Tensor, Tensor]:
-    """nn.TransformerEncoder and nn.TransformerDecoder of torch_layers(), from what entered our first layers on: the
-    memory [batch, source, d_model], and the decoder's output over that memory [batch, target, d_model]."""
-    model, (reading, writing) = translator.model, (layers[side] for side in Side)
+    """Run nn.TransformerEncoder and nn.TransformerDecoder of torch_layers() on the inputs of our first layers.
+
+    Returns the memory [batch, source, d_model] and the decoder's output over that memory [batch, target, d_model].
+    """
+    model, (encoder_layers, decoder_layers) = translator.model, (layers[side] for side in Side)
     norms = [stack.norm if translator.config.norm_first else None for stack in (model.encoder, model.decoder)]
-    encoder = nn.TransformerEncoder(reading[0], 0, norms[0], enable_nested_tensor=False).eval()
-    decoder = nn.TransformerDecoder(writing[0], 0, norms[1]).eval()
-    encoder.layers, decoder.layers = reading, writing  # they would make copies of one layer
-    read, written = (output.layers(side)[0].before for side in Side)
-    memory = encoder(read)
-    future = ~causal_mask(written.shape[1], device=memory.device)[0, 0]
-    return memory, decoder(written, memory, tgt_mask=future)
+    encoder = nn.TransformerEncoder(encoder_layers[0], 0, norms[0], enable_nested_tensor=False).eval()
+    decoder = nn.TransformerDecoder(decoder_layers[0], 0, norms[1]).eval()
+    encoder.layers, decoder.layers = encoder_layers, decoder_layers  # instead of copies of the first layer
+    source, target = (output.layers(side)[0].before for side in Side)
+    memory = encoder(source)
+    future = ~causal_mask(target.shape[1], device=memory.device)[0, 0]
+    return memory, decoder(target, memory, tgt_mask=future)
+
+
+def torch_unit(ours: GatedUnit) -> nn.GRU:
+    """Return nn.GRU with one layer in one direction and our weights."""
+    theirs = nn.GRU(ours.read.in_features, ours.recall.in_features, batch_first=True)
+    theirs.load_state_dict(
+        {
+            "weight_ih_l0": ours.read.weight.detach(),
+            "bias_ih_l0": ours.read.bias.detach(),
+            "weight_hh_l0": ours.recall.weight.detach(),
+            "bias_hh_l0": ours.recall.bias.detach(),
+        }
+    )
+    return theirs.to(ours.read.weight.device, ours.read.weight.dtype).eval()
 
 
 def _error(theirs: Tensor, ours: Tensor) -> float:

@@ -1,6 +1,6 @@
-"""Live checks of the claims this project makes, on one sentence: each with its measured error and its tolerance.
+"""Check the claims that this project makes on one sentence: verify() yields a measured error and a tolerance for each.
 
-The only product module that may touch torch.nn's own attention and Transformer layers: they are the oracle.
+Only this folder uses torch.nn's own attention and Transformer layers, as the reference.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from attention_atlas.model.checks import claims, parts, recurrent
-from attention_atlas.model.checks.evidence import Evidence, Shown
+from attention_atlas.model.checks import claims
+from attention_atlas.model.checks.evidence import Evidence, MapCopy
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.language import Refusal, say, words_of
@@ -22,16 +22,18 @@ from attention_atlas.model.translator import Translator
 WEIGHTS = 1e-5  # tolerance on attention weights and probabilities, float32
 LOGITS = 1e-4  # tolerance on logits and residuals
 HALF = 1e-2  # on both, where the model runs in half precision
-ROUNDING = (
-    1e-6  # of the largest value compared, where that is more than the tolerance: streams that nothing keeps small
-)
+ROUNDING = 1e-6  # of the largest value compared, where that is more than the tolerance: streams have no bound
 
 
 @dataclass(frozen=True)
 class Result:
-    """One check. error: the largest absolute difference found, in the unit that `measured` names; nan where the check
-    could not be carried out, and then `detail` says why. relative: the error as a share of the largest value compared;
-    None where that means nothing. passed: error <= tolerance."""
+    """The result of one check.
+
+    error     the largest absolute difference; nan if the check could not be carried out
+    passed    error <= tolerance
+    detail    what was compared, or why the check could not be carried out
+    relative  the error as a share of the largest value compared; None where that means nothing
+    """
 
     name: str
     claim: str
@@ -45,8 +47,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Check:
-    """measure: the error, and on what it was found. scale: the largest absolute value of what is compared, by which the
-    error is small or not; None: the error counts something, or must be 0."""
+    """One claim and its measure.
+
+    measure  returns the error and what was compared
+    scale    returns the largest absolute value compared; None: the error is a count or must be 0
+    """
 
     name: str
     claim: str
@@ -108,7 +113,7 @@ CHECKS = (
         say("An embedding is a row"),
         say("Looking a token up is multiplying its one-hot vector by the matrix."),
         WEIGHTS,
-        parts.embedding_is_a_row,
+        claims.embedding_is_a_row,
         claims.largest_embedding,
     ),
     Check(
@@ -129,14 +134,14 @@ CHECKS = (
         say("Masked attention = torch's"),
         say("So it does with padding and the causal mask together, in a padded batch."),
         LOGITS,
-        parts.masked_attention_equals_torch,
+        claims.masked_attention_equals_torch,
         claims.largest_stream,
     ),
     Check(
         say("Masked weights = torch's"),
         say("And with both masks every head attends as torch's does."),
         WEIGHTS,
-        parts.masked_weights_equal_torch,
+        claims.masked_weights_equal_torch,
         claims.largest_weight,
     ),
     Check(
@@ -157,7 +162,7 @@ CHECKS = (
         say("Whole stack = torch's"),
         say("nn.TransformerEncoder and nn.TransformerDecoder with our weights give our logits."),
         LOGITS,
-        parts.whole_stack_equals_torch,
+        claims.whole_stack_equals_torch,
         claims.largest_logit,
     ),
     Check(
@@ -171,8 +176,8 @@ CHECKS = (
         say("The loss ignores padding"),
         say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."),
         LOGITS,
-        parts.loss_ignores_padding,
-        parts.torchs_loss,
+        claims.loss_ignores_padding,
+        claims.torch_loss,
     ),
 )
 
@@ -191,9 +196,9 @@ RECURRENT = (
         say("Encoder states = torch's"),
         say("nn.GRU with our weights reads the sentence as ours does."),
         WEIGHTS,
-        recurrent.encoder_states,
+        claims.encoder_states,
     ),
-    Check(say("Decoder outputs = torch's"), say("And writes as ours does."), LOGITS, recurrent.decoder_outputs),
+    Check(say("Decoder outputs = torch's"), say("And writes as ours does."), LOGITS, claims.decoder_outputs),
 )
 
 
@@ -201,13 +206,13 @@ OF_RELATIVE_POSITIONS = Check(
     say("Shifting changes nothing"),
     say("Relative positions know only how far apart two tokens are: move all of them, and the logits stay the same."),
     LOGITS,
-    parts.shifting_changes_nothing,
+    claims.shifting_changes_nothing,
     claims.largest_logit,
 )
 
 
 def checks_of(translator: Translator) -> tuple[Check, ...]:
-    """The checks that this translator's network can be put to."""
+    """Return the checks that apply to this translator's network."""
     if isinstance(translator.model, Transformer):
         relative = translator.config.position_code is PositionCode.RELATIVE
         return (*CHECKS, OF_RELATIVE_POSITIONS) if relative else CHECKS
@@ -218,15 +223,17 @@ def verify(
     translator: Translator,
     trace: TranslationTrace,
     *,
-    shown: Mapping[str, tuple[Sequence[Shown], float]] | None = None,
+    copies: Mapping[str, tuple[Sequence[MapCopy], float]] | None = None,
     also: Sequence[Check] = (),
 ) -> Iterator[Result]:
-    """Run every check on a trace, one result at a time, so that a caller can show progress.
+    """Run every check on a trace and yield the results one by one, so that a caller can show progress.
 
-    shown: name -> (maps, tolerance): what the program shows elsewhere, such as an export read back or the arrays of a
-    figure; each name gets a check of its own against the trace. also: checks made elsewhere, which come last. A check
-    that cannot run has failed.
-    ValueError if the trace is of another checkpoint, or of a model that was interfered with.
+    copies  name -> (copies of the trace's maps, tolerance), such as an export read back or the arrays of a figure; each
+            name is one more check
+    also    further checks, which come last
+
+    A check that cannot run has failed. Raises ValueError if the trace is of another checkpoint, and Refusal if it has
+    interventions.
     """
     if trace.digest != translator.digest:
         raise ValueError(f"the trace is of checkpoint {trace.digest}, this is {translator.digest}")
@@ -236,25 +243,25 @@ def verify(
             changes=trace.interventions.describe(),
         )
     output = translator.inspect(trace.source_ids, trace.target_ids)
-    evidence = Evidence(translator, trace, output, shown or {})
+    evidence = Evidence(translator, trace, output, copies or {})
     half = next(translator.model.parameters()).dtype != torch.float32
     for check in checks_of(translator):
-        yield _carried_out(check, evidence, max(check.tolerance, HALF if half and check.tolerance else 0.0))
-    for name, (maps, tolerance) in evidence.shown.items():
+        yield _run(check, evidence, max(check.tolerance, HALF if half and check.tolerance else 0.0))
+    for name, (maps, tolerance) in evidence.copies.items():
         claim = say("{what} holds the trace's own numbers.", what=name)
-        check = Check(say("{what} = trace", what=name), claim, tolerance, _shown_check(maps))
-        yield _carried_out(check, evidence, tolerance)
+        check = Check(say("{what} = trace", what=name), claim, tolerance, _check_copies(maps))
+        yield _run(check, evidence, tolerance)
     for check in also:
-        yield _carried_out(check, evidence, check.tolerance)
+        yield _run(check, evidence, check.tolerance)
 
 
-def _carried_out(check: Check, evidence: Evidence, tolerance: float) -> Result:
+def _run(check: Check, evidence: Evidence, tolerance: float) -> Result:
     started = time.perf_counter()
     try:
         error, detail = check.measure(evidence)
     except (ValueError, RuntimeError, IndexError, KeyError) as failure:  # a broken part must show as failing
         error, detail = float("nan"), say("could not be carried out: {why}", why=words_of(failure))
-    scale = check.scale(evidence) if check.scale and error == error else 0.0  # nan: there is no error to relate
+    scale = check.scale(evidence) if check.scale and error == error else 0.0  # nan has no share
     tolerance = max(tolerance, ROUNDING * scale)
     return Result(
         check.name,
@@ -268,11 +275,11 @@ def _carried_out(check: Check, evidence: Evidence, tolerance: float) -> Result:
     )
 
 
-def _shown_check(maps: Sequence[Shown]) -> Callable[[Evidence], tuple[float, str]]:
+def _check_copies(maps: Sequence[MapCopy]) -> Callable[[Evidence], tuple[float, str]]:
     def measure(evidence: Evidence) -> tuple[float, str]:
         if not maps:
-            raise ValueError("nothing was shown")
-        errors = [claims.difference(shown.weights, shown.expected(evidence.trace)) for shown in maps]
-        return max(errors), say("{n} cells", n=sum(shown.weights.size for shown in maps))
+            raise ValueError("there is no copy to compare")
+        errors = [claims.difference(copy.weights, copy.original(evidence.trace)) for copy in maps]
+        return max(errors), say("{n} cells", n=sum(copy.weights.size for copy in maps))
 
     return measure

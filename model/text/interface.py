@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +12,9 @@ from typing import Any
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import Token, TokenKind
 from attention_atlas.model.trace.words import in_words, words_by_spaces
+
+MAX_CHARACTERS = 10_000
+LINE_ENDS = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 
 
 class TextTokenizer(ABC):
@@ -76,6 +81,21 @@ class TextTokenizer(ABC):
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+
+def normalize_text(text: str) -> str:
+    """Return a text composed (NFC), on one line and without blanks at its ends, as the training data is.
+
+    Pasted lines become one sentence, and no piece of a vocabulary stands for the end of a line. Raises ValueError for
+    anything but a string, and Refusal for more than MAX_CHARACTERS characters.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"a text is a string, found {text!r:.80}")
+    if len(text) > MAX_CHARACTERS:
+        raise Refusal("The text has {n} characters; the limit is {limit}.", n=len(text), limit=MAX_CHARACTERS)
+    # Stripping each line takes linear time; a pattern of line ends with blanks around them takes quadratic time.
+    lines = (line.strip() for line in LINE_ENDS.split(unicodedata.normalize("NFC", text)))
+    return " ".join(line for line in lines if line)
 
 
 def check_utf8(text: str) -> None:

@@ -35,8 +35,7 @@ from attention_atlas.model.serve.batching import Batcher
 from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.serve.device import choose_device
 from attention_atlas.model.serve.limits import FLOAT, BatchLimits
-from attention_atlas.model.text.interface import TextTokenizer
-from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.text.interface import TextTokenizer, normalize_text
 from attention_atlas.model.trace import check_count, check_sequence
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.directions import Languages, parse_direction
@@ -150,7 +149,7 @@ class Translator:
 
         Raises Refusal if the text is empty or longer than max_tokens, or the direction is not the checkpoint's.
         """
-        text = tidy(text)
+        text = normalize_text(text)
         return self._check_source(self._encode_source(text, direction) if text else [])
 
     def encode_typed(self, text: str, *, joined: bool = False) -> list[int]:
@@ -158,7 +157,7 @@ class Translator:
 
         joined: without the space that starts a word.
         """
-        if not (text := tidy(text)):
+        if not (text := normalize_text(text)):
             raise Refusal("There is no text: type a word or more.")
         return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(text)
 
@@ -203,7 +202,7 @@ class Translator:
 
     def fits(self, text: str, direction: str | None = None) -> bool:
         """Return whether a text has at most max_tokens tokens."""
-        return len(self._encode_source(tidy(text), direction)) <= self.max_tokens
+        return len(self._encode_source(normalize_text(text), direction)) <= self.max_tokens
 
     def forced_prefix(self, direction: str | None = None) -> tuple[int, ...]:
         """Return the ids that every translation in this direction begins with; most models have none."""
@@ -399,7 +398,7 @@ class Translator:
         if isinstance(sentence, TranslationTrace):
             return sentence.source_tokens
         text = sentence if isinstance(sentence, str) else self.tokenizer.decode_source(ids)
-        return self.tokenizer.source_tokens(ids, tidy(text))
+        return self.tokenizer.source_tokens(ids, normalize_text(text))
 
     def log_probabilities(
         self,
@@ -452,7 +451,7 @@ class Translator:
         An empty text has an empty translation. Raises ValueError for a text or a setting that cannot be used.
         """
         direction, texts = self.check_direction(direction), list(check_sequence("texts", texts))
-        rows = [i for i, text in enumerate(texts) if tidy(text)]
+        rows = [i for i, text in enumerate(texts) if normalize_text(text)]
         targets = self.generate(
             [self.encode(texts[i], direction) for i in rows],
             direction,
@@ -637,7 +636,7 @@ class Translator:
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
         trace = looking_once(partial(self.trace_batch, direction=direction))
         for part in batched(check_sequence("texts", texts), workers * check_count("batch size", batch_size)):
-            longest_first = sorted(range(len(part)), key=lambda i: -len(tidy(part[i])))  # little is padded
+            longest_first = sorted(range(len(part)), key=lambda i: -len(normalize_text(part[i])))  # little is padded
             batches = list(batched(longest_first, min(batch_size, math.ceil(len(part) / workers))))
             traced = map_over_cores(trace, [[part[i] for i in batch] for batch in batches])
             traces = dict(zip(chain(*batches), chain(*traced)))
@@ -667,4 +666,4 @@ class Translator:
             ids = self._check_source(whole_ids(source_ids, self.config.vocabulary_size))
             text = self.tokenizer.decode_source(ids) if text is None else text
         check_positions(interventions, self.config, [ids], self.max_tokens)
-        return Request(tidy(text), tuple(ids), direction, interventions, decoding)
+        return Request(normalize_text(text), tuple(ids), direction, interventions, decoding)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.text.interface import normalize_text
 from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.viz.export import standalone, table
@@ -175,7 +175,7 @@ def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_transla
             assert ("is empty" in words) == (len(text) <= 10_000 and not text.strip()), (text, words)
             continue
         translated += 1
-        assert trace.source_text == tidy(text)
+        assert trace.source_text == normalize_text(text)
         _check_exports(trace)
     assert translated > count / 3
 

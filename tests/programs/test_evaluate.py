@@ -11,7 +11,6 @@ import sacrebleu
 import torch
 
 from attention_atlas.model import checkpoint, evaluate, train
-from attention_atlas.model.evaluation.moses import prepared, wu2021_bleu
 from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.model.training.test_corpora import write_gz, write_tatoeba
@@ -61,10 +60,10 @@ def test_perfect_translations_score_a_hundred(tiny_translator, monkeypatch):
 
 def test_the_published_protocol_prepares_as_multi30k_does():
     """Hyphens inside words stay, quotes become ASCII and are escaped, case goes; normalising twice changes nothing."""
-    assert prepared(["Ein Boston-Terrier läuft über „saftig-grünes“ Gras – schnell!"], "de") == [
+    assert evaluate.moses_tokens(["Ein Boston-Terrier läuft über „saftig-grünes“ Gras – schnell!"], "de") == [
         "ein boston-terrier läuft über &quot; saftig-grünes &quot; gras - schnell !"
     ]
-    assert prepared(["L'homme n’aime pas le café (noir)."], "fr") == [
+    assert evaluate.moses_tokens(["L'homme n’aime pas le café (noir)."], "fr") == [
         "l&apos; homme n&apos; aime pas le café ( noir ) ."
     ]
 
@@ -72,9 +71,9 @@ def test_the_published_protocol_prepares_as_multi30k_does():
 def test_the_published_protocol_sees_neither_case_nor_typography():
     reference = ["Ein Mann sagt „Hallo“ und geht weg.", "Zwei Hunde, die im Schnee spielen."]
     typed = ['ein mann sagt "hallo" und geht weg .', "ZWEI HUNDE , DIE IM SCHNEE SPIELEN ."]
-    assert wu2021_bleu(typed, reference, "de")["bleu"] == pytest.approx(100)
+    assert evaluate.wu2021_bleu(typed, reference, "de")["bleu"] == pytest.approx(100)
     assert sacrebleu.corpus_bleu(typed, [reference]).score < 60
-    worse = wu2021_bleu(["ein mann sagt hallo .", typed[1]], reference, "de")
+    worse = evaluate.wu2021_bleu(["ein mann sagt hallo .", typed[1]], reference, "de")
     assert 0 < worse["bleu"] < 90 and "tok:none" in worse["bleu_signature"] and "case:lc" in worse["bleu_signature"]
 
 

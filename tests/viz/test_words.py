@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from attention_atlas.model.analysis import ablation
+from attention_atlas.model.analysis import ablation, bleu
 from attention_atlas.model.analysis.order import shuffled
-from attention_atlas.model.evaluation import bleu
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal, words_of
@@ -42,7 +41,6 @@ FOR_VISITORS = (
     "model/translators.py",
     "model/decode",
     "model/serve",
-    "model/evaluation/bleu.py",
     "model/text/interface.py",
     "model/analysis",
     "viz/questions",
@@ -91,6 +89,7 @@ NO_CONTROL = {
     ("model/decode/runs.py", "__getitem__"),
     ("model/decode/runs.py", "to_frame"),
     ("model/decode/runs.py", "paired"),
+    ("model/text/interface.py", "normalize_text"),
     ("model/translator/translator.py", "inspect"),
     ("model/translator/translator.py", "run"),
     ("model/translator/translator.py", "runs"),

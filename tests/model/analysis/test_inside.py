@@ -11,12 +11,11 @@ import torch
 from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
-from attention_atlas.model.analysis import architecture, loop, stations
+from attention_atlas.model.analysis import architecture, bleu, loop, stations
 from attention_atlas.model.analysis.dissection import dissect, softmax, stages
 from attention_atlas.model.analysis.formulas.scorings import compare_scorings
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.config import ModelConfig
-from attention_atlas.model.evaluation import bleu
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
 from attention_atlas.model.translator import Translator

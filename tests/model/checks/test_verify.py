@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.checks import oracle, parts, verify
+from attention_atlas.model.checks import claims, oracle, verify
 from attention_atlas.model.nets import attention, transformer
 from attention_atlas.model.nets.cache import LayerCache
 from attention_atlas.model.nets.transformer import Transformer
@@ -142,7 +142,7 @@ def test_faults_in_the_layers_and_the_cache(tiny_translator, trace, monkeypatch)
 def sent(maps: dict[AttentionKind, np.ndarray]) -> dict:
     return {
         "The page's payload": (
-            [verify.Shown(kind, weights) for kind, weights in maps.items()],
+            [verify.MapCopy(kind, weights) for kind, weights in maps.items()],
             readback.PAYLOAD_TOLERANCE,
         )
     }
@@ -151,7 +151,7 @@ def sent(maps: dict[AttentionKind, np.ndarray]) -> dict:
 def test_a_payload_that_is_right(tiny_translator, trace) -> None:
     maps = readback.sent_maps(trace)
     assert set(maps) == set(TRANSFORMER_KINDS)
-    assert not failures(tiny_translator, trace, shown=sent(maps))
+    assert not failures(tiny_translator, trace, copies=sent(maps))
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
@@ -161,19 +161,19 @@ def test_faults_in_the_payload(tiny_translator, trace, kind, fault) -> None:
     for block in packed["blocks"]:
         if block["kind"] == kind.value:
             block["data"] = ROOT.encode(np.minimum(FAULTS[fault](trace.maps(kind).weights), 1.0))
-    found = failures(tiny_translator, trace, shown=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
+    found = failures(tiny_translator, trace, copies=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
     assert found == {"The page's payload = trace"}
 
 
 def drawn(maps: dict[AttentionKind, np.ndarray]) -> dict:
-    return {"The drawing": ([verify.Shown(kind, weights) for kind, weights in maps.items()], DRAWN_TOLERANCE)}
+    return {"The drawing": ([verify.MapCopy(kind, weights) for kind, weights in maps.items()], DRAWN_TOLERANCE)}
 
 
 def test_a_drawing_that_is_right(tiny_translator, trace) -> None:
-    shown = drawn(readback.drawn_maps(trace))
+    copies = drawn(readback.drawn_maps(trace))
     head = readback.drawn_head(trace, AttentionKind.CROSS, 2, 3)
-    shown["The heatmap"] = ([verify.Shown(AttentionKind.CROSS, head, layer=2, head=3)], DRAWN_TOLERANCE)
-    assert not failures(tiny_translator, trace, shown=shown)
+    copies["The heatmap"] = ([verify.MapCopy(AttentionKind.CROSS, head, layer=2, head=3)], DRAWN_TOLERANCE)
+    assert not failures(tiny_translator, trace, copies=copies)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
@@ -189,15 +189,15 @@ def test_faults_in_the_drawing(tiny_translator, trace, kind, fault) -> None:
     fits = faulty[..., :rows, :columns]
     tiles[:, : fits.shape[2], :, : fits.shape[3]] = fits.transpose(0, 2, 1, 3)
     figure.data[0].z = z
-    found = failures(tiny_translator, trace, shown=drawn({kind: readback.grid_maps(figure, trace, kind)}))
+    found = failures(tiny_translator, trace, copies=drawn({kind: readback.grid_maps(figure, trace, kind)}))
     assert found == {"The drawing = trace"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_in_one_drawn_head(tiny_translator, trace, fault) -> None:
     weights = FAULTS[fault](trace.decoder_self.weights)[1, 2]
-    shown = [verify.Shown(AttentionKind.DECODER_SELF, weights, layer=1, head=2)]
-    assert failures(tiny_translator, trace, shown={"Head": (shown, DRAWN_TOLERANCE)}) == {"Head = trace"}
+    copies = [verify.MapCopy(AttentionKind.DECODER_SELF, weights, layer=1, head=2)]
+    assert failures(tiny_translator, trace, copies={"Head": (copies, DRAWN_TOLERANCE)}) == {"Head = trace"}
 
 
 def test_a_grid_that_was_thinned_is_not_read_back(hand_made_trace, monkeypatch) -> None:
@@ -207,10 +207,10 @@ def test_a_grid_that_was_thinned_is_not_read_back(hand_made_trace, monkeypatch) 
 
 
 def test_what_cannot_be_checked_has_failed(tiny_translator, trace) -> None:
-    results = list(verify.verify(tiny_translator, trace, shown={"Nothing": ((), 1.0)}))
-    assert not results[-1].passed and np.isnan(results[-1].error) and "nothing was shown" in results[-1].detail
-    blank = verify.Shown(AttentionKind.CROSS, np.full_like(trace.cross.weights, np.nan))
-    assert failures(tiny_translator, trace, shown={"Blank": ([blank], 1.0)}) == {"Blank = trace"}
+    results = list(verify.verify(tiny_translator, trace, copies={"Nothing": ((), 1.0)}))
+    assert not results[-1].passed and np.isnan(results[-1].error) and "no copy to compare" in results[-1].detail
+    blank = verify.MapCopy(AttentionKind.CROSS, np.full_like(trace.cross.weights, np.nan))
+    assert failures(tiny_translator, trace, copies={"Blank": ([blank], 1.0)}) == {"Blank = trace"}
 
 
 def test_only_a_plain_trace_of_this_checkpoint_is_verified(tiny_translator, trace) -> None:
@@ -234,7 +234,7 @@ def test_no_false_alarm_on_clean_sentences(tiny_translator, count) -> None:
     for _ in range(count):
         text = " ".join(random_words.choices(words, k=random_words.randint(1, 12)))
         clean = tiny_translator.translate(text)
-        assert not failures(tiny_translator, clean, shown=sent(readback.sent_maps(clean))), text
+        assert not failures(tiny_translator, clean, copies=sent(readback.sent_maps(clean))), text
 
 
 def test_a_token_that_is_looked_up_in_anothers_row(tiny_translator, trace, monkeypatch) -> None:
@@ -256,7 +256,7 @@ def test_a_loss_that_counts_padding(tiny_translator, trace, monkeypatch) -> None
             model(source, inputs).logits.flatten(0, 1), outputs.flatten(), smoothing
         )
 
-    monkeypatch.setattr(parts, "SummedLoss", of_all)
+    monkeypatch.setattr(claims, "SummedLoss", of_all)
     assert failures(tiny_translator, trace) == {"The loss ignores padding"}
 
 

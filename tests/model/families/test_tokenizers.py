@@ -23,7 +23,7 @@ from transformers import (
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.text.tidy import tidy
+from attention_atlas.model.text.interface import normalize_text
 from attention_atlas.model.trace.tokens import TokenKind
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
@@ -63,7 +63,7 @@ def strange_texts(count: int = 200) -> list[str]:
             else "".join(draw.choices(draw.choice(ALPHABETS), k=draw.randint(1, 6)))
             for _ in range(draw.randint(1, 9))
         ]
-        text = tidy(draw.choice(("", " ", " ", "  ")).join(parts))
+        text = normalize_text(draw.choice(("", " ", " ", "  ")).join(parts))
         if text and not text.startswith(">>"):
             found.append(text)
     return found

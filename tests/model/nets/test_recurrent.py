@@ -10,7 +10,7 @@ import torch
 
 from attention_atlas.model import align, faithfulness, means, survey
 from attention_atlas.model.checks import verify
-from attention_atlas.model.checks.recurrent import torch_unit
+from attention_atlas.model.checks.oracle import torch_unit
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.recurrent import AdditiveAttention, GatedUnit, Recurrent, RecurrentConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.evaluation import bleu
+from attention_atlas.model.analysis import bleu
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.curves import plot_curves

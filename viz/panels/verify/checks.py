@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attention_atlas.model.checks.evidence import Evidence
-from attention_atlas.model.checks.verify import Check, Result, Shown, checks_of, verify
+from attention_atlas.model.checks.verify import Check, MapCopy, Result, checks_of, verify
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.export.formats import FORMATS
@@ -27,13 +27,13 @@ DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
 
 
-def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[Shown], float]]:
+def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[MapCopy], float]]:
     """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files. By
     its name: the claim, the maps, what is tolerated."""
     trace, selected = scene.trace, scene.selection
 
-    def all_kinds(maps: dict) -> list[Shown]:
-        return [Shown(kind, weights) for kind, weights in maps.items()]
+    def all_kinds(maps: dict) -> list[MapCopy]:
+        return [MapCopy(kind, weights) for kind, weights in maps.items()]
 
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
@@ -44,7 +44,7 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[Shown], float
         ),
         say("Notebook heatmap"): (
             say("The heatmap of the selected head holds its weights."),
-            [Shown(selected.kind, head, selected.layer, selected.head)],
+            [MapCopy(selected.kind, head, selected.layer, selected.head)],
             DRAWN,
         ),
     }
@@ -57,14 +57,14 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[Shown], float
     return found
 
 
-def _read_back(name: str, scene: Scene) -> list[Shown]:
+def _read_back(name: str, scene: Scene) -> list[MapCopy]:
     """What a file of this format holds of the trace, or of the selected head where it holds one map."""
     trace, (kind, layer, head) = scene.trace, (scene.selection.kind, scene.selection.layer, scene.selection.head)
     form, view = FORMATS[name], View(kind, layer, head)
     if form.trace:
         found = form.trace.read(form.trace.write(trace, scene.selection))
-        return [Shown(kind, weights) for kind, weights in found.items()]
-    return [Shown(kind, form.map.read(form.map.write(trace, view, score_map(trace, view))), layer, head)]
+        return [MapCopy(kind, weights) for kind, weights in found.items()]
+    return [MapCopy(kind, form.map.read(form.map.write(trace, view, score_map(trace, view))), layer, head)]
 
 
 def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
@@ -124,7 +124,7 @@ def check_all(scene: Scene) -> Iterator[list[dict]]:
     done: list[Result] = []
     reported = time.perf_counter()
     held = {name: (maps, tolerance) for name, (_, maps, tolerance) in shown.items()}
-    for result in verify(scene.translator, scene.trace, shown=held, also=(drawn,)):
+    for result in verify(scene.translator, scene.trace, copies=held, also=(drawn,)):
         done.append(result)
         if time.perf_counter() - reported > PROGRESS:
             reported = time.perf_counter()
