@@ -169,15 +169,15 @@ def test_of_two_links_the_second_opens_its_sentence_and_its_tab(page, held) -> N
 
 
 def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, held, monkeypatch) -> None:
-    from attention_atlas.viz.panels import frame
+    from attention_atlas.viz.questions import panels
 
-    known = frame.wanted_by
+    known = panels.read_question
 
     def late(data, trace, asked):
         held(f"step {data.get('step')}")
         return known(data, trace, asked)
 
-    monkeypatch.setattr(frame, "wanted_by", late)
+    monkeypatch.setattr(panels, "read_question", late)
     held.hold("step 1")
     for step in (1, 2):
         page.locator(f".atlas-translation button.chip[data-step='{step}']").click()

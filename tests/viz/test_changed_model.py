@@ -117,7 +117,7 @@ def test_the_plain_model_begins_another_tree(scene):
 def test_what_cannot_be_run_again_is_refused_in_words_and_the_recorded_maps_stay(past):
     refused = []
     for panel in EVERY:
-        if not (panel.of_any_network or TRANSFORMER.met(past)) or panel.missing(past):
+        if not (panel.of_any_network or TRANSFORMER.is_met(past)) or panel.unmet_needs(past):
             continue
         try:
             contents(panel, past, *next(settings(panel, past)))

@@ -130,7 +130,7 @@ NO_CONTROL = {
     ("model/analysis/why/averages.py", "collecting"),
     ("model/analysis/why/means_cache.py", "make"),
     ("model/analysis/sentences/__init__.py", "sentences"),
-    ("viz/panels/controls.py", "fitted"),
+    ("viz/panels/panel.py", "fitted"),
     ("viz/maps/reduce.py", "of"),
     ("viz/wire/codecs.py", "_quantised"),
     ("viz/wire/codecs.py", "_signed_codes"),
@@ -299,7 +299,7 @@ def every_panel(translator) -> Iterator[object]:
         translator.translate("Der kleine Hund schläft."), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), translator
     )
     for panel in panels.EVERY:
-        if panel.missing(scene):
+        if panel.unmet_needs(scene):
             continue
         for values in panels.settings(panel, scene):
             with contextlib.suppress(Refusal):  # of what was typed: said in words, as another test sees

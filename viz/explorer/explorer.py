@@ -32,7 +32,7 @@ def sent(translators: Translators | None, trace: TranslationTrace, selection: Se
     survey = made_by.survey if made_by else None
     measured = survey.directions.get(trace.direction) if survey else None
     return {
-        **payload(trace, selection and selection.fitted(trace)),
+        **payload(trace, selection and selection.clamp(trace)),
         "address": address and address.to_plain(),
         "marks": marks(measured),
         "beyond": _beyond(made_by, trace) if made_by else None,

@@ -1,11 +1,10 @@
-"""What a panel of the tab "Why" lets people take away: its picture, and the numbers of the whole answer."""
+"""Downloads of the panels of the tab "Why": the buttons, and the files of an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attention_atlas.model.analysis.why import split
-from attention_atlas.model.analysis.why.attribution import answer
+from attention_atlas.model.analysis.why import attribution, split
 from attention_atlas.model.trace.why.evidence import Unit
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.export.formats import FORMATS
@@ -18,43 +17,46 @@ EXPORT = "export"
 
 
 def exports(
-    given: Mapping[str, object] | None = None, *, more: Mapping[str, Words] | None = None, picture: bool = True
+    data: Mapping[str, object] | None = None, *, more: Mapping[str, Words] | None = None, picture: bool = True
 ) -> dict:
-    """The buttons, as a block. A panel that has it has an act EXPORT, which answers with file(). given: what the page
-    sends that act besides, where the panel's answer would take too long to be found again; more: formats that are the
-    panel's own, and what they are; picture: whether there is a grid to be drawn as one."""
+    """Return the block of download buttons. Its panel has an action EXPORT that returns file().
+
+    data     what the page sends back with the action, for answers that take too long to compute again
+    more     further formats of this panel, name -> description
+    picture  whether the panel has a grid that can be downloaded as a picture
+    """
     formats = {name: form.about for name, form in FORMATS.items() if form.why} | dict(more or {})
     return {
         "type": "exports",
         "act": EXPORT,
-        "data": dict(given or {}),
+        "data": dict(data or {}),
         "picture": picture,
         "formats": [{"cell": "token", "text": name, "about": about} for name, about in formats.items()],
     }
 
 
 def matrix_file(scene: Scene, data: Mapping[str, object]) -> File:
-    """The matrix and the parts in the format that the page names."""
-    return file(data, Explained.of(answer(scene.case), split.parts(scene.case)), about_step("why", scene))
+    """Return the attributions and the parts in the requested format."""
+    return file(data, Explained.of(attribution.answer(scene.case), split.parts(scene.case)), about_step("why", scene))
 
 
 def about_step(name: str, scene: Scene) -> str:
-    """A file's name for an answer about the pinned token."""
+    """Return the file name of an answer about the pinned token."""
     return f"{name}-step{scene.question.step + 1}"
 
 
-def file(data: Mapping[str, object], found: Explained, name: str) -> File:
-    """An answer in the format that the page names. ValueError for one that there is not."""
+def file(data: Mapping[str, object], answer: Explained, name: str) -> File:
+    """Return an answer in the format data["format"]. A Refusal for an unknown format."""
     form = entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
-    return File(f"{name}.{data['format']}", form.media_type, form.why.write(found))
+    return File(f"{name}.{data['format']}", form.media_type, form.why.write(answer))
 
 
 def translation_fields(scene: Scene) -> dict:
-    """What was translated, for the file of an experiment; model.trace.why.plain makes it JSON-ready."""
+    """Return the fields of an experiment's file that name the translation, for model.trace.why.plain."""
     trace = scene.trace
     return {"text": trace.source_text, "translation": trace.translation, "target_tokens": trace.target_tokens}
 
 
 def question_fields(scene: Scene) -> dict:
-    """The same with what was asked."""
+    """Return translation_fields() with the question, its metric and the unit."""
     return {**translation_fields(scene), "question": scene.question, "metric": scene.case.metric(), "unit": Unit.NATS}

@@ -1,4 +1,4 @@
-"""The model's formulas as its own options make them, and the table of positions that it adds."""
+"""Formulas of the model as its configuration makes them, and helpers of the panels about positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACTIVATIONS = {Activation.RELU: "ReLU", Activation.SILU: "SiLU", Activation.GELU
 
 
 def feed_forward(config: ModelConfig) -> str:
-    """Paper, equation 2, with the model's activation."""
+    """Return the formula of the feed-forward network with the model's activation (paper, equation 2)."""
     inner = "x W₁" + " + b₁" * config.biases
     active = (
         f"max(0, {inner})" if config.activation is Activation.RELU else (f"{ACTIVATIONS[config.activation]}({inner})")
@@ -27,7 +27,7 @@ def feed_forward(config: ModelConfig) -> str:
 
 
 def logits(config: ModelConfig) -> str:
-    """Paper, section 3.4, with the model's own output matrix and bias."""
+    """Return the formula of the logits with the model's output matrix and bias (paper, section 3.4)."""
     matrix = "W" if not config.tied_output else "E" if config.shared_embeddings else "E_target"
     scaled = " / √d_model" * config.scale_output
     return f"logits = {matrix} · x{scaled}{' + b' * config.logits_bias},   p = exp(logit − log Σ exp(logits))"
@@ -38,21 +38,21 @@ SECTION = say("Paper, section {n}", n="3.5")
 
 
 def model_table(scene: Scene, length: int) -> np.ndarray:
-    """What the model itself adds at positions 0 .. length - 1: float32 [length, d_model]."""
+    """Return the vectors that the model adds at positions 0 .. length - 1: float32 [length, d_model]."""
     return scene.translator.model.source_positions(0, length).flatten(0, -2).detach().float().cpu().numpy()
 
 
-def longest(config: ModelConfig) -> int:
-    """How many positions a panel shows at most."""
+def max_positions(config: ModelConfig) -> int:
+    """Return the largest number of positions that a panel shows."""
     return min(256, config.max_length)
 
 
 def last_pair(config: ModelConfig) -> int:
-    """The index of the last pair of dimensions, a sine and a cosine."""
+    """Return the index of the last pair of dimensions (a sine and a cosine)."""
     return config.d_model // 2 - 1
 
 
-# Of codes that toys can be trained with, at dimension i.
+# Position codes that a toy can be trained with for comparison, at dimension i.
 CONTRASTS = {
     PositionCode.COUNT: "PE(pos, i) = pos",
     PositionCode.NORMALISED: "PE(pos, i) = pos / (n − 1)",
@@ -63,7 +63,7 @@ CONTRASTS = {
 
 
 def code_formula(config: ModelConfig) -> Words | str:
-    """What stands at each dimension of a position's code, by the model's own rule. Paper, section 3.5."""
+    """Return the formula of the model's position code (paper, section 3.5)."""
     if config.position_code in CONTRASTS:
         return CONTRASTS[config.position_code]
     start = config.position_offset
@@ -77,5 +77,5 @@ def code_formula(config: ModelConfig) -> Words | str:
 
 
 def exponent(config: ModelConfig) -> str:
-    """Of the base, in the wavelength of pair i."""
+    """Return the exponent of the base in the wavelength of pair i."""
     return "i/(d_model/2 − 1)" if config.position_code is PositionCode.FAIRSEQ else "2i/d_model"

@@ -1,5 +1,7 @@
-"""All panels of the lab. A panel is a module in the folder of its tab, or below it, with a Panel named PANEL; it is
-found there."""
+"""The tabs of panels, and their description for the page.
+
+Every module in the folder of a tab (viz/panels/TAB/) defines a Panel named PANEL and is discovered there.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from attention_atlas.viz.words import Words, say
 
 @dataclass(frozen=True)
 class Chapter:
-    """Panels that follow each other in their tab and share one place there. name: no other place of its tab has it."""
+    """Consecutive panels that share one place in the strip of their tab. name: unique in the tab."""
 
     name: str
     title: Words
@@ -29,9 +31,13 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Tab:
-    """name: its id in the page, and its panels' folder; order: its panels by name, and chapters; a panel not named
-    there comes last. asks: above its panels stands the question (viz.panels.frame), and another question makes them
-    stale. folded: what all of them wait behind, below the tab's first picture."""
+    """A tab of panels.
+
+    name    its identifier in the page, and the folder of its panels
+    order   the names of its panels, and chapters; panels that are not named come last
+    asks    whether the question "why this token?" stands above the panels, and a new question makes them stale
+    folded  the label behind which all panels wait, below the tab's first picture
+    """
 
     name: str
     title: Words
@@ -40,10 +46,10 @@ class Tab:
     folded: Words | None = None
 
     def places(self) -> list[tuple[Panel | Chapter, tuple[Panel, ...]]]:
-        """What its strip leads to, in order: a panel alone, or a chapter; and the panels there."""
-        within = {name: place for place in self.order if isinstance(place, Chapter) for name in place.panels}
-        found = groupby(PANELS[self.name], lambda panel: within.get(panel.name, panel))
-        return [(place, tuple(panels)) for place, panels in found]
+        """Return the places of its strip in order, each a panel or a chapter, with their panels."""
+        chapters = {name: place for place in self.order if isinstance(place, Chapter) for name in place.panels}
+        groups = groupby(PANELS[self.name], lambda panel: chapters.get(panel.name, panel))
+        return [(place, tuple(panels)) for place, panels in groups]
 
 
 TABS = (
@@ -94,33 +100,30 @@ TABS = (
 )
 
 
-def in_folder(tab: Tab) -> tuple[Panel, ...]:
-    """The panels of the tab's folder, in its order."""
+def load_panels(tab: Tab) -> tuple[Panel, ...]:
+    """Import the panels of a tab's folder and return them in the tab's order."""
     folder = importlib.import_module(f"{__package__}.{tab.name}")
-    found = [
-        importlib.import_module(module.name).PANEL
-        for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")
-        if not module.ispkg
-    ]
-    by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
-    assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
+    modules = pkgutil.iter_modules(folder.__path__, f"{folder.__name__}.")
+    panels = [importlib.import_module(module.name).PANEL for module in modules]
+    by_name = {panel.name: panel for panel in sorted(panels, key=lambda panel: panel.name)}
+    assert len(by_name) == len(panels), f"two panels of {tab.name} have one name"
     order = (place.panels if isinstance(place, Chapter) else (place,) for place in tab.order)
     named = [by_name.pop(name) for name in chain.from_iterable(order)]
     return (*named, *by_name.values())
 
 
 def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
-    """Return the panels that do not apply to this translation and model, and why, JSON-ready."""
-    scene = Scene(trace, Selection().fitted(trace), translator)
+    """Return the panels that do not apply to a translation and its model, each with the unmet need, JSON-ready."""
+    scene = Scene(trace, Selection().clamp(trace), translator)
     return [
-        {"name": panel.name, "panel": panel.title, "why": need.words}
+        {"name": panel.name, "panel": panel.title, "why": need.message}
         for panels in PANELS.values()
         for panel in panels
-        for need in panel.unmet(scene)
+        for need in panel.unmet_needs(scene)
     ]
 
 
-PANELS: dict[str, tuple[Panel, ...]] = {tab.name: in_folder(tab) for tab in TABS}  # a tab's name -> its panels
+PANELS: dict[str, tuple[Panel, ...]] = {tab.name: load_panels(tab) for tab in TABS}  # by the tab's name
 
 
 def describe_tab(tab: Tab, configs: Sequence[ModelConfig]) -> dict:
@@ -155,7 +158,7 @@ def _describe_panel(panel: Panel, configs: Sequence[ModelConfig]) -> dict:
         "section": panel.section,
         "paper": panel.paper,
         "controls": {name: control.to_plain(configs) for name, control in zip(panel.fields, panel.controls)},
-        "button": panel.again and {"label": panel.again.label, "id": panel.again.elem_id},
+        "button": panel.button and {"label": panel.button.label, "id": panel.button.elem_id},
         "checks_page": panel.checks_page,
         "streams": isgeneratorfunction(panel.compute),
         "stops": panel.stops,

@@ -1,4 +1,7 @@
-"""What a visitor looks at, whichever part of the page asks: a translation, its model, the selection, the question."""
+"""The scene that every panel computes from: a translation, its model, the selection and the question of the tab "Why".
+
+Selection and PageQuestion are the parts that the page keeps and sends with each request.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz.maps import patterns
 from attention_atlas.viz.wire.fields import entry
 
-MAX_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
-Contrast = str | int | Against  # text as typed, a token's id, or one that is not named
+MAX_TOKENS = 128  # of source and prefix together: attribution methods run the model once or twice per token
+Contrast = str | int | Against  # typed text, a token id, the runner-up, or nothing
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The attention being looked at. Layer and head count from 0; query and key are positions, or None."""
+    """The selected kind, layer and head of attention (from 0), and positions of the pinned query and key, if any."""
 
     kind: AttentionKind = AttentionKind.CROSS
     layer: int = 0
@@ -49,7 +52,7 @@ class Selection:
 
     @classmethod
     def from_plain(cls, data: object) -> Selection:
-        """As the page says it. A Refusal for an unknown kind."""
+        """Read the selection that the page sends. Malformed numbers are ignored; a Refusal for an unknown kind."""
         if not isinstance(data, dict):
             return cls()
 
@@ -60,8 +63,8 @@ class Selection:
         kind = entry(data, "kind", {kind.value: kind for kind in AttentionKind})
         return cls(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
 
-    def fitted(self, trace: TranslationTrace) -> Selection:
-        """The same, inside the limits of this trace: its layers, heads and tokens."""
+    def clamp(self, trace: TranslationTrace) -> Selection:
+        """Return the selection limited to the kinds, layers, heads and tokens of a trace."""
         kind = self.kind if self.kind in trace.kinds else trace.kinds[-1]
         maps = trace.maps(kind)
         queries, keys = maps.weights.shape[2:]
@@ -75,65 +78,69 @@ class Selection:
 
 
 def most_telling(trace: TranslationTrace) -> Selection:
-    """The head to begin with: viz.maps.patterns says which."""
+    """Return the head to open with (viz.maps.patterns.most_telling)."""
     view = patterns.most_telling(trace)
     return Selection(view.kind, view.layer, view.head)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """step: the pinned row of the decoder; None: that of the least certain content word. about: the ids that were read
-    and written up to there: of another sentence, or another beginning of it, nothing has been asked yet."""
+class PageQuestion:
+    """The question of the tab "Why" as the page keeps it.
+
+    step      the pinned row of the decoder; None until a visitor pins one
+    contrast  what the pinned token is compared with
+    about     the ids read, and those written up to the pinned token. The question holds for these alone
+    """
 
     step: int | None = None
     contrast: Contrast = Against.RUNNER_UP
     about: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
-    def of(cls, trace: TranslationTrace, step: int | None, contrast: Contrast = Against.RUNNER_UP) -> Asked:
-        """A question about a trace."""
+    def of(cls, trace: TranslationTrace, step: int | None, contrast: Contrast = Against.RUNNER_UP) -> PageQuestion:
+        """Return a question about a trace. step None: the least certain content word."""
         step = pinned.default_step(trace, MAX_TOKENS) if step is None else step
         return cls(step, contrast, _about(trace, step))
 
     @classmethod
-    def from_plain(cls, data: object) -> Asked:
-        """Read the result of to_plain(), which the page sends back. Anything else is no question yet: Asked()."""
+    def from_plain(cls, data: object) -> PageQuestion:
+        """Read what to_plain() returned and the page sends back. Anything malformed gives the empty question."""
         if not isinstance(data, dict) or not is_integer(data.get("step"), 0) or not _is_ids(data.get("about")):
             return cls()
         contrast, about = data.get("contrast"), tuple(map(tuple, data["about"]))
         if isinstance(contrast, dict):
             against = contrast.get("against")
-            found = next((one for one in Against if one.value == against), Against.RUNNER_UP)
-            return cls(data["step"], found, about)
+            known = next((member for member in Against if member.value == against), Against.RUNNER_UP)
+            return cls(data["step"], known, about)
         if not isinstance(contrast, str) and not is_integer(contrast):
             return cls()
         return cls(data["step"], contrast, about)
 
     def to_plain(self) -> dict:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         contrast = {"against": self.contrast.value} if isinstance(self.contrast, Against) else self.contrast
         return {"step": self.step, "contrast": contrast, "about": [list(ids) for ids in self.about]}
 
-    def fitted(self, trace: TranslationTrace) -> Asked:
-        """The same about this trace; where it was asked about another one, what is asked of itself."""
+    def for_trace(self, trace: TranslationTrace) -> PageQuestion:
+        """Return this question if it is about the trace, else the default question about it."""
         same = self.step is not None and self.about == _about(trace, self.step)
-        return self if same else Asked.of(trace, None)
+        return self if same else PageQuestion.of(trace, None)
 
     def question(self, translator: Translator, trace: TranslationTrace) -> Question:
-        """What it means for this trace. A Refusal says in words what cannot be asked."""
-        found = self.fitted(trace)
-        question = pinned.ask(translator, trace, found.step, found.contrast)
-        if found.contrast is Against.RUNNER_UP:
+        """Resolve the step and the contrast to token ids. A Refusal if this trace has no such question."""
+        asked = self.for_trace(trace)
+        question = pinned.ask(translator, trace, asked.step, asked.contrast)
+        if asked.contrast is Against.RUNNER_UP:
             return pinned.ask(translator, trace, question.step, _runner_up(trace, question.step))
         return question
 
 
 def _runner_up(trace: TranslationTrace, step: int) -> int:
-    """The most probable other token; for a word's piece, the most probable one that has letters."""
-    others = pinned.contrasts(trace, step)
+    """Return the most probable alternative to the token; for a token with letters, the best one with letters."""
+    alternatives = pinned.contrasts(trace, step)
     texts = dict(zip(trace.top_ids[step].tolist(), trace.top_tokens[step]))
-    lettered = [other for other in others if _has_letters(texts[other])]
-    return (lettered if lettered and _has_letters(trace.target_tokens[step]) else others)[0]
+    lettered = [token_id for token_id in alternatives if _has_letters(texts[token_id])]
+    return (lettered if lettered and _has_letters(trace.target_tokens[step]) else alternatives)[0]
 
 
 def _has_letters(token: str) -> bool:
@@ -141,7 +148,7 @@ def _has_letters(token: str) -> bool:
 
 
 def _is_ids(value: object) -> bool:
-    """Whether it is a list of lists of whole numbers."""
+    """Return whether a value is a list of lists of integers."""
     return isinstance(value, list) and all(isinstance(ids, list) and all(map(is_integer, ids)) for ids in value)
 
 
@@ -149,10 +156,13 @@ def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, (trace.source_ids, trace.target_ids[: step + 1])))
 
 
-def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked) -> Asked:
-    """What the page asks with {step, and token (an id), text, or alone: true}. Another step is compared with its own
-    runner-up, or with nothing where nothing was compared before; a step that there is not is the one asked before."""
-    before, step = asked.fitted(trace), data.get("step")
+def read_question(data: Mapping[str, object], trace: TranslationTrace, previous: PageQuestion) -> PageQuestion:
+    """Read a new question of the page: {step} and one of {token: an id}, {text} and {alone: true}.
+
+    An invalid step keeps the previous one. Without a contrast the token is compared with its runner-up, or with nothing
+    if the previous question compared with nothing.
+    """
+    before, step = previous.for_trace(trace), data.get("step")
     if not is_integer(step, 0, len(trace.target_ids) - 1):
         step = before.step
     contrast: Contrast = Against.NOTHING if before.contrast is Against.NOTHING else Against.RUNNER_UP
@@ -162,20 +172,26 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
         contrast = data["text"]
     elif is_integer(data.get("token")):
         contrast = data["token"]
-    return Asked.of(trace, step, contrast)
+    return PageQuestion.of(trace, step, contrast)
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """selection: the explorer's, inside the trace's limits. made_by: whose model made the trace; None where that is not
-    served, or no longer. asked: in the tab "Why". served: every model of the page, for a panel that shows another one
-    beside this. drawn: what the page says that it draws, for a panel that checks it; anything at all may come. record:
-    returns the recorded pass of a trace. begun: keys of the works that the page has begun."""
+    """A translation with everything that a panel may ask about it. Expensive parts are computed on first use.
+
+    selection      the explorer's, within the trace's limits
+    made_by        the model that made the trace; None if it is not, or no longer, served
+    page_question  the question of the tab "Why"
+    served         all models of the page, for panels that compare two
+    drawn          what the page reports that it draws, not validated, for the panel that checks it
+    record         computes the recorded pass of a trace
+    begun          keys of the Work that the page has started
+    """
 
     trace: TranslationTrace
     selection: Selection = Selection()
     made_by: Translator | None = None
-    asked: Asked = Asked()
+    page_question: PageQuestion = PageQuestion()
     means_cache: MeansCache = field(default_factory=MeansCache)
     served: Translators | None = None
     drawn: object = None
@@ -184,32 +200,34 @@ class Scene:
 
     @property
     def translator(self) -> Translator:
-        """A Refusal, in words, where none is served: nothing but the trace can then be looked at."""
+        """The model that made the trace. A Refusal if it is not served."""
         if self.made_by is None:
             raise not_served(self.trace.checkpoint)
         return self.made_by
 
     @cached_property
     def output(self) -> ForwardOutput:
-        """The recorded pass under the trace's interventions. A Refusal for interventions that cannot be run again."""
+        """The recorded pass under the trace's interventions. A Refusal if these cannot be run again."""
         return self.record(self.translator, self.trace)
 
     @cached_property
     def question(self) -> Question:
-        """The pinned token and its contrast. A Refusal, in words, for what cannot be asked."""
-        return self.asked.question(self.translator, self.trace)
+        """The pinned token and its contrast. A Refusal if the trace has no such question."""
+        return self.page_question.question(self.translator, self.trace)
 
     @property
-    def askable(self) -> int:
-        """How many tokens of the translation, from the first on, counterfactuals one by one are not too long for."""
+    def num_askable(self) -> int:
+        """How many tokens of the translation, from the first, can be asked about within MAX_TOKENS."""
         return max(0, MAX_TOKENS - len(self.trace.source_ids))
 
     @cached_property
     def case(self) -> Case:
-        """The question with its recorded pass and all that experiments on it share. A Refusal as in question, if the
-        model is no Transformer, or if the texts are too long for counterfactuals one by one."""
+        """The question with its recorded pass and what experiments on it share.
+
+        A Refusal as for `question`, if the model is not a Transformer, or if source and prefix exceed MAX_TOKENS.
+        """
         check_transformer(self.translator.model)
-        if self.question.step >= self.askable:
+        if self.question.step >= self.num_askable:
             raise Refusal(
                 "The source and what was written before this token are {n} tokens long; the limit here is {limit} "
                 "tokens.",
@@ -219,40 +237,40 @@ class Scene:
         return open_case(self.translator, self.trace, self.question, means=self.means)
 
     def result(self, work: Work[Result]) -> Result | None:
-        """The result of a work; None if it was neither computed here nor begun by the page. Raises WorkNeeded if it was
-        begun."""
+        """Return the result of a Work, or None if nobody has started it. Raises WorkNeeded if the page has started it
+        and it must be computed first."""
         return work.result() if work.key in self.begun else work.find()
 
     @property
     def lenses(self) -> Lenses | None:
-        """Of this model, if some were fitted. Raises as result()."""
+        """The model's lenses, or None. Raises as result()."""
         return fitted_to(self.translator) or self.result(fitting(self.translator, self.trace.direction))
 
     @property
     def survey(self) -> DirectionSurvey | None:
-        """Of this model's heads, if one was taken. Raises as result()."""
+        """The survey of the model's heads, or None. Raises as result()."""
         translator, direction = self.translator, self.trace.direction
         return surveys.shipped(translator, direction) or self.result(surveys.survey(translator, direction))
 
     @cached_property
     def reading(self) -> Reading:
-        """What signals of this translation are read from. Refusals as in output, and for another network."""
+        """The values that trust signals are computed from. A Refusal as for `output`, or if not a Transformer."""
         check_transformer(self.translator.model)
         return reading(self.translator, self.trace)
 
     @property
     def trust(self) -> Trust:
-        """What was measured of this model's signals in this direction; nothing where nobody did."""
-        found = stored_trust(self.translator.folder, self.translator.digest)
-        return found.get(self.trace.direction, Trust())
+        """The measured quality of the model's trust signals in this direction; an empty Trust without measurements."""
+        by_direction = stored_trust(self.translator.folder, self.translator.digest)
+        return by_direction.get(self.trace.direction, Trust())
 
     @property
     def means(self) -> Means | None:
-        """Of this model, if there are any yet."""
+        """The mean output of each head, or None if it was not computed yet."""
         return self.means_cache.find(self.translator, self.trace.direction)
 
     def prepare_means(self) -> Iterator[Progress]:
-        """Make the model's means where there are none and can be some. Before case is asked for."""
+        """Compute `means` if they are missing and can be computed. To be called before `case` is used."""
         if self.means is None and self.means_cache.can_make(self.trace.direction):
             yield from self.means_cache.make(self.translator, self.trace.direction)
 

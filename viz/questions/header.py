@@ -124,7 +124,7 @@ def doubtful(trace: TranslationTrace, translator: Translator | None) -> bool:
     scene = Scene(trace, made_by=translator)
     given = trace.interventions or (trace.decoding and trace.decoding.given)
     long = len(trace.source_ids) + len(trace.target_ids) > LONGEST
-    return not (translator is None or given or long) and TRANSFORMER.met(scene) and bool(scene.trust.shown)
+    return not (translator is None or given or long) and TRANSFORMER.is_met(scene) and bool(scene.trust.shown)
 
 
 def doubts(trace: TranslationTrace, translator: Translator | None) -> list[dict]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
+from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.labels import shorten
-from attention_atlas.viz.panels import frame as question_frame
-from attention_atlas.viz.panels.controls import Slider
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.registry import PANELS
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection, read_question
 from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire import fields as field
+from attention_atlas.viz.wire.address import named
 from attention_atlas.viz.wire.file import File
+from attention_atlas.viz.wire.payload import key_of
+from attention_atlas.viz.wire.question import exact, headline, picture, question_payload
 from attention_atlas.viz.wire.summary import INVITATION
 from attention_atlas.viz.words import Words, say
 
@@ -38,13 +42,13 @@ def page_panel(context: Context, address: Address | None, fields: Mapping) -> An
     scene = scene_of(context, address, fields)
     values = values_of(panel, scene, fields)
     named = dict(zip(panel.fields, panel.controls))
-    missing = panel.missing(scene)
+    missing = [blocks.text(need.message) for need in panel.unmet_needs(scene)]
     frame = {
         "about": about(scene.trace),
         "lacks": bool(missing),
-        "controls": dict(zip(panel.fields, panel.fitted(scene, values))),
+        "controls": dict(zip(panel.fields, panel.coerce(scene, values))),
         "ends": {
-            name: control.until(scene.trace, scene.translator)
+            name: control.upper_bound(scene.trace, scene.translator)
             for name, control in named.items()
             if isinstance(control, Slider)
         },
@@ -79,19 +83,19 @@ def page_panel_act(context: Context, address: Address | None, fields: Mapping) -
 @question(lane="model")
 def page_panel_fill(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return {fill}, the new text of a panel's line. fields: as in page_panel, and data from the block."""
-    panel = field.entry(fields, "panel", {name: one for name, one in by_name().items() if one.fills})
+    panel = field.entry(fields, "panel", {name: one for name, one in by_name().items() if one.fill_text})
     scene = scene_of(context, address, fields)
-    return {"fill": panel.given(panel.fills, scene, _data(fields), *values_of(panel, scene, fields))}
+    return {"fill": panel.call(panel.fill_text, scene, _data(fields), *values_of(panel, scene, fields))}
 
 
 @question(lane="translate")
 def page_panel_translate(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return {opens, asks}: the address of the translation that a panel opens in all tabs, and {step, token} where the
     tab "Why" is then asked about those. fields: as in page_panel, and data from the block."""
-    panel = field.entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.translates})
+    panel = field.entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.translate})
     scene, data = scene_of(context, address, fields), _data(fields)
     panel.require(scene)
-    trace = panel.translates(scene, data)
+    trace = panel.translate(scene, data)
     context.traces.add(trace)
     asks = {name: value for name in ("step", "token") if is_integer(value := data.get(name))}
     return {"opens": Address.of(trace).to_plain(), "asks": asks}
@@ -99,10 +103,38 @@ def page_panel_translate(context: Context, address: Address | None, fields: Mapp
 
 @question(lane="model")
 def page_why(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the pinned token, its contrast, and the measured headline (frame.answered). fields: asked, selection."""
-    return (
-        {"invitation": INVITATION} if address is None else question_frame.answered(scene_of(context, address, fields))
-    )
+    """Return the pinned token, its contrast, and the measured headline (answer_why). fields: asked, selection."""
+    return {"invitation": INVITATION} if address is None else answer_why(scene_of(context, address, fields))
+
+
+def answer_why(scene: Scene) -> dict:
+    """Return what stands above the panels of the tab "Why": the tokens, the question and its headline.
+
+    most     how many tokens, from the first, can be asked about; 0 if the network is not a Transformer
+    refused  in place of the headline: why this question cannot be answered
+    """
+    trace, question = scene.trace, scene.question
+    most = scene.num_askable
+    frame = {
+        "asked": scene.page_question.for_trace(trace).to_plain(),
+        "about": key_of(trace),
+        **named(trace, trace.decoding),
+        **question_payload(trace, question, pinned.contrasts(trace, question.step)),
+        "most": most,
+        "limit": len(trace.source_ids) + most,
+    }
+    try:
+        case = scene.case
+    except Refusal as error:
+        return {**frame, "refused": error.words, "most": most if question.step >= most else 0}
+    losses = occlusion.losses(case)
+    tokens = scene.translator.tokenizer.tokens(losses.ids.ravel().tolist())
+    return {
+        **frame,
+        "headline": headline(trace, question, losses, case.columns),
+        "exact": exact(losses, case.columns),
+        "picture": picture(question, losses, case.columns, tokens),
+    }
 
 
 @question(lane="translate")
@@ -111,7 +143,10 @@ def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answ
 
     fields: step, and what the token is compared with: token (an id), text, or alone; asked, what was asked before.
     """
-    return question_frame.asked_about(scene_of(context, address, fields), fields)
+    scene = scene_of(context, address, fields)
+    question = read_question(fields, scene.trace, scene.page_question)
+    question.question(scene.translator, scene.trace)  # raises a Refusal if it cannot be asked
+    return {"asked": question.to_plain()}
 
 
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:
@@ -119,9 +154,9 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
     trace = context.trace(address)
     return Scene(
         trace,
-        Selection.from_plain(fields.get("selection")).fitted(trace),
+        Selection.from_plain(fields.get("selection")).clamp(trace),
         context.translators.made(trace.digest),
-        Asked.from_plain(fields.get("asked")),
+        PageQuestion.from_plain(fields.get("asked")),
         context.means,
         context.translators,
         fields.get("drawn"),
@@ -145,7 +180,7 @@ def values_of(panel: Panel, scene: Scene, fields: Mapping) -> list[object]:
     values = fields.get("controls")
     values = values if isinstance(values, dict) else {}
     return [
-        values[name] if name in values else control.begin(scene.trace, scene.translator)
+        values[name] if name in values else control.initial(scene.trace, scene.translator)
         for name, control in zip(panel.fields, panel.controls)
     ]
 

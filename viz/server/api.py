@@ -32,7 +32,7 @@ from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
 from attention_atlas.viz.panels.circuit_study import circuit_of, pair_of
 from attention_atlas.viz.panels.downloads import question_fields, translation_fields
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why.circuit import as_plain
 from attention_atlas.viz.panels.why.patch import patched_with
 from attention_atlas.viz.panels.why.smallest import ORDERS
@@ -422,5 +422,5 @@ def _scene(context: EndpointContext, text: str, step: int, contrast: str, direct
     """Translate a text and ask about one of its tokens; step -1 for the least certain content word."""
     translator, trace = context.select(direction)[0], context.translate(text, direction)
     at = None if check_integer("step", step) == -1 else step
-    question = Asked.of(trace, at, check_string("contrast", contrast) or Against.RUNNER_UP)
-    return Scene(trace, Selection(), translator, asked=question, means_cache=context.means_cache)
+    question = PageQuestion.of(trace, at, check_string("contrast", contrast) or Against.RUNNER_UP)
+    return Scene(trace, Selection(), translator, page_question=question, means_cache=context.means_cache)

@@ -82,7 +82,7 @@ def action(words: str, to: dict) -> dict:
 
 
 def translate(words: str, **data: object) -> dict:
-    """A button that shows in every tab what the panel translates (Panel.translates) when it is told this data."""
+    """A button that shows in every tab what the panel translates (Panel.translate) when it is told this data."""
     return {"type": "action", "text": words, "event": "translate", "data": data}
 
 

@@ -116,7 +116,7 @@ def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_transla
     cards, facts, action, link = steer.PANEL.compute(scene, TOWARDS, AWAY, 2, 300)
     assert cards["items"][1][1] == expected.translation
     assert float(facts["items"][0][1]) == pytest.approx(3 * np.linalg.norm(added.value.array), rel=1e-2)
-    assert steer.PANEL.translates(scene, action["data"]).target_ids == expected.target_ids
+    assert steer.PANEL.translate(scene, action["data"]).target_ids == expected.target_ids
     named = {control.name for control in steer.PANEL.controls}
     assert named < set(link["fields"]) and link["fields"]["panel"] == steer.PANEL.name
     assert len(json.dumps(link)) < 1000, "the recipe, not the vector"

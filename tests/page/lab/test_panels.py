@@ -11,10 +11,9 @@ from playwright.sync_api import expect
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from attention_atlas.viz.panels import registry
-from attention_atlas.viz.panels.controls import Choice, Slider
 from attention_atlas.viz.panels.formulas import last_pair
 from attention_atlas.viz.panels.menus import SIDES
-from attention_atlas.viz.panels.panel import WAVES, Need, Panel
+from attention_atlas.viz.panels.panel import WAVES, Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from attention_atlas.model.analysis.why.pinned import contrasts
-from attention_atlas.viz.panels.scene import Asked
+from attention_atlas.viz.panels.scene import PageQuestion
 from attention_atlas.viz.wire.question import spoken
 from tests.page.browser import no_violations, screenshot
 
@@ -130,7 +130,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
 @pytest.mark.long
 def test_the_narrow_page_asks_of_itself(why, trace, shipped_translators) -> None:
     page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
-    of_itself = Asked.of(trace, None).question(next(iter(shipped_translators.values())), trace)
+    of_itself = PageQuestion.of(trace, None).question(next(iter(shipped_translators.values())), trace)
     asked(page, of_itself.step, contrasts(trace, of_itself.step).index(of_itself.contrast_id))
     page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()

@@ -11,7 +11,7 @@ from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.explorer import cut, overlays
 from attention_atlas.viz.maps.reduce import View
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import heads, patch
 
 CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
@@ -20,7 +20,7 @@ CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
 @pytest.fixture(scope="module")
 def scene(tiny_translator) -> Scene:
     trace = tiny_translator.translate("Der kleine Hund schläft.")
-    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+    return Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3))
 
 
 def metric_without(scene: Scene, changes: Interventions) -> float:

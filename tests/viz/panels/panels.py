@@ -10,8 +10,7 @@ import pytest
 
 from attention_atlas.model.serve.work import WorkNeeded
 from attention_atlas.viz.panels import registry
-from attention_atlas.viz.panels.controls import Choice, Control, Slider
-from attention_atlas.viz.panels.panel import Blocks, Panel
+from attention_atlas.viz.panels.panel import Blocks, Choice, Control, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 
 EVERY = [panel for panels in registry.PANELS.values() for panel in panels]
@@ -31,7 +30,7 @@ def settings(panel: Panel, scene: Scene) -> Iterator[tuple]:
 def _values(control: Control, scene: Scene) -> tuple:
     if isinstance(control, Slider):
         config = scene.translator.config
-        return control.fitted(-999, config), control.fitted(9999, config), control.fitted(None, config)
+        return control.coerce(-999, config), control.coerce(9999, config), control.coerce(None, config)
     if isinstance(control, Choice):
         return tuple(control.options)
     return "", " ".join(reversed(scene.trace.source_text.split()))  # the same words, as breaking the model needs

@@ -11,7 +11,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
 from attention_atlas.viz.panels import circuit_study
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import circuit
 from attention_atlas.viz.wire.heads import signed
 from attention_atlas.viz.wire.question import names
@@ -23,7 +23,7 @@ SENTENCE, SECOND = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisc
 
 @pytest.fixture(scope="module")
 def scene(tiny_translator) -> Scene:
-    return Scene(tiny_translator.translate(SENTENCE), Selection(), tiny_translator, Asked())
+    return Scene(tiny_translator.translate(SENTENCE), Selection(), tiny_translator, PageQuestion())
 
 
 def of_type(blocks: list[dict], name: str) -> dict:

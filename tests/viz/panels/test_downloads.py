@@ -12,14 +12,14 @@ from attention_atlas.model.analysis.why.attribution import attribute
 from attention_atlas.model.analysis.why.experiments.patching import Direction
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels import downloads
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import heads, patch, smallest
 
 
 @pytest.fixture()
 def scene(tiny_translator) -> Scene:
     trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
-    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+    return Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3))
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])

@@ -23,7 +23,7 @@ def scene(tmp_path_factory) -> Scene:
     theirs.t5(folder, **GATED).save_pretrained(folder)
     translator = Translator.load(folder, "cpu")
     trace = translator.translate(SENTENCES[0], "en-de")
-    return Scene(trace, Selection().fitted(trace), translator)
+    return Scene(trace, Selection().clamp(trace), translator)
 
 
 def test_attention_shows_content_bias_and_their_sum(scene):

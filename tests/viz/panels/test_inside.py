@@ -265,7 +265,7 @@ def test_curves_of_a_learned_table_are_its_columns(tokenizer, which, dimensions)
     model = build_tiny_model(tokenizer, position_code="learned")
     translator = Translator(Checkpoint("learned", model, tokenizer, ("de-en",), {}, "7" * 16), torch.device("cpu"))
     learned = Scene(translator.translate(TEXT), Selection(), translator)
-    assert curves.PANEL.missing(learned) == []
+    assert curves.PANEL.unmet_needs(learned) == ()
     found = curves.PANEL.content(learned, which, 1, 2, 20)
     rows, values = found[-1]["rows"], model.source_positions.weight[:20].detach().numpy()
     assert [row[0] for row in rows] == [f"dimension {i}" for i in dimensions]

@@ -23,11 +23,10 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels import inside, menus, registry
-from attention_atlas.viz.panels.controls import Choice, Slider, Text
 from attention_atlas.viz.panels.formulas import last_pair, model_table
 from attention_atlas.viz.panels.inside import attention
 from attention_atlas.viz.panels.menus import SIDES
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Choice, Panel, Slider, Text
 from attention_atlas.viz.panels.positions import breaking, table
 from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.panels.verify import checks
@@ -95,8 +94,8 @@ def rows_of(found: list[dict]) -> list[list]:
 @pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
 def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
     """At all values of its controls; of strange texts, in a plain run, at the first ones."""
-    assert bool(panel.missing(scene)) == (panel.name in WANTED)
-    if panel.missing(scene):
+    assert bool(panel.unmet_needs(scene)) == (panel.name in WANTED)
+    if panel.unmet_needs(scene):
         return
     settings = panels.settings(panel, scene)
     for values in settings if every else islice(settings, 1):
@@ -188,10 +187,10 @@ def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(
     translator = Translator.load(tmp_path / family, "cpu")
     other = Scene(translator.translate("Der Hund schläft 漢.", direction), Selection(), translator)
     for panel in panels.EVERY:
-        missing = panel.missing(other)
+        missing = panel.unmet_needs(other)
         assert bool(missing) == (panel.name in {*cannot, *UNMEASURED}), panel.name
         if missing:
-            assert missing[0]["text"].startswith(WANTING)
+            assert missing[0].message.startswith(WANTING)
         else:
             found = panels.contents(panel, other, *next(panels.settings(panel, other)))
             assert found and json.dumps(for_page(found[-1]), allow_nan=False)
@@ -232,7 +231,7 @@ PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: 
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
     tab = next(tab for tab in registry.TABS if tab.name == "inside")
-    assert [panel.name for panel in registry.in_folder(tab)] == [
+    assert [panel.name for panel in registry.load_panels(tab)] == [
         *(panel.name for panel in registry.PANELS["inside"]),
         "a-dummy",
     ]

@@ -16,14 +16,14 @@ from attention_atlas.model.files import write_json
 from attention_atlas.model.trace.why.evidence import Evidence
 from attention_atlas.model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
 from attention_atlas.viz.panels import rankings
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import holds
 
 
 @pytest.fixture()
 def scene(tiny_translator) -> Scene:
     trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
-    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+    return Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3))
 
 
 @pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])

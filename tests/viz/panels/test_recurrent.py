@@ -37,7 +37,7 @@ def served(tiny_translator, recurrent_checkpoint) -> Translators:
 def scene(request, served) -> Scene:
     translator = served[request.param]
     trace = translator.trace(SENTENCES[0], "de-en", target=translator.encode_target(SENTENCES[1], "de-en"))
-    return Scene(trace, Selection().fitted(trace), translator, served=served)
+    return Scene(trace, Selection().clamp(trace), translator, served=served)
 
 
 def between_words(weights: np.ndarray, rows: tuple[str, ...], columns: tuple[str, ...]) -> np.ndarray:
@@ -115,7 +115,7 @@ def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> 
 @pytest.mark.parametrize("name", ["kernels", "position-schemes"])
 def test_a_panel_that_asks_nothing_of_a_model_is_offered_with_either_network(scene, name) -> None:
     panel = panels.named(name)
-    assert panel.unmet(scene) == ()
+    assert panel.unmet_needs(scene) == ()
     for values in panels.settings(panel, scene):
         assert panels.contents(panel, scene, *values)[-1]
 
@@ -186,13 +186,13 @@ def test_the_stages_of_additive_attention_are_the_networks_own(shipped_translato
 def test_either_network_shows_the_stages_and_both_scores(shipped_translators, checkpoint) -> None:
     translator = shipped_translators[shipped_translators.find("de-en", checkpoint).label]
     trace = translator.translate("Der Hund schläft.", "de-en")
-    scene = Scene(trace, Selection().fitted(trace), translator, served=shipped_translators)
+    scene = Scene(trace, Selection().clamp(trace), translator, served=shipped_translators)
     table = next(block for block in panels.named("additive").content(scene, 2) if block["type"] == "table")
     assert len(table["rows"]) > len(["Der", "Hund", "schläft", "."])
     blocks = panels.named("recurrent").content(scene, recurrent.LIKEST)
     scores = next(block for block in blocks if block["type"] == "table" and block["columns"][0] == "Test set")
     assert len(scores["rows"]) >= 2
-    bare = Scene(trace, Selection().fitted(trace), shipped_translators["de-en"])
+    bare = Scene(trace, Selection().clamp(trace), shipped_translators["de-en"])
     assert [block["type"] for block in panels.named("additive").content(bare, 1)] == ["text"]
 
 

@@ -103,7 +103,7 @@ def test_every_panel_serves_models_of_every_size(
                 assert any(control["type"] == "text" for control in controls), (name, values)
             asked += 1
     assert asked > 60
-    assert most_telling(trace).fitted(trace) == most_telling(trace)
+    assert most_telling(trace).clamp(trace) == most_telling(trace)
 
 
 def test_a_slider_reaches_the_end_of_the_largest_model_until_one_answers(
@@ -125,7 +125,7 @@ def test_a_slider_reaches_the_end_of_the_largest_model_until_one_answers(
 
 def test_sliders_of_records_end_with_the_history_of_the_model(shipped_translators, tiny_translator) -> None:
     for translator in shipped_translators.all:
-        assert RECORD.until(None, translator) == len(read(translator.folder).updates)
+        assert RECORD.upper_bound(None, translator) == len(read(translator.folder).updates)
     assert records(None, tiny_translator) == 0  # none was recorded
 
 

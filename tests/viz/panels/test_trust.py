@@ -40,7 +40,7 @@ def measured(tiny_checkpoint, tmp_path_factory) -> Translator:
 def scene(measured, tiny_translator) -> Scene:
     other = replace_digest(tiny_translator)
     trace = measured.trace(SENTENCES[0], target=SENTENCES[1])
-    return Scene(trace, Selection().fitted(trace), measured, served=Translators([measured, other]))
+    return Scene(trace, Selection().clamp(trace), measured, served=Translators([measured, other]))
 
 
 def replace_digest(translator: Translator) -> Translator:
@@ -68,7 +68,7 @@ def test_an_imported_model_is_read_as_ours_is(tmp_path):
     trace = imported.translate("Der Hund schläft 漢.", "de-en")
     found = doubts(trace, imported)
     assert len(found) == len(SIGNALS) - ("repeated" in {one["text"] for one in found})
-    own = Scene(trace, Selection().fitted(trace), imported)
+    own = Scene(trace, Selection().clamp(trace), imported)
     assert own.reading.columns.sum() == pytest.approx(own.reading.share.sum())
     np.testing.assert_allclose(own.reading.log_probability, trace.log_probability, atol=1e-4)
     assert "labelled by people" in json.dumps([*named("trust").content(own, 10)])
@@ -107,7 +107,7 @@ def test_pairs_say_which_is_preferred_and_where_they_part(scene):
     table = next(block for block in found if block["type"] == "table")
     assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in found)
     action = next(block for block in found if block["type"] == "action")
-    trace = panel.translates(scene, action["data"])
+    trace = panel.translate(scene, action["data"])
     step, token = (action["data"][name] for name in ("step", "token"))
     wrong = scene.translator.encode_target(examples[4].wrong, "de-en")
     assert [step] == table["marked"] and token == wrong[step] != trace.target_ids[step]

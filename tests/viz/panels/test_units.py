@@ -13,7 +13,7 @@ from attention_atlas.model.analysis.units.measure import Quality
 from attention_atlas.model.analysis.units.sparse import Dictionary
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.panels.heads import units
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.words import for_page
 from tests.viz.panels.panels import begin, named
 
@@ -26,7 +26,7 @@ def scene(tiny_translator, monkeypatch) -> Scene:
         vars(tiny_translator), "_results_of_work", OrderedDict()
     )  # other tests have read sentences, too
     trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
-    return Scene(trace, Selection(), tiny_translator, Asked())
+    return Scene(trace, Selection(), tiny_translator, PageQuestion())
 
 
 @pytest.fixture()
@@ -63,7 +63,7 @@ def test_units_are_read_then_shown_then_turned_up(scene, fitted, kind):
         "unit": number,
     }
     cards, action, *_ = PANEL.content(scene, 1, kind, number, 400)
-    turned = PANEL.translates(scene, action["data"])
+    turned = PANEL.translate(scene, action["data"])
     assert cards["items"][1][1] == (turned.translation or cards["items"][1][1])
     ((place, add),) = turned.interventions.edits
     assert place == f"encoder.{1 if kind == 'dictionary' else 0}.resid_post" and add.strength == 4
@@ -71,7 +71,7 @@ def test_units_are_read_then_shown_then_turned_up(scene, fitted, kind):
     with pytest.raises(Refusal, match="no number"):
         PANEL.content(scene, 1, kind, units.MOST, 100)
     config = scene.translator.config
-    assert units.UNIT.until(scene.trace, scene.translator) == max(config.d_feedforward, config.d_model)
+    assert units.UNIT.upper_bound(scene.trace, scene.translator) == max(config.d_feedforward, config.d_model)
 
 
 def test_without_a_dictionary_the_panel_says_so(scene):

@@ -20,9 +20,10 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.losses import Losses
 from attention_atlas.model.trace.why.question import Against
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels import frame, registry
-from attention_atlas.viz.panels.scene import MAX_TOKENS, Asked, Scene, Selection
+from attention_atlas.viz.panels import registry
+from attention_atlas.viz.panels.scene import MAX_TOKENS, PageQuestion, Scene, Selection, read_question
 from attention_atlas.viz.panels.why import holds, parts, tokens
+from attention_atlas.viz.questions.panels import answer_why
 from attention_atlas.viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
@@ -35,12 +36,12 @@ def trace(tiny_translator):
 
 @pytest.fixture()
 def scene(tiny_translator, trace) -> Scene:
-    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+    return Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3))
 
 
-def answered(translator, trace, asked: Asked) -> dict:
+def answered(translator, trace, asked: PageQuestion) -> dict:
     """With the means of the vocabulary, as where a model has no others."""
-    return frame.answered(Scene(trace, made_by=translator, asked=asked))
+    return answer_why(Scene(trace, made_by=translator, page_question=asked))
 
 
 def number(text: str) -> float:
@@ -57,25 +58,28 @@ def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, t
     others = [i for i, token in enumerate(shown[step]) if trace.top_ids[step][i] != trace.target_ids[step]]
     shown[step] = tuple("'" if i == others[0] else "▁Boot" for i in range(len(shown[step])))
     marked = replace(trace, top_tokens=tuple(shown))
-    asked = Asked.of(marked, step).question(tiny_translator, marked)
+    asked = PageQuestion.of(marked, step).question(tiny_translator, marked)
     assert asked.contrast_id == trace.top_ids[step][others[1]], "not with the apostrophe before it"
     plain = replace(marked, top_tokens=tuple(tuple("'" for _ in row) for row in shown))
     for written in (plain, replace(marked, target_tokens=tuple("!" for _ in trace.target_tokens))):
-        assert Asked.of(written, step).question(tiny_translator, written).contrast_id == trace.top_ids[step][others[0]]
+        assert (
+            PageQuestion.of(written, step).question(tiny_translator, written).contrast_id
+            == trace.top_ids[step][others[0]]
+        )
 
 
 def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, trace) -> None:
-    asked = Asked.of(trace, 3, "Boot")
-    assert asked.fitted(trace) == asked
+    asked = PageQuestion.of(trace, 3, "Boot")
+    assert asked.for_trace(trace) == asked
     ids = list(trace.target_ids)
     same = tiny_translator.trace(TEXT, "de-en", target=[*ids[:4], ids[0]])
-    assert asked.fitted(same) == asked, "what follows the pin does not matter"
+    assert asked.for_trace(same) == asked, "what follows the pin does not matter"
     for other in (
         tiny_translator.trace(TEXT, "de-en", target=[*ids[:3], ids[3] + 1]),
         tiny_translator.translate("Der Hund", "de-en"),
     ):
-        assert asked.fitted(other) == Asked.of(other, default_step(other))
-    assert hash(asked) == hash(Asked.of(trace, 3, "Boot"))  # as gr.State has it
+        assert asked.for_trace(other) == PageQuestion.of(other, default_step(other))
+    assert hash(asked) == hash(PageQuestion.of(trace, 3, "Boot"))  # as gr.State has it
 
 
 def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
@@ -89,19 +93,19 @@ def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
 
 
 def test_what_the_page_asks_is_read_with_care(trace) -> None:
-    before = Asked.of(trace, 2, Against.NOTHING)
-    assert frame.wanted_by({"step": 4, "token": 7}, trace, before) == Asked.of(trace, 4, 7)
-    assert frame.wanted_by({"step": 4, "text": "Boot", "id": 9}, trace, before).contrast == "Boot"
-    assert frame.wanted_by({"step": 4}, trace, before) == Asked.of(trace, 4, Against.NOTHING), "as before"
-    assert frame.wanted_by({"step": 4}, trace, Asked.of(trace, 2, 7)).contrast is Against.RUNNER_UP
+    before = PageQuestion.of(trace, 2, Against.NOTHING)
+    assert read_question({"step": 4, "token": 7}, trace, before) == PageQuestion.of(trace, 4, 7)
+    assert read_question({"step": 4, "text": "Boot", "id": 9}, trace, before).contrast == "Boot"
+    assert read_question({"step": 4}, trace, before) == PageQuestion.of(trace, 4, Against.NOTHING), "as before"
+    assert read_question({"step": 4}, trace, PageQuestion.of(trace, 2, 7)).contrast is Against.RUNNER_UP
     for step in (-1, 999, "2", True, None):
-        assert frame.wanted_by({"step": step, "alone": True}, trace, before) == before
+        assert read_question({"step": step, "alone": True}, trace, before) == before
 
 
 @pytest.mark.parametrize("step", [0, 3])
 def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) -> None:
-    found = answered(tiny_translator, trace, Asked.of(trace, step))
-    token, rival = trace.target_ids[step], Asked.of(trace, step).question(tiny_translator, trace).contrast_id
+    found = answered(tiny_translator, trace, PageQuestion.of(trace, step))
+    token, rival = trace.target_ids[step], PageQuestion.of(trace, step).question(tiny_translator, trace).contrast_id
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
     assert found["headline"][0].values.get("n", EVEN) == times(lead) and found["contrast_id"] == rival
@@ -190,12 +194,14 @@ def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator,
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
-    found = answered(tiny_translator, trace, Asked.of(trace, 3, Against.NOTHING))
+    found = answered(tiny_translator, trace, PageQuestion.of(trace, 3, Against.NOTHING))
     assert found["contrast"] is None and found["exact"].values["n"] == nats(float(trace.log_probability[3]))
     p = float(np.exp(trace.log_probability[3]))
     assert found["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
     assert "is not log p" in found["metric"]
-    told = parts.parts(Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3, Against.NOTHING)))
+    told = parts.parts(
+        Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3, Against.NOTHING))
+    )
     assert "minus the mean logit of the vocabulary" in told[0]["text"]
 
 
@@ -205,7 +211,7 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
     assert [line["key"] for line in found["lines"]] == list(METHODS)
     assert [column["text"] for column in found["columns"]] == list(why.columns.labels)
     assert sum(count for _, count in found["groups"]) == len(why.columns)
-    told = answered(tiny_translator, scene.trace, scene.asked)["headline"][1]
+    told = answered(tiny_translator, scene.trace, scene.page_question)["headline"][1]
     assert told.values.get("word") in (None, found["columns"][found["sight"]]["text"])
     for line in found["lines"]:
         method = METHODS[line["key"]]
@@ -277,9 +283,9 @@ def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> No
             parts.keys(scene, wrong)
 
 
-def everything(translator, trace, asked: Asked) -> dict:
+def everything(translator, trace, asked: PageQuestion) -> dict:
     """The headline's answer; all panels' contents are made, too."""
-    scene = Scene(trace, Selection(), translator, asked=asked)
+    scene = Scene(trace, Selection(), translator, page_question=asked)
     assert tokens.tokens(scene) and parts.parts(scene) and list(holds.holds(scene, holds.MEAN))
     return answered(translator, trace, asked)
 
@@ -288,8 +294,8 @@ def everything(translator, trace, asked: Asked) -> dict:
 def test_a_sentence_of_one_word_is_answered(tiny_translator, text) -> None:
     trace = tiny_translator.translate(text, "de-en")
     for step in (0, len(trace.target_ids) - 1):
-        assert len(everything(tiny_translator, trace, Asked.of(trace, step))["headline"]) in (2, 3)
-    alone = Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 0))
+        assert len(everything(tiny_translator, trace, PageQuestion.of(trace, step))["headline"]) in (2, 3)
+    alone = Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 0))
     assert (~alone.case.columns.special).sum() == len(text.split())
     assert "cannot be put into an informative order" in list(holds.holds(alone, holds.MEAN))[-1][0]["text"]
 
@@ -298,9 +304,9 @@ def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, tra
     end = tiny_translator.tokenizer.end_id
     unfinished = tiny_translator.trace(TEXT, "de-en", target=trace.target_ids[:5])
     assert not unfinished.finished
-    assert len(everything(tiny_translator, unfinished, Asked.of(unfinished, 4))["headline"]) == 2
+    assert len(everything(tiny_translator, unfinished, PageQuestion.of(unfinished, 4))["headline"]) == 2
     ended = tiny_translator.trace(TEXT, "de-en", target=[*trace.target_ids[:5], end])
-    found = everything(tiny_translator, ended, Asked.of(ended, 5))
+    found = everything(tiny_translator, ended, PageQuestion.of(ended, 5))
     assert found["token"] == "</s>" and found["tokens"][5]["symbol"]
 
 
@@ -314,12 +320,12 @@ def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, t
     trace, step = (forced, 0) if typed is None else (trace, default_step(trace))
     written = "dog" if typed is None else typed
     with pytest.raises(Refusal, match=words):
-        Asked.of(trace, step, written).question(tiny_translator, trace)
+        PageQuestion.of(trace, step, written).question(tiny_translator, trace)
 
 
 @pytest.mark.parametrize("typed", ["😀", "xq zw", "<img src=x>", "{token}"])
 def test_a_contrast_of_strange_characters_is_compared_piece_by_piece(tiny_translator, trace, typed) -> None:
-    found = answered(tiny_translator, trace, Asked.of(trace, default_step(trace), typed))
+    found = answered(tiny_translator, trace, PageQuestion.of(trace, default_step(trace), typed))
     assert len(found["headline"]) == 2 and typed.split()[0] in found["note"]
 
 
@@ -330,7 +336,7 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
         text = text.rsplit(" ", 1)[0]
     trace = tiny_translator.translate(text, "de-en")
     assert len(trace.source_ids) > 50
-    last = Asked.of(trace, len(trace.target_ids) - 1)
+    last = PageQuestion.of(trace, len(trace.target_ids) - 1)
     found = answered(tiny_translator, trace, last)
     assert len(found["headline"]) == 2 and found["limit"] == MAX_TOKENS and found["most"] >= len(trace.target_ids)
     assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
@@ -340,7 +346,7 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     assert f"the limit here is {limit} tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
     assert found["most"] == 2, "the page says which tokens are too far"
     with pytest.raises(Refusal, match=f"the limit here is {limit}"):
-        tokens.tokens(Scene(trace, Selection(), tiny_translator, asked=last))
+        tokens.tokens(Scene(trace, Selection(), tiny_translator, page_question=last))
 
 
 @pytest.mark.parametrize(("token", "expected"), [("▁beer", "beer"), ("er", "…er"), ("▁", "␣"), ("▁\n", "⏎")])
@@ -357,12 +363,12 @@ def test_panels_of_the_tab_that_asks_follow_the_question(tiny_translator) -> Non
 
 @pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, 7, "Bier"])
 def test_a_question_goes_to_the_page_and_comes_back(trace, contrast) -> None:
-    asked = Asked.of(trace, 2, contrast)
-    assert Asked.from_plain(json.loads(json.dumps(asked.to_plain()))) == asked
+    asked = PageQuestion.of(trace, 2, contrast)
+    assert PageQuestion.from_plain(json.loads(json.dumps(asked.to_plain()))) == asked
 
 
 @pytest.mark.parametrize(
     "plain", [None, [], {}, {"step": -1, "about": []}, {"step": 1}, {"step": 1, "about": [3]}, {"step": 1, "about": []}]
 )
 def test_what_is_no_question_asks_nothing(plain) -> None:
-    assert Asked.from_plain(plain) == Asked()
+    assert PageQuestion.from_plain(plain) == PageQuestion()

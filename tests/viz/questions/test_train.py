@@ -270,23 +270,23 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
     toy = toy_of(network="gru")
     (trace,) = toy.trace_batch(["a b"])
     selection = most_telling(trace)
-    assert selection.kind is AttentionKind.ALIGNMENT and Selection().fitted(trace).kind is AttentionKind.ALIGNMENT
+    assert selection.kind is AttentionKind.ALIGNMENT and Selection().clamp(trace).kind is AttentionKind.ALIGNMENT
     assert set(payload(trace, selection)["kinds"]) == {"alignment"}
     assert any("recurrent" in fact for fact in summarise(trace, toy)["facts"])
     acting = [
-        panel for panels in registry.PANELS.values() for panel in panels if panel.acts and not panel.of_any_network
+        panel for panels in registry.PANELS.values() for panel in panels if panel.actions and not panel.of_any_network
     ]
     for panel in acting:  # what a page may still ask of what it showed before
         with pytest.raises(ValueError, match="recurrent network"):
             panel.act(
-                Scene(trace, Selection().fitted(trace), toy),
-                {"act": next(iter(panel.acts))},
+                Scene(trace, Selection().clamp(trace), toy),
+                {"act": next(iter(panel.actions))},
                 *(getattr(control, "start", "") for control in panel.controls),
             )
     assert len(acting) > 3
     lacking = {entry["why"] for entry in registry.lacking(trace, toy)}
     assert len(lacking) == 1 and "recurrent network" in lacking.pop()
-    scene = Scene(trace, Selection().fitted(trace), toy)
+    scene = Scene(trace, Selection().clamp(trace), toy)
     (verify,) = (panel for panel in registry.PANELS["verify"] if panel.name == "verify")
     *_, last = verify.content(scene)
     failed = [row[0] for row in last[1]["rows"] if row[1]["passed"] is False]
@@ -306,11 +306,11 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
 def test_panels_show_a_toy_or_say_which_part_it_lacks(switch, silent):
     toy = toy_of(**switch)
     trace = toy.translate("a b")
-    scene = Scene(trace, Selection().fitted(trace), toy)
+    scene = Scene(trace, Selection().clamp(trace), toy)
     found = set()
     for tab in ("positions", "inside"):
         for panel in registry.PANELS[tab]:
-            if panel.missing(scene):
+            if panel.unmet_needs(scene):
                 found.add(panel.name)
             else:
                 assert list(

@@ -18,10 +18,10 @@ from attention_atlas.model.trace.why.question import Against
 from attention_atlas.model.training import learned
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz.panels import frame
 from attention_atlas.viz.panels.panel import Scene
-from attention_atlas.viz.panels.scene import Asked, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Selection
 from attention_atlas.viz.panels.why import heads as why_heads
+from attention_atlas.viz.questions.panels import answer_why
 from attention_atlas.viz.tours import guide
 from attention_atlas.viz.tours.measures import MEASURES, share, sharper, uneven
 from attention_atlas.viz.tours.tour import FIELD, Pair, Sentence, Stop, Tour, tours
@@ -113,9 +113,9 @@ def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Sto
         maps = trace.maps(AttentionKind(view["kind"])).weights[int(view["layer"]) - 1, int(view["head"]) - 1]
         return [share(float(maps[int(view["query"]) - 1, int(view["key"]) - 1]))]
     against = Against.NOTHING if view.get("alone") else Against.RUNNER_UP
-    scene = Scene(trace, Selection(), translator, Asked.of(trace, int(view["step"]) - 1, against))
+    scene = Scene(trace, Selection(), translator, PageQuestion.of(trace, int(view["step"]) - 1, against))
     if view["panel"] == "why-tokens":
-        return [text for words in frame.answered(scene)["headline"] for text in words.values.values()]
+        return [text for words in answer_why(scene)["headline"] for text in words.values.values()]
     *_, blocks = why_heads.PANEL.content(scene, *(control.start for control in why_heads.PANEL.controls))
     (grid,) = (block for block in blocks if block["type"] == "heads")
     (kind,) = (kind for kind in grid["kinds"] if kind["kind"] == view["kind"])

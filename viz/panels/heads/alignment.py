@@ -12,9 +12,8 @@ from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, 
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE
-from attention_atlas.viz.panels.controls import Choice
 from attention_atlas.viz.panels.heads.survey import map_of_heads, named_head
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import each
@@ -180,7 +179,7 @@ PANEL = Panel(
     say("Kobayashi et al. 2020"),
     alignment,
     paper="https://arxiv.org/abs/2004.10102",
-    acts={"score": scored},
+    actions={"score": scored},
     controls=(
         Choice(
             say("Links from"),

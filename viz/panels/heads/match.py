@@ -16,9 +16,8 @@ from attention_atlas.model.trace.survey.statistics import STATISTICS
 from attention_atlas.model.trace.survey.survey import DirectionSurvey, KindSurvey, compared, distances, match
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import KIND_TITLES
-from attention_atlas.viz.panels.controls import Choice
 from attention_atlas.viz.panels.heads.survey import named_head
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import option
@@ -174,7 +173,7 @@ PANEL = Panel(
     ),
     say("Clark et al. 2019, section 6"),
     side_by_side,
-    acts={MATCH: chosen},
+    actions={MATCH: chosen},
     paper="https://arxiv.org/abs/1906.04341",
     controls=(OF,),
 )

@@ -175,6 +175,6 @@ PANEL = Panel(
     say("What does each head do in general? One sentence shows a pattern; a claim needs many."),
     say("Voita et al. 2019"),
     overview,
-    acts={CARD: card},
+    actions={CARD: card},
     paper="https://arxiv.org/abs/1905.09418",
 )

@@ -114,7 +114,7 @@ PANEL = Panel(
     ),
     say("Kornblith et al. 2019"),
     two_models,
-    acts={OTHER: chosen},
+    actions={OTHER: chosen},
     paper="https://arxiv.org/abs/1905.00414",
     of_any_network=True,
 )

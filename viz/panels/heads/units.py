@@ -19,8 +19,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Choice, Slider
-from attention_atlas.viz.panels.panel import Need, Panel
+from attention_atlas.viz.panels.panel import Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.question import with_minus
@@ -159,8 +158,8 @@ def _turned(scene: Scene, read: Units, unit: int, strength: int) -> TranslationT
 def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The translation with the unit turned up, for every tab."""
     config = scene.translator.config
-    layer, unit, strength = (one.fitted(fields.whole(data, one.name), config) for one in (LAYER, UNIT, STRENGTH))
-    read = _units(scene, layer, KIND.fitted(fields.text(data, KIND.name), config))
+    layer, unit, strength = (one.coerce(fields.whole(data, one.name), config) for one in (LAYER, UNIT, STRENGTH))
+    read = _units(scene, layer, KIND.coerce(fields.text(data, KIND.name), config))
     return _turned(scene, read, unit, strength)
 
 
@@ -200,6 +199,6 @@ PANEL = Panel(
     needs=(
         Need(lambda scene: surveys.can(scene.trace.direction), say("There are no example sentences in this language.")),
     ),
-    translates=shown,
+    translate=shown,
     paper="https://arxiv.org/abs/2406.04093",
 )

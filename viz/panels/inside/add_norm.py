@@ -6,9 +6,8 @@ import numpy as np
 
 from attention_atlas.model.analysis import stations
 from attention_atlas.model.analysis.stations import NormNumbers
-from attention_atlas.viz.panels.controls import Slider, tokens
 from attention_atlas.viz.panels.menus import ENCODER, LAYER_OF_SIDE, SIDE, record_of, tokens_of
-from attention_atlas.viz.panels.panel import RESIDUAL, Panel
+from attention_atlas.viz.panels.panel import RESIDUAL, Panel, Slider, count_tokens
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
@@ -129,7 +128,7 @@ PANEL = Panel(
         SIDE,
         LAYER_OF_SIDE,
         Slider(say("Sub-layer"), 1, 3, 1, name="sublayer"),
-        Slider(say("Token"), 1, 64, 2, of=tokens),
+        Slider(say("Token"), 1, 64, 2, of=count_tokens),
     ),
     needs=(RESIDUAL,),
 )

@@ -8,9 +8,8 @@ from attention_atlas.model.analysis.dissection import dropped
 from attention_atlas.model.analysis.formulas.projections import score_matrix
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import entropy_bits
-from attention_atlas.viz.panels.controls import Slider
-from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissected, resolve
-from attention_atlas.viz.panels.panel import DIVIDED_OR_BIASED, MASKED, Panel
+from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissect_query, resolve
+from attention_atlas.viz.panels.panel import DIVIDED_OR_BIASED, MASKED, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
@@ -20,7 +19,7 @@ DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 0)
 
 def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropout: int = DROPOUT.start) -> list[dict]:
     """The stages of one row."""
-    found, title, keys = dissected(scene, kind, layer, head, query)
+    found, title, keys = dissect_query(scene, kind, layer, head, query)
     used = dropped(found.weights, dropout / 100)  # what the values are multiplied by
     contributions = (used * found.heard)[:, None] * found.values
     width, biased = len(found.query), found.bias is not None

@@ -6,8 +6,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.formulas.kernels import KERNELS, WIDTH, regression
 from attention_atlas.viz.figures.curves import plot_regression
-from attention_atlas.viz.panels.controls import Choice, Slider
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Choice, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say

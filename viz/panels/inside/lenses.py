@@ -7,8 +7,7 @@ from attention_atlas.model.analysis.lenses import own
 from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
 from attention_atlas.model.analysis.lenses.fitted import Lenses
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Slider
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.survey import take

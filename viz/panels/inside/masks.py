@@ -9,8 +9,7 @@ from attention_atlas.model.analysis.padding import BatchMasks
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Choice, Text
-from attention_atlas.viz.panels.panel import MASKED, Panel
+from attention_atlas.viz.panels.panel import MASKED, Choice, Panel, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say

@@ -10,9 +10,8 @@ from attention_atlas.model.analysis.formulas.projections import score_matrix
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import entropy_bits
-from attention_atlas.viz.panels.controls import Choice
 from attention_atlas.viz.panels.menus import HEAD, LAYER, resolve
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say

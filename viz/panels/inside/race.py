@@ -5,8 +5,7 @@ from __future__ import annotations
 from attention_atlas.model.analysis import loop
 from attention_atlas.model.analysis.loop import HeadsComparison, Sizes
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Button, Slider
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Button, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
@@ -87,5 +86,5 @@ PANEL = Panel(
         Slider(say("Heads"), 1, 32, 8),
         Slider(say("Maximum runs"), 1, 50, 10),
     ),
-    again=Button(say("Measure again")),
+    button=Button(say("Measure again")),
 )

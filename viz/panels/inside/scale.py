@@ -9,9 +9,8 @@ from attention_atlas.model.analysis.formulas.projections import score_matrix
 from attention_atlas.model.analysis.formulas.scale import Growth, growth, sharpness
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Slider
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve
-from attention_atlas.viz.panels.panel import MASKED, SCALED, Panel
+from attention_atlas.viz.panels.panel import MASKED, SCALED, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say

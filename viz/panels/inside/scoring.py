@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attention_atlas.model.analysis.formulas.scorings import compare_scorings
 from attention_atlas.viz.maps.patterns import entropy_bits
-from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissected
+from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissect_query
 from attention_atlas.viz.panels.panel import MASKED, SCALED, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -12,7 +12,7 @@ from attention_atlas.viz.words import say
 
 
 def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
-    found, title, keys = dissected(scene, kind, layer, head, query)
+    found, title, keys = dissect_query(scene, kind, layer, head, query)
     ways = compare_scorings(found)
     charts = (
         blocks.chart(

@@ -9,8 +9,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Text
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say

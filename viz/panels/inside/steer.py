@@ -12,8 +12,7 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
-from attention_atlas.viz.panels.controls import Slider, Text
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.address import named
@@ -70,7 +69,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
 def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The steered translation, for every tab."""
     layer, strength = (
-        control.fitted(whole(data, control.name), scene.translator.config) for control in (LAYER, STRENGTH)
+        control.coerce(whole(data, control.name), scene.translator.config) for control in (LAYER, STRENGTH)
     )
     return _steered(scene, text(data, "towards"), text(data, "away"), layer, strength)
 
@@ -100,6 +99,6 @@ PANEL = Panel(
         LAYER,
         STRENGTH,
     ),
-    translates=shown,
+    translate=shown,
     paper="https://arxiv.org/abs/2308.10248",
 )

@@ -17,8 +17,7 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Button, Choice, Slider, Text
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Button, Choice, Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
@@ -50,7 +49,7 @@ def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> 
     """The plain translation beside the broken one, and how far each head's map moved."""
     if sentence and sentence != scene.trace.source_text:
         trace = scene.translator.translate(sentence, scene.trace.direction)
-        scene = replace(scene, trace=trace, selection=scene.selection.fitted(trace))
+        scene = replace(scene, trace=trace, selection=scene.selection.clamp(trace))
     text = order or shuffled(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
     with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
         blind = beside.submit(order_blindness, scene.translator, scene.trace)
@@ -167,5 +166,5 @@ PANEL = Panel(
         Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater"),
         Text(say("Sentence (empty: the one above)"), known=telling),
     ),
-    again=Button(say("Break it"), elem_id="break-it"),
+    button=Button(say("Break it"), elem_id="break-it"),
 )

@@ -7,9 +7,8 @@ import numpy as np
 from attention_atlas.model.analysis.positions import geometry
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.viz.figures.curves import plot_curves
-from attention_atlas.viz.panels.controls import Choice, Slider
-from attention_atlas.viz.panels.formulas import SECTION, code_formula, exponent, last_pair, longest, model_table
-from attention_atlas.viz.panels.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.panels.formulas import SECTION, code_formula, exponent, last_pair, max_positions, model_table
+from attention_atlas.viz.panels.panel import ADDED_POSITIONS, Choice, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
@@ -109,7 +108,7 @@ PANEL = Panel(
         WHICH,
         Slider(say("First pair of dimensions"), 0, last_pair, 8),
         Slider(say("Every so many pairs"), 1, 32, 8),
-        Slider(say("Positions"), 8, longest, 64),
+        Slider(say("Positions"), 8, max_positions, 64),
     ),
-    needs=(TOLD_POSITIONS,),
+    needs=(ADDED_POSITIONS,),
 )

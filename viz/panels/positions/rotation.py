@@ -8,9 +8,8 @@ from attention_atlas.model.analysis.positions import geometry
 from attention_atlas.model.analysis.positions.schemes import SCHEMES, tutorial_encoding
 from attention_atlas.viz.figures.curves import plot_rotation
 from attention_atlas.viz.figures.matrix import plot_matrix
-from attention_atlas.viz.panels.controls import Slider
 from attention_atlas.viz.panels.formulas import SECTION, last_pair, model_table
-from attention_atlas.viz.panels.panel import TOLD_POSITIONS, WAVES, Panel
+from attention_atlas.viz.panels.panel import ADDED_POSITIONS, WAVES, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
@@ -89,5 +88,5 @@ PANEL = Panel(
     SECTION,
     rotation,
     controls=(Slider(say("Shift k"), 0, 32, 3), Slider(say("Pair of dimensions on the circle"), 0, last_pair, 24)),
-    needs=(TOLD_POSITIONS, WAVES),
+    needs=(ADDED_POSITIONS, WAVES),
 )

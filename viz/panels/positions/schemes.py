@@ -5,9 +5,8 @@ from __future__ import annotations
 from attention_atlas.model.analysis.positions import criteria, geometry
 from attention_atlas.model.analysis.positions.schemes import SCHEMES, Scheme, of_table
 from attention_atlas.model.config import PositionCode
-from attention_atlas.viz.panels.controls import Choice, Slider
 from attention_atlas.viz.panels.formulas import SECTION
-from attention_atlas.viz.panels.panel import TRANSFORMER, Panel
+from attention_atlas.viz.panels.panel import TRANSFORMER, Choice, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
@@ -89,7 +88,7 @@ def _own(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
     """What the model itself adds to its embeddings; nothing of a model that adds nothing."""
     translator = scene.translator
     config = translator.config
-    if not TRANSFORMER.met(scene) or not config.adds_positions:
+    if not TRANSFORMER.is_met(scene) or not config.adds_positions:
         return []
     rows = config.max_length if config.position_code is PositionCode.LEARNED else None
     length = min(MOST, config.max_length)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from attention_atlas.model.analysis.positions import geometry
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.figures.matrix import plot_matrix
-from attention_atlas.viz.panels.controls import Choice, Slider
-from attention_atlas.viz.panels.formulas import SECTION, longest, model_table
-from attention_atlas.viz.panels.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.panels.formulas import SECTION, max_positions, model_table
+from attention_atlas.viz.panels.panel import ADDED_POSITIONS, Choice, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
@@ -68,6 +67,6 @@ PANEL = Panel(
     ),
     SECTION,
     similarity,
-    controls=(Choice(say("Likeness"), MEASURES, DOT), Slider(say("Positions"), 2, longest, 64)),
-    needs=(TOLD_POSITIONS,),
+    controls=(Choice(say("Likeness"), MEASURES, DOT), Slider(say("Positions"), 2, max_positions, 64)),
+    needs=(ADDED_POSITIONS,),
 )

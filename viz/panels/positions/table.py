@@ -9,9 +9,8 @@ from attention_atlas.model.analysis.positions.schemes import SCHEMES
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.viz.figures.matrix import plot_matrix
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Slider
-from attention_atlas.viz.panels.formulas import SECTION, code_formula, longest, model_table
-from attention_atlas.viz.panels.panel import TOLD_POSITIONS, Panel
+from attention_atlas.viz.panels.formulas import SECTION, code_formula, max_positions, model_table
+from attention_atlas.viz.panels.panel import ADDED_POSITIONS, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
@@ -66,7 +65,7 @@ def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
 
 
 def _waves(config: ModelConfig) -> list[tuple]:
-    """The shortest and the longest wave, and where they stand."""
+    """The shortest and the max_positions wave, and where they stand."""
     waves = geometry.waves_of(config)
     return [
         (
@@ -88,9 +87,9 @@ PANEL = Panel(
     SECTION,
     table,
     controls=(
-        Slider(say("Positions"), 1, longest, 48),
+        Slider(say("Positions"), 1, max_positions, 48),
         Slider("d_model", 0, 512, 0, step=2, info=say("0: the model’s own")),
         Slider(say("base"), 0, 20_000, 0, info=say("0: the model’s own")),
     ),
-    needs=(TOLD_POSITIONS,),
+    needs=(ADDED_POSITIONS,),
 )

@@ -6,8 +6,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.training_batch import SENTENCES, SMOOTHING, SeenBatch, least, seen
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Slider
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say

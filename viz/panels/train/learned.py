@@ -13,9 +13,8 @@ from attention_atlas.model.training.learned import NEAR, Learned
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Slider
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import join, say

@@ -16,8 +16,7 @@ from attention_atlas.model.training.pace import measure
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
-from attention_atlas.viz.panels.controls import Choice
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene, most_telling
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say

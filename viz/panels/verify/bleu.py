@@ -8,8 +8,7 @@ from attention_atlas.model.analysis import bleu
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.curves import plot_curves
-from attention_atlas.viz.panels.controls import Slider, Text
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say

@@ -15,8 +15,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.figures.attention import SIDE
 from attention_atlas.viz.maps.reduce import View, score_map
-from attention_atlas.viz.panels.controls import Button
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Button, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, readback
 from attention_atlas.viz.wire.codecs import AS_THEY_ARE, ROOT
@@ -173,7 +172,7 @@ PANEL = Panel(
     ),
     say("Paper, section {n}", n="3"),
     check_all,
-    again=Button(say("Verify again"), elem_id="verify-again"),
+    button=Button(say("Verify again"), elem_id="verify-again"),
     checks_page=True,
     of_any_network=True,
 )

@@ -9,9 +9,8 @@ import numpy as np
 from attention_atlas.model.analysis.beside.targets import Contrast, contrast, pairs
 from attention_atlas.model.analysis.why.pinned import contrasts, default_step
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.viz.panels.controls import Text
 from attention_atlas.viz.panels.heads.phenomena import PHENOMENA
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import option
@@ -134,8 +133,8 @@ PANEL = Panel(
     say("Sennrich 2017"),
     two,
     controls=(Text(say("Another translation of the sentence above"), elem_id="pairs-second", scale=3),),
-    acts={EXAMPLE: chosen},
-    translates=shown,
+    actions={EXAMPLE: chosen},
+    translate=shown,
     paper="https://arxiv.org/abs/1612.04629",
     of_any_network=True,
 )

@@ -12,8 +12,7 @@ from attention_atlas.model.trace.trust.measured import PROVOKED, Trust
 from attention_atlas.model.trace.trust.signals import SIGNALS
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps.labels import word_label
-from attention_atlas.viz.panels.controls import Slider
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.question import with_minus

@@ -1,1 +1,1 @@
-"""Why a token was written: one panel an experiment, under the question that viz.panels.frame lays out."""
+"""The panels of the tab "Why": one experiment each on the question why a token was written."""

@@ -21,10 +21,9 @@ from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spok
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels import circuit_study
 from attention_atlas.viz.panels.circuit_study import circuit_of, pair_of, scored
-from attention_atlas.viz.panels.controls import Slider, Text
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.panels.menus import most_heads
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.panels.why.patch import replaced, with_words
 from attention_atlas.viz.wire import blocks, fields
@@ -264,7 +263,7 @@ PANEL = Panel(
             scale=4,
         ),
     ),
-    acts={MEASURED: measured, ALONE: alone, EXPORT: as_file},
-    fills=replaced,
+    actions={MEASURED: measured, ALONE: alone, EXPORT: as_file},
+    fill_text=replaced,
     paper="https://arxiv.org/abs/2403.17806",
 )

@@ -18,9 +18,8 @@ from attention_atlas.model.trace.why.heads import Head, HeadEffects, Replacement
 from attention_atlas.model.trace.why.plain import plain
 from attention_atlas.model.trace.why.ranks import spearman
 from attention_atlas.viz.export.explained import Explained
-from attention_atlas.viz.panels.controls import Choice
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
-from attention_atlas.viz.panels.panel import Panel, preparing_means
+from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
@@ -43,7 +42,7 @@ EXTENT = {"quick": say("as many as fit in a second"), "all": say("all heads")}
 
 def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
     """Estimates for all heads first, then what is measured, batch by batch, the largest estimates first."""
-    yield from preparing_means(scene) if instead == Replacement.MEAN.value else ()
+    yield from prepare_means(scene) if instead == Replacement.MEAN.value else ()
     for notes, estimates, found in _found(scene, instead, extent):
         yield [*notes, _block(scene, estimates, found, done=False)]
     back = blocks.translate(say("Back to the translation by the whole model"), heads=[])
@@ -204,7 +203,7 @@ PANEL = Panel(
         Choice(say("Replace its output with"), INSTEAD, Replacement.MEAN.value, folded=True),
         Choice(say("Measured"), EXTENT, "quick", folded=True),
     ),
-    acts={JOINT: joint, EXPORT: as_file},
-    translates=translated,
+    actions={JOINT: joint, EXPORT: as_file},
+    translate=translated,
     stops=True,
 )

@@ -10,17 +10,20 @@ import plotly.graph_objects as go
 from attention_atlas.model.analysis.why.faithful import LEAST_WORDS, Trial, trials
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.trace.why.evidence import Evidence
+from attention_atlas.model.trace.why.faithfulness import BAR, Faithfulness, Interval
 from attention_atlas.viz import theme
 from attention_atlas.viz.panels import rankings
-from attention_atlas.viz.panels.controls import Choice
-from attention_atlas.viz.panels.panel import Blocks, Panel
+from attention_atlas.viz.panels.panel import Blocks, Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.matrix import EVIDENCE
+from attention_atlas.viz.wire.matrix import EVIDENCE, two
 from attention_atlas.viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
 RANDOM = say("random order")
+DASHES = ("dash", "longdash", "dashdot", "longdashdot")
+PASSED = 0.3  # largest rank correlation that may remain when all weights are redrawn
 
 
 def holds(scene: Scene, how: str) -> Iterator[Blocks]:
@@ -83,26 +86,153 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
             name=RANDOM if chance else METHODS[trial.method].title,
             mode="lines+markers",
             marker_size=4,
-            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else rankings.drawn(trial.method),
+            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else _line_style(trial.method),
         )
-    return rankings.of_all_rows(picture, (below, say("nats")), title)
+    return _methods_figure(picture, (below, say("nats")), title)
 
 
 def _offline(scene: Scene) -> Blocks:
     """What was measured over many sentences, where these weights have such a table; else why not."""
-    found, ranking = rankings.table(scene.translator), rankings.ranking_of(scene.translator)
-    if found is None or found.digest != scene.trace.digest:
+    table, ranking = rankings.read_table(scene.translator), rankings.ranking_of(scene.translator)
+    if table is None or table.digest != scene.trace.digest:
         return [blocks.text(ranking.reason, tone="note")]
-    pictures = [rankings.agreements(found)]
-    if found.stages:
+    pictures = [_agreement_figure(table)]
+    if table.stages:
         pictures = [
-            blocks.row(*pictures, rankings.cascade(found)),
+            blocks.row(*pictures, _randomisation_figure(table)),
             blocks.note(
                 "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does not look at "
                 "the token that was written: it cannot pass."
             ),
         ]
-    return [blocks.text(ranking.reason), *pictures, rankings.measured(found, ranking.order[0])]
+    return [blocks.text(ranking.reason), *pictures, _faithfulness_block(table, ranking.order[0])]
+
+
+def _faithfulness_block(table: Faithfulness, lead: str) -> dict:
+    """Return the table of measurements, best method first. lead: the method whose row is marked."""
+    ranked = table.by_agreement()
+    rows = [
+        [
+            METHODS[scores.method].title,
+            EVIDENCE[METHODS[scores.method].evidence],
+            *map(_interval, (scores.agreement, scores.comprehensiveness, scores.sufficiency)),
+            two([*scores.randomised.values()][-1]) if scores.randomised else "–",
+        ]
+        for scores in ranked
+    ]
+    return blocks.table(
+        blocks.headings(
+            "Method",
+            "kind",
+            "agreement with occlusion",
+            "comprehensiveness, nats",
+            "sufficiency, nats",
+            "all weights redrawn",
+        ),
+        rows,
+        marked=[i for i, scores in enumerate(ranked) if scores.method == lead],
+        caption=say(
+            "Measured over {n} sentences, with 95% intervals. Agreement: median rank correlation with "
+            "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
+            "good): what is lost without the best words, and with them alone, less a random order's. Redrawn: "
+            "how much of the row stays when the model knows nothing; what stays was never about the model.",
+            n=table.sentences,
+        ),
+    )
+
+
+def _agreement_figure(table: Faithfulness) -> dict:
+    """Return a figure of each method's agreement with occlusion, best at the top, with intervals and the bar."""
+    known = [scores for scores in table.by_agreement() if scores.agreement is not None]
+    titles = [METHODS[scores.method].title for scores in known]
+    picture = go.Figure()
+    for colour, evidence in zip(theme.HEAD_COLOURS, Evidence):
+        at = [i for i, scores in enumerate(known) if METHODS[scores.method].evidence is evidence]
+        intervals = [known[i].agreement for i in at]
+        picture.add_scatter(
+            x=[interval.value for interval in intervals],
+            y=at,
+            name=EVIDENCE[evidence],
+            mode="markers",
+            marker={"color": colour, "size": 9},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [interval.high - interval.value for interval in intervals],
+                "arrayminus": [interval.value - interval.low for interval in intervals],
+                "thickness": 1.5,
+            },
+        )
+    picture.add_vline(BAR, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
+    picture.update_layout(
+        template="none",
+        **theme.figure_layout(
+            xaxis={"title": {"text": say("agreement with occlusion")}, **theme.AXIS},
+            yaxis={
+                "tickvals": list(range(len(known))),
+                "ticktext": titles,
+                "automargin": True,
+                "range": [len(known) - 0.5, -0.5],
+                **theme.AXIS,
+            },
+            margin={"l": 8, "r": 8, "t": 8, "b": 44},
+            legend={"orientation": "h", "y": -0.28, "x": 0},
+        ),
+    )
+    return blocks.figure(
+        picture,
+        height=120 + 26 * len(known),
+        width=620,
+        rows=titles,
+        label=say("How well each row agrees with occlusion"),
+    )
+
+
+def _line_style(name: str) -> dict:
+    """Return the style of a method's line, the same in every figure.
+
+    Methods that ignore the written token are dashed, each differently, so that two equal lines are both visible.
+    """
+    dashed = [method.slug for method in METHODS.values() if method.class_agnostic]
+    dash = DASHES[dashed.index(name) % len(DASHES)] if name in dashed else "solid"
+    return {"color": theme.HEAD_COLOURS[list(METHODS).index(name) % len(theme.HEAD_COLOURS)], "width": 2, "dash": dash}
+
+
+def _randomisation_figure(table: Faithfulness) -> dict:
+    """Return a figure of how much of each method's order remains as more weights are redrawn (Adebayo et al. 2018)."""
+    picture = go.Figure()
+    for scores in table.methods:
+        method = METHODS[scores.method]
+        picture.add_scatter(
+            x=list(range(len(table.stages) + 1)),
+            y=[1.0, *(scores.randomised[stage] for stage in table.stages)],
+            name=method.title,
+            mode="lines+markers",
+            marker_size=4,
+            line=_line_style(method.slug),
+        )
+    picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
+    picture.update_xaxes(dtick=1)
+    titles = say("parts redrawn"), say("rank correlation with itself")
+    return _methods_figure(picture, titles, say("What stays of each row when weights are redrawn"))
+
+
+def _methods_figure(picture: go.Figure, titles: tuple[Words, Words], label: Words) -> dict:
+    """Return the block of a figure with a line for each method. titles: of the x and y axes."""
+    picture.update_layout(
+        template="none",
+        **theme.figure_layout(
+            xaxis={"title": {"text": titles[0]}, **theme.AXIS},
+            yaxis={"title": {"text": titles[1]}, **theme.AXIS},
+            margin={"l": 44, "r": 8, "t": 8, "b": 44},
+            legend={"orientation": "h", "y": -0.22, "x": 0},
+        ),
+    )
+    return blocks.figure(picture, height=430, width=620, label=label)
+
+
+def _interval(interval: Interval | None) -> str:
+    return "–" if interval is None else f"{two(interval.value)} [{two(interval.low)}, {two(interval.high)}]"
 
 
 PANEL = Panel(

@@ -170,6 +170,6 @@ PANEL = Panel(
     ),
     say("Elhage et al. 2021"),
     parts,
-    acts={KEYS: keys, EXPORT: matrix_file},
+    actions={KEYS: keys, EXPORT: matrix_file},
     paper="https://transformer-circuits.pub/2021/framework/",
 )

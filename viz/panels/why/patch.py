@@ -15,9 +15,8 @@ from attention_atlas.model.trace.why.plain import plain
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.controls import Choice, Text
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
-from attention_atlas.viz.panels.panel import Panel
+from attention_atlas.viz.panels.panel import Choice, Panel, Text
 from attention_atlas.viz.panels.scene import MAX_TOKENS, Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import whole
@@ -195,6 +194,6 @@ PANEL = Panel(
         Choice(say("Place"), PLACES, "decoder stream", folded=True, scale=3),
         Choice(say("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
     ),
-    acts={EXPORT: as_file},
-    fills=replaced,
+    actions={EXPORT: as_file},
+    fill_text=replaced,
 )

@@ -10,9 +10,8 @@ from attention_atlas.model.analysis.why.passes.ablations import all_heads
 from attention_atlas.model.trace.why.heads import Replacement, SmallestSet, sets_table
 from attention_atlas.model.trace.why.plain import plain
 from attention_atlas.viz.export.explained import Explained
-from attention_atlas.viz.panels.controls import Choice
 from attention_atlas.viz.panels.downloads import EXPORT, exports, file, translation_fields
-from attention_atlas.viz.panels.panel import Panel, preparing_means
+from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.panels.why.heads import named, translated, voices_for
 from attention_atlas.viz.wire import blocks
@@ -27,7 +26,7 @@ INSTEAD = {Replacement.ZERO.value: say("zeros"), Replacement.MEAN.value: say("it
 
 def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
     """Three orders, one after the other, each told as it shrinks."""
-    yield from preparing_means(scene) if instead == Replacement.MEAN.value else ()
+    yield from prepare_means(scene) if instead == Replacement.MEAN.value else ()
     found = whole_translation(scene.case, scene.translator, scene.trace)  # all rows of it, not the pinned one alone
     voices, notes = voices_for(scene, found.case, instead)
     sets: list[SmallestSet] = []
@@ -122,7 +121,7 @@ PANEL = Panel(
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
     searched,
     controls=(Choice(say("Replace its output with"), INSTEAD, Replacement.ZERO.value),),
-    acts={EXPORT: as_file},
-    translates=translated,
+    actions={EXPORT: as_file},
+    translate=translated,
     stops=True,
 )

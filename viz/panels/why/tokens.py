@@ -140,6 +140,6 @@ PANEL = Panel(
     ),
     say("Ferrando et al. 2022"),
     tokens,
-    acts={"row": row, TEST: taken_away, EXPORT: matrix_file},
+    actions={"row": row, TEST: taken_away, EXPORT: matrix_file},
     paper="https://arxiv.org/abs/2205.11631",
 )

@@ -1,4 +1,4 @@
-// The controls of a panel, as it declares them (viz/panels/controls.py), drawn with the browser's own elements.
+// The controls of a panel, as it declares them (viz/panels/panel.py), drawn with the browser's own elements.
 import { el, menu } from "../core/dom.js";
 import { pageLink } from "../core/links.js";
 import { store } from "../store/store.js";

@@ -1,4 +1,4 @@
-// What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/panels/frame.py).
+// What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/questions/panels.py).
 import { button, el, showInvitation, onVisible } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { textParts, toText, t } from "../core/language.js";

@@ -14,7 +14,7 @@ from attention_atlas.model.trace.why.plain import plain
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz.panels.scene import Asked, Scene, Selection
+from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.server import api
 from attention_atlas.viz.server.endpoints import EndpointContext
 
@@ -44,7 +44,7 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     averages.save(folder / averages.FILE, means)
     np.testing.assert_array_equal(MeansCache().find(translator, "de-en").source_embedding, means.source_embedding)
     trace = translator.translate("Der Hund schläft.")
-    page = Scene(trace, Selection(), translator, asked=Asked.of(trace, 2), means_cache=MeansCache())
+    page = Scene(trace, Selection(), translator, page_question=PageQuestion.of(trace, 2), means_cache=MeansCache())
     served = EndpointContext(Translators([translator]))
     rows = api.why(served, trace.source_text, step=2)["rows"]
     python = attribute(translator, trace, step=2).rows
