@@ -80,7 +80,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     if args.out:
         check_free(args.out, args.replace)
-    with processes.side_by_side():
+    with processes.process_group():
         aligner = Aligner.load(args.checkpoint, args.direction, args.reverse, args.device)
         pairs = read_pairs(*args.files)
         first = list(islice(pairs, args.choose_on))
@@ -96,8 +96,8 @@ def main(argv: list[str] | None = None) -> None:
 def share(aligner: Aligner, chosen: AligningHeads, how: str, lines: Iterator[Pair], partial: Path | None) -> None:
     """Write the links of all lines, each process those of a batch in turn, in order; after those that stand in
     `partial` already. None writes to standard output."""
-    rank, world = processes.rank(), processes.count()
-    (written, *_) = processes.gathered(whole_batches(partial) if partial and rank == 0 else 0)
+    rank, world = processes.rank(), processes.world_size()
+    (written, *_) = processes.gather(whole_batches(partial) if partial and rank == 0 else 0)
     for _ in islice(lines, written):
         pass
     with (
@@ -106,7 +106,7 @@ def share(aligner: Aligner, chosen: AligningHeads, how: str, lines: Iterator[Pai
     ):
         while parts := [part for _ in range(world) if (part := list(islice(lines, LINES)))]:
             mine = aligner.align(parts[rank], chosen, how) if rank < len(parts) else []
-            for found in processes.gathered([to_pharaoh(links) for links in mine]):
+            for found in processes.gather([to_pharaoh(links) for links in mine]):
                 if rank == 0:
                     out.writelines(f"{line}\n" for line in found)
                 bar.update(len(found))

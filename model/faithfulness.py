@@ -46,7 +46,7 @@ Text = tuple[str, str]  # direction, sentence
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     out = destination(args, FILE)
-    with processes.side_by_side():
+    with processes.process_group():
         translator = Translator.load(args.checkpoint, args.device)
         check_transformer(translator.model)
         path = args.checkpoint / averages.FILE
@@ -99,7 +99,7 @@ def examined(
     translator: Translator, texts: list[Text], means: averages.Means | None, randomised: int
 ) -> list[Sentence | None]:
     """Every text's result, in order, whichever process found it."""
-    rank, world = processes.rank(), processes.count()
+    rank, world = processes.rank(), processes.world_size()
     stages = redrawn(translator.model) if randomised else []
     mine = {}
     for index in tqdm(range(rank, len(texts), world), unit=" sentences", disable=rank > 0):
@@ -107,7 +107,7 @@ def examined(
         mine[index] = examine(
             translator, text, direction, means, seed=index, stages=stages if index < randomised else ()
         )
-    together = {index: sentence for part in processes.gathered(mine) for index, sentence in part.items()}
+    together = {index: sentence for part in processes.gather(mine) for index, sentence in part.items()}
     return [together[index] for index in range(len(texts))]
 
 

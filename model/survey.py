@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     path = destination(args, HEADS)
     if path is None:
         raise ValueError("--limit is for a try: say with --out where it is written")
-    with processes.side_by_side():
+    with processes.process_group():
         translator = Translator.load(args.checkpoint, args.device)
         check_transformer(translator.model)
         parts = path.with_name(f"{path.name}.parts")  # what is done so far
@@ -81,15 +81,15 @@ def survey(
         linker(linked_by) if linked_by else None,
         parts,
     )
-    rank, world = processes.rank(), processes.count()
+    rank, world = processes.rank(), processes.world_size()
     if rank == 0:
         run.gather()
-    processes.together()
+    processes.barrier()
     total = min(run.windows * WINDOW, args.limit or run.windows * WINDOW)
     with tqdm(total=total, desc=direction, unit=" sentences", disable=rank > 0) as bar:
         # Of what all have done each process knows its own part: the bar shows that times their number.
         run.work(rank, world, watch=lambda done: bar.update(min(done * world * WINDOW, total) - bar.n))
-    processes.together()
+    processes.barrier()
     return replace(run.result(), linked_by=linked_by) if rank == 0 else None
 
 

@@ -25,8 +25,8 @@ from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.networks import AnyNetwork
 from attention_atlas.model.program import check_free, needs, program
 from attention_atlas.model.serve import processes
-from attention_atlas.model.serve.ahead import Ahead
 from attention_atlas.model.serve.device import choose_device, keep_freed_memory
+from attention_atlas.model.serve.processes import EpochPrefetcher
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.training import history, options, start
 from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
@@ -57,10 +57,10 @@ class Trainer:
     ) -> None:
         """workers: processes that draw epochs ahead, the last of six parameters."""
         self.config, self.tokenizer, self.device = config, tokenizer, device
-        self.epochs = Ahead(partial(drawn, train, config), workers)
+        self.epochs = EpochPrefetcher(partial(drawn, train, config), workers)
         self.examples = Examples.of([])  # of the state's epoch
         self.model = model.to(device)
-        self.rank, self.world_size = processes.rank(), processes.count()
+        self.rank, self.world_size = processes.rank(), processes.world_size()
         loss = SummedLoss(self.model, config.label_smoothing)
         self.loss = nn.parallel.DistributedDataParallel(loss) if dist.is_initialized() else loss
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
@@ -204,8 +204,8 @@ def main(argv: list[str] | None = None, source: Source = CORPORA, about: str = _
     args = options.parse(argv, about, source)
     needs("sacrebleu")
     device = choose_device(args.device)
-    with processes.side_by_side("nccl" if device.type == "cuda" else "gloo"):
-        if device.type == "mps" and processes.count() > 1:
+    with processes.process_group("nccl" if device.type == "cuda" else "gloo"):
+        if device.type == "mps" and processes.world_size() > 1:
             raise ValueError("several processes share a batch on CUDA or on the CPU: not on mps")
         train(args, device, source)
 
@@ -224,7 +224,7 @@ def train(args: argparse.Namespace, device: torch.device, source: Source) -> Non
         start.go_on(args, source)
     elif chief:
         start.begin(args, found, source)
-    processes.together()
+    processes.barrier()
     model_config, config, tokenizer = start.read(folder, source.config)
     torch.manual_seed(config.seed + processes.rank())
     model = networks.build(model_config)

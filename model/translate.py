@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     keep_freed_memory()
     if args.traces:
-        with processes.side_by_side():
+        with processes.process_group():
             return _write_traces(args)
     translator = Translator.load(args.checkpoint, args.device)
     trust(translator.model)  # nobody else changes it
@@ -71,14 +71,14 @@ def _write_traces(args: argparse.Namespace) -> None:
     direction = translator.check_direction(args.direction)
     first = processes.rank() == 0
     # Of a stream that all processes share, one reads.
-    (lines, *_) = processes.gathered((args.text or list(_lines(sys.stdin.buffer))) if first else None)
+    (lines, *_) = processes.gather((args.text or list(_lines(sys.stdin.buffer))) if first else None)
     args.traces.mkdir(parents=True, exist_ok=True)
     sources = _encoded(translator, lines, direction)
     named = [(args.traces / f"{i + 1:06}.npz", lines[i]) for i, ids in enumerate(sources) if ids]
     wanted = {"direction": direction, "digest": translator.digest}
     missing = [
         (path, line)
-        for path, line in named[processes.rank() :: processes.count()]
+        for path, line in named[processes.rank() :: processes.world_size()]
         if not _is_there(path, wanted | {"source_text": normalize_text(line)})
     ]
     traces = translator.traces((line for _, line in missing), direction, batch_size=args.batch_size)
@@ -90,7 +90,7 @@ def _write_traces(args: argparse.Namespace) -> None:
                 waiting.popleft().result()
         for written in waiting:
             written.result()
-    processes.together()
+    processes.barrier()
     if first:
         print(f"{len(named)} traces in {args.traces}")
 

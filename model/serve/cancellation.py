@@ -1,7 +1,6 @@
-"""Stop work whose caller has gone away.
+"""Stop a computation whose caller has gone away.
 
-Whoever starts work on a caller's behalf runs it inside `cancelled_by(event)`. Long computations call
-`raise_if_cancelled()` between their parts.
+The caller's side runs work inside `cancelled_by(event)`; long computations call `raise_if_cancelled()` between parts.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ _event: ContextVar[threading.Event | None] = ContextVar("cancelled", default=Non
 
 
 class Cancelled(Exception):
-    """Nobody waits for the result any more."""
+    """The caller no longer waits for the result."""
 
 
 @contextmanager
 def cancelled_by(event: threading.Event) -> Iterator[None]:
-    """Work started in this context ends with Cancelled soon after the event is set."""
-    before = _event.set(event)
+    """Let work in this context end with Cancelled soon after the event is set."""
+    token = _event.set(event)
     try:
         yield
     finally:
-        _event.reset(before)
+        _event.reset(token)
 
 
 def raise_if_cancelled() -> None:
-    """Raise Cancelled if the event of this context is set. Threads see the context that they were started with."""
+    """Raise Cancelled if this context's event is set. A new thread needs a copy of the context to see the event."""
     event = _event.get()
     if event is not None and event.is_set():
         raise Cancelled

@@ -1,93 +1,164 @@
-"""One program as many processes: `torchrun --nproc_per_node=N -m attention_atlas NAME`. Without torchrun all of this is
-one process that waits for nobody."""
+"""Work in several processes: a program that torchrun starts many times, and epochs drawn ahead of training.
+
+`torchrun --nproc_per_node=N -m attention_atlas NAME` starts the processes; without torchrun the functions below
+describe a group of one process. PyTorch's names are used: rank, world size, barrier.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import torch
 import torch.distributed as dist
 
+T = TypeVar("T")
+
 LOST = "this run was stopped, or another of its processes has ended; what was saved is whole, and a new start goes on"
-NOTICE = 5  # seconds in which torchrun tells a process that another one has ended; it looks ten times a second
+TERMINATION_SECONDS = 5  # torchrun ends the remaining processes within this time; it polls ten times a second
 
 
 @contextmanager
-def side_by_side(backend: str = "gloo") -> Iterator[None]:
-    """A group of the processes that torchrun started, as long as the context lasts; otherwise nothing. Without an error
-    it ends for all at once: a process that leaves early can abort the others. Where torchrun ends this process because
-    another one has ended, it says so."""
+def process_group(backend: str = "gloo") -> Iterator[None]:
+    """Join the processes that torchrun started into a group while the context lasts; without torchrun do nothing.
+
+    All processes leave a successful context together, because one that leaves early can abort the others. Where
+    torchrun ends this process because another one failed, the process prints LOST and exits with status 1.
+    """
     if "WORLD_SIZE" not in os.environ:
         yield
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    with _ended_when_told():
+    with _exit_on_sigterm():
         dist.init_process_group(backend)
         try:
             yield
-            together()
+            barrier()
         except RuntimeError:
-            time.sleep(NOTICE)  # if a connection broke because another process is gone, torchrun now ends this one, too
+            time.sleep(TERMINATION_SECONDS)  # a lost peer breaks the connection: let torchrun end this process first
             raise
         finally:
             dist.destroy_process_group()
 
 
 @contextmanager
-def _ended_when_told() -> Iterator[None]:
-    """While this lasts, SIGTERM ends the process at once and in words, wherever it is: a main thread that waits in C++
-    for a process that is gone does not come back to Python, where signals are handled, and neither may one that takes
-    the group down. So a thread of its own reads which signals come."""
-    told, tell = socket.socketpair()
-    tell.setblocking(False)
+def _exit_on_sigterm() -> Iterator[None]:
+    """Print LOST and exit at once on SIGTERM while the context lasts.
 
-    def wait() -> None:
-        while signals := told.recv(1):
+    A main thread that waits in C++ for a lost process never returns to Python, where signal handlers run. A second
+    thread therefore reads the signal numbers from a wakeup file descriptor.
+    """
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+
+    def watch_signals() -> None:
+        while signals := receiver.recv(1):
             if signals[0] == signal.SIGTERM:
                 os.write(sys.stderr.fileno(), f"error: {LOST}\n".encode())
                 os._exit(1)
 
-    waiting = threading.Thread(target=wait, daemon=True)
-    waiting.start()
-    handler = signal.signal(signal.SIGTERM, lambda *_: None)  # without one of Python's, nothing would be told
-    other = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=watch_signals, daemon=True)
+    watcher.start()
+    handler = signal.signal(signal.SIGTERM, lambda *_: None)  # the wakeup descriptor needs a Python handler
+    previous_wakeup = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
-        signal.set_wakeup_fd(other)
+        signal.set_wakeup_fd(previous_wakeup)
         signal.signal(signal.SIGTERM, handler)
-        tell.close()
-        waiting.join()
-        told.close()
+        sender.close()
+        watcher.join()
+        receiver.close()
 
 
 def rank() -> int:
-    """Which process this is, from 0."""
+    """Return the number of this process in its group, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def count() -> int:
-    """How many there are."""
+def world_size() -> int:
+    """Return how many processes the group has."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def together() -> None:
-    """Wait for all of them."""
+def barrier() -> None:
+    """Wait until every process of the group has come here."""
     if dist.is_initialized():
         dist.barrier()
 
 
-def gathered(part: object) -> list:
-    """What each of them has, in order of rank. part: of this one, anything that can be pickled."""
-    parts = [part] * count()
+def gather(part: object) -> list:
+    """Return the `part` of every process, in order of rank. Parts are pickled."""
+    parts = [part] * world_size()
     if dist.is_initialized():
         dist.all_gather_object(parts, part)
     return parts
+
+
+class EpochPrefetcher(Generic[T]):
+    """Draw epochs in other processes before they are needed, so that training does not wait for them.
+
+    `draw` is a function of the epoch's number alone. The workers are forked from this process, so that the corpora are
+    neither copied nor sent; create the prefetcher before a device is used. With workers=0 each epoch is drawn in this
+    process when it is requested. Raises ValueError where the system cannot fork.
+
+    >>> epochs = EpochPrefetcher(lambda number: [number, 2 * number], workers=0)
+    >>> epochs(3)
+    [3, 6]
+    """
+
+    def __init__(self, draw: Callable[[int], T], workers: int) -> None:
+        if workers and "fork" not in multiprocessing.get_all_start_methods():
+            raise ValueError("this system cannot draw epochs in other processes: leave out --workers")
+        self.draw, self.workers = draw, workers
+        self._futures: dict[int, Future[T]] = {}
+        self._pool = None
+        if workers:
+            context = multiprocessing.get_context("fork")
+            self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(draw,))
+            self._pool.submit(int).result()  # the pool forks its workers with the first call
+
+    def __call__(self, number: int) -> T:
+        """Return one epoch, and start drawing the next ones."""
+        if self._pool is None:
+            return self.draw(number)
+        for later in range(number, number + 1 + self.workers):
+            if later not in self._futures:
+                self._futures[later] = self._pool.submit(_draw_in_worker, later)
+        return self._futures.pop(number).result()
+
+    def close(self) -> None:
+        """End the workers without waiting for epochs that were drawn ahead."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+_draw: Callable[[int], object] | None = None  # set in a worker process only
+
+
+def _start_worker(draw: Callable[[int], object]) -> None:
+    global _draw
+    _draw = draw
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    # A killed parent never closes the queue, on which its workers would wait for ever.
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _draw_in_worker(number: int) -> object:
+    assert _draw is not None
+    return _draw(number)

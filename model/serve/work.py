@@ -1,4 +1,4 @@
-"""Results about a model that take many parts to compute, kept as long as the model is served."""
+"""Long computations about a model, done in parts, whose results stay in memory as long as the model is served."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-KEPT = 32  # results of a model
+MAX_RESULTS = 32  # results stored for one model
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-Parts = Generator[tuple[int, int], None, Result]  # after each part, how many are done, of how many
+Parts = Generator[tuple[int, int], None, Result]  # after each part yields (parts done, parts in all)
 
 
 def finish(parts: Generator[Part, None, Result], watch: Callable[[Part], object] = lambda part: None) -> Result:
-    """Run a generator to its end and return its result. watch: called with what it yields."""
+    """Run a generator to its end and return its result; call `watch` with each value it yields."""
     while True:
         try:
             part = next(parts)
@@ -25,15 +25,19 @@ def finish(parts: Generator[Part, None, Result], watch: Callable[[Part], object]
 
 
 class Owner(Protocol):
-    """A model. digest: of its weights."""
+    """A model, identified by the digest of its weights."""
 
     digest: str
 
 
 @dataclass(frozen=True, eq=False)
 class Work(Generic[Result]):
-    """settings: all that the result depends on besides the weights; their repr is the same in every process. compute:
-    called without arguments, the parts, which return the result. A part is to take half a second at the most."""
+    """A computation in parts whose result is stored on its owner.
+
+    owner     the model that the result is about
+    settings  everything else the result depends on; their repr must be the same in every process
+    compute   returns the generator that yields after each part (of at most half a second) and returns the result
+    """
 
     owner: Owner
     settings: tuple[Hashable, ...]
@@ -41,25 +45,25 @@ class Work(Generic[Result]):
 
     @property
     def key(self) -> str:
-        """A name of the work, the same in every process."""
+        """An identifier of the work, the same in every process."""
         return hashlib.sha256(repr((self.owner.digest, self.settings)).encode()).hexdigest()[:24]
 
     def find(self) -> Result | None:
-        """Return the result if it was computed here."""
+        """Return the stored result, or None."""
         return self._results.get(self.settings)
 
     def result(self) -> Result:
-        """Return the result. WorkNeeded if it was not computed here."""
-        found = self.find()
-        if found is None:
+        """Return the stored result. Raises WorkNeeded if there is none."""
+        result = self.find()
+        if result is None:
             raise WorkNeeded(self)
-        return found
+        return result
 
     def run(self) -> Parts[Result]:
-        """Compute the result, part by part, and keep it."""
+        """Compute the result part by part, and store it."""
         result = yield from self.compute()
         self._results[self.settings] = result
-        while len(self._results) > KEPT:
+        while len(self._results) > MAX_RESULTS:
             self._results.popitem(last=False)
         return result
 
@@ -69,7 +73,7 @@ class Work(Generic[Result]):
 
 
 class WorkNeeded(Exception):
-    """An answer needs a result that is not kept here: run the work, and ask again."""
+    """An answer needs a result that is not stored: run the work, then ask again."""
 
     def __init__(self, work: Work) -> None:
         super().__init__("a result has to be computed")

@@ -56,7 +56,7 @@ FOR_VISITORS = (
 AT_THE_START = {
     ("model/translators.py", "__init__"),
     ("model/translators.py", "load"),
-    ("model/serve/ahead.py", "__init__"),  # of training
+    ("model/serve/processes.py", "__init__"),  # of training
     ("model/serve/device.py", "choose_device"),
     ("model/serve/limits.py", "__post_init__"),
     ("model/serve/limits.py", "longest"),

@@ -12,7 +12,7 @@ from attention_atlas.model.analysis.circuits.graph import Edge, build_graph
 from attention_atlas.model.analysis.circuits.pairs import Pair, fill_template, pair_sentences
 from attention_atlas.model.analysis.circuits.passes import ScoringMethod
 from attention_atlas.model.analysis.why.neighbours import fillings
-from attention_atlas.model.serve.owned_cache import cached_on_owner
+from attention_atlas.model.serve.caches import cached_on_owner
 from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator

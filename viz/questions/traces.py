@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.serve.byte_cache import ByteCache
+from attention_atlas.model.serve.caches import ByteCache
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import GREEDY
 from attention_atlas.model.trace.language import Refusal

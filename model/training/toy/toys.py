@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from attention_atlas.model.serve.byte_cache import ByteCache
+from attention_atlas.model.serve.caches import ByteCache
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.serve.turns import Turns
 from attention_atlas.model.trace.recipe import ToyRecipe

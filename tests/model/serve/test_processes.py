@@ -1,4 +1,4 @@
-"""Several processes: what one does that is told to end while it waits for another."""
+"""Process groups handle SIGTERM, and prefetched epochs equal those drawn in the training process."""
 
 from __future__ import annotations
 
@@ -8,45 +8,100 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+import psutil
 import pytest
 
 from attention_atlas.model.serve import processes
+from attention_atlas.model.serve.processes import EpochPrefetcher
 from tests import ROOT
 
-WAITS = """
+WAITING_PROGRAM = """
 from attention_atlas.model.serve import processes
-print("here", flush=True)
-with processes.side_by_side():
+print("ready", flush=True)
+with processes.process_group():
     pass
+"""
+PREFETCHING_PROGRAM = """
+import time
+from attention_atlas.model.serve.processes import EpochPrefetcher
+from tests.model.serve.test_processes import draw
+epochs = EpochPrefetcher(draw, 2)
+print(epochs(0)[0], epochs(1)[0], flush=True)
+time.sleep(60)
 """
 
 
 @pytest.mark.long
-def test_one_that_waits_for_a_process_that_never_comes_ends_when_it_is_told():
-    """It waits in C++, to which no signal gets through: torchrun would kill it after half a minute, without a word."""
-    alone = {"MASTER_ADDR": "localhost", "MASTER_PORT": "0", "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
+def test_sigterm_ends_a_process_that_waits_for_a_missing_peer():
+    """It waits in C++, where Python handles no signal; torchrun would kill it after half a minute without a message."""
+    environment = {"MASTER_ADDR": "localhost", "MASTER_PORT": "0", "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
     with subprocess.Popen(
-        [sys.executable, "-c", WAITS],
+        [sys.executable, "-c", WAITING_PROGRAM],
         cwd=ROOT,
-        env={**os.environ, **alone},
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=-1,
         text=True,
     ) as process:
-        assert process.stdout.readline() == "here\n"
-        time.sleep(1)  # long enough to be waiting; told before, it ends just as well
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1)  # by then it usually waits; an earlier signal ends it as well
         process.send_signal(signal.SIGTERM)
         try:
-            _, said = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=20)
         finally:
             process.kill()
-    assert (process.returncode, said.splitlines()[-1]) == (1, f"error: {processes.LOST}")
+    assert (process.returncode, errors.splitlines()[-1]) == (1, f"error: {processes.LOST}")
 
 
-def test_afterwards_signals_are_handled_as_before(monkeypatch):
+def test_a_process_group_restores_signal_handling(monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
     for name, value in {"MASTER_ADDR": "localhost", "MASTER_PORT": "0", "WORLD_SIZE": "1", "RANK": "0"}.items():
         monkeypatch.setenv(name, value)
-    with processes.side_by_side():
-        assert processes.count() == 1 and signal.getsignal(signal.SIGTERM) is not before
+    with processes.process_group():
+        assert processes.world_size() == 1 and signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before and signal.set_wakeup_fd(-1) == -1
+
+
+def draw(number: int) -> tuple[int, list[float]]:
+    if number == 7:
+        raise ValueError("epoch 7 has no sentence")
+    return os.getpid(), np.random.default_rng(number).random(3).tolist()
+
+
+@pytest.fixture(params=[0, 1, 3])
+def epochs(request):
+    prefetcher = EpochPrefetcher(draw, request.param)
+    yield prefetcher
+    prefetcher.close()
+
+
+def test_epochs_do_not_depend_on_the_process_that_draws_them(epochs):
+    for number in (0, 1, 2, 5, 3, 4):  # a resumed run starts at any epoch
+        process, values = epochs(number)
+        assert values == draw(number)[1]
+        assert (process == os.getpid()) == (not epochs.workers)
+
+
+def test_an_error_in_a_worker_is_raised_by_the_call(epochs):
+    with pytest.raises(ValueError, match="epoch 7 has no sentence"):
+        epochs(7)
+    assert epochs(8)[1] == draw(8)[1]
+
+
+def test_workers_need_a_system_that_can_fork(monkeypatch):
+    monkeypatch.setattr("multiprocessing.get_all_start_methods", lambda: ["spawn"])
+    with pytest.raises(ValueError, match="leave out --workers"):
+        EpochPrefetcher(draw, 1)
+    assert EpochPrefetcher(draw, 0)(1) == draw(1)
+
+
+def test_workers_end_when_their_parent_is_killed():
+    command = [sys.executable, "-c", PREFETCHING_PROGRAM]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+        parent.stdout.readline()
+        children = psutil.Process(parent.pid).children(recursive=True)
+        assert children
+        parent.send_signal(signal.SIGKILL)
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive

@@ -103,7 +103,7 @@ def test_translations_are_kept_within_their_bytes(tiny_translator):
     traces = Traces(Translators([tiny_translator]), CacheBytes(traces=2 * max(map(size_of, found))))
     for trace in found:
         traces.add(trace)
-    assert size_of(found[3]) <= traces._kept.bytes <= traces._kept.most
+    assert size_of(found[3]) <= traces._kept.bytes <= traces._kept.max_bytes
     assert traces.find(Address.of(found[3])) is found[3]
     assert traces.find(Address.of(found[0])) is not found[0], "the oldest is made again"
 
