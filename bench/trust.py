@@ -12,7 +12,7 @@ import json
 import time
 from statistics import median
 
-from attention_atlas.model.analysis.beside.models import twins
+from attention_atlas.model.analysis.model_comparison import compare_models
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, given, program, whole
 from attention_atlas.model.serve.device import share_cores
 from attention_atlas.model.translator import Translator
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         "line": lambda: Scene(trace, made_by=translator).reading,
         "panel": lambda: list(trust.trust(Scene(trace, made_by=translator), 0)),
         "dropout": lambda: list(trust.trust(Scene(trace, made_by=translator), trust.PASSES)),
-        "two models": lambda: twins((translator, trace), (translator, trace)),
+        "two models": lambda: compare_models((translator, trace), (translator, trace)),
     }
     rows = [{"model": translator.name, "tokens": [len(trace.source_ids), len(trace.target_ids)]}]
     for name, work in works.items():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.alignment.linker import glosses
-from attention_atlas.model.analysis.beside.sentences import alike, languages, minimal_pairs
+from attention_atlas.model.analysis.sentence_pairs import compare_shared_words, minimal_pair_languages, minimal_pairs
 from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.survey.survey import DirectionSurvey
@@ -83,7 +83,7 @@ def offered() -> dict[str, list[dict]]:
             {**named[one.kind], "first": one.first, "second": one.second, "word": one.word}
             for one in minimal_pairs(language)
         ]
-        for language in languages()
+        for language in minimal_pair_languages()
     }
 
 
@@ -111,10 +111,10 @@ def answered(scene: Scene, first: TranslationTrace) -> dict:
     """The words that this sentence shares with the first one, those that part the most above."""
     if first.digest != scene.trace.digest:
         raise Refusal("The two sentences were read by different models: their vectors cannot be compared.")
-    found = alike(scene.translator, first, scene.trace)
+    found = compare_shared_words(scene.translator, first, scene.trace)
     order = np.argsort(found.cosine[:, -1], kind="stable")[:MOST]
     return {
         "words": [found.words[i] for i in order],
         "cosine": np.round(found.cosine[order], 3).tolist(),
-        "others": np.round(found.others.mean(0), 3).tolist(),
+        "others": np.round(found.baseline.mean(0), 3).tolist(),
     }

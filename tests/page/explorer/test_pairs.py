@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from attention_atlas.model.analysis.beside.sentences import alike, minimal_pairs
+from attention_atlas.model.analysis.sentence_pairs import compare_shared_words, minimal_pairs
 from tests.page.browser import no_violations, screenshot
 from tests.page.test_links import CLIPBOARD, copied
 
@@ -32,7 +32,7 @@ def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_
     expect(page.locator(".compare-written")).to_have_text([f"→ {first.translation}", f"→ {second.translation}"])
     expect(page.locator(".compare .look")).to_contain_text("What to look for: Does the marked word become two")
     rows = page.locator(".alike tbody tr")
-    found = alike(translator, first, second)
+    found = compare_shared_words(translator, first, second)
     expect(rows).to_have_count(len(found.words) + 1)
     row = page.locator(".alike tbody tr:has(mark)")
     expect(row.locator("th")).to_have_text("Bank")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.beside.models import twins
-from attention_atlas.model.analysis.beside.targets import pairs
+from attention_atlas.model.analysis.model_comparison import compare_models
+from attention_atlas.model.analysis.sentence_pairs import contrastive_pairs
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.trace.trust.signals import SIGNALS
 from attention_atlas.model.training.history import NAME, History, Probe
@@ -101,8 +101,12 @@ def test_the_panels_show_what_was_measured(scene):
 
 def test_pairs_say_which_is_preferred_and_where_they_part(scene):
     panel = named("pairs")
-    examples = pairs("de-en")
-    assert len(examples) == 10 and all(len(pairs(d)) == 10 for d in ("en-de", "en-fr")) and pairs("fr-en") == ()
+    examples = contrastive_pairs("de-en")
+    assert (
+        len(examples) == 10
+        and all(len(contrastive_pairs(d)) == 10 for d in ("en-de", "en-fr"))
+        and contrastive_pairs("fr-en") == ()
+    )
     found = panel.act(scene, {"act": "example", "option": 5}, "")
     table = next(block for block in found if block["type"] == "table")
     assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in found)
@@ -131,7 +135,7 @@ def test_two_moments_of_a_training(tokenizer, tmp_path):
     recorded = Scene(translator.translate(SENTENCES[0]), made_by=translator)
     first, last = (named("moments").content(recorded, record) for record in (1, 48))
     trace = translator.trace("Zwei rote Kinder malen.", target="Two red children paint.")
-    same = twins((translator, trace), (translator, trace))
+    same = compare_models((translator, trace), (translator, trace))
     for found, alike in ((first, False), (last, True)):
         _, table, cka, *heads = found
         words, there = [row[0]["text"] for row in table["rows"]], [float(row[2]["text"][1:]) for row in table["rows"]]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attention_atlas.model.analysis.model_comparison import can_compare_rows, row_similarity
 from attention_atlas.model.analysis.sentences import sentences
 from attention_atlas.model.analysis.survey import own as surveys
-from attention_atlas.model.analysis.survey.compare import comparable, same_rows
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey.statistics import STATISTICS
@@ -143,10 +143,10 @@ def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | Non
     direction = scene.trace.direction
     if other.direction != direction or not surveys.can(direction):
         return None
-    if not comparable(scene.translator, other.translator, direction):
+    if not can_compare_rows(scene.translator, other.translator, direction):
         return None
     texts = sentences(parse_direction(direction)[0])[:SENTENCES]
-    return same_rows(scene.translator, other.translator, direction, texts)[kind]
+    return row_similarity(scene.translator, other.translator, direction, texts)[kind]
 
 
 def layer_and_head(found: KindSurvey, head: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from attention_atlas.model.analysis.beside.models import twins
+from attention_atlas.model.analysis.model_comparison import compare_models
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import KIND_TITLES
@@ -50,17 +50,17 @@ def beside(scene: Scene, other: Translator) -> list[dict]:
     mine = scene.translator.trace(
         trace.source_text, trace.direction, source_ids=trace.source_ids, target=trace.target_ids
     )
-    found = twins((scene.translator, mine), (other, theirs))
+    found = compare_models((scene.translator, mine), (other, theirs))
     caption = say(
         "Log-probability of each word in nats, the same translation forced on both models; without its end, </s>."
     )
     columns = say("Word"), scene.translator.name, other.name
     return [
         probable(columns, found.words, found.log_probability.T, caption),
-        *([layers(found.layers)] if found.layers else []),
+        *([layers(found.layer_similarity)] if found.layer_similarity else []),
         *(
-            partners(kind, found.alike[kind], pairs, [one.maps(kind).num_heads for one in (mine, theirs)])
-            for kind, pairs in found.pairs.items()
+            partners(kind, found.head_similarity[kind], pairs, [one.maps(kind).num_heads for one in (mine, theirs)])
+            for kind, pairs in found.head_pairs.items()
         ),
     ]
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.beside.models import LEAST, aligned, assigned, between, heads_alike
+from attention_atlas.model.analysis.model_comparison import (
+    MIN_WORDS,
+    assign,
+    cka_of_products,
+    compare_heads,
+    pool_heads,
+)
 from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.words import SPACE
@@ -58,21 +64,21 @@ def _layers(found: Learned, side: Side, at: int) -> np.ndarray | None:
     pairs = []
     for probe in range(len(found.probes)):
         products = found.products(side, probe)
-        if products is not None and products.shape[-1] >= LEAST and np.isfinite(products[at]).all():
+        if products is not None and products.shape[-1] >= MIN_WORDS and np.isfinite(products[at]).all():
             pairs.append((products[at].astype(float), products[-1].astype(float)))
     if not pairs:
         return None
     count = range(len(pairs[0][0]))
-    return np.array([[aligned([(one[a], last[b]) for one, last in pairs]) for b in count] for a in count])
+    return np.array([[cka_of_products([(one[a], last[b]) for one, last in pairs]) for b in count] for a in count])
 
 
 def _heads(found: Learned, kind: AttentionKind, at: int) -> dict:
     maps = [
-        tuple(between(found.maps(kind, probe)[i], kind, *found.sentences(probe)) for i in (at, -1))
+        tuple(pool_heads(found.maps(kind, probe)[i], kind, *found.sentences(probe)) for i in (at, -1))
         for probe in range(len(found.probes))
     ]
-    alike, width = heads_alike(maps), found.maps(kind, 0).shape[2]
-    return partners(kind, alike, assigned(alike), (width, width))
+    alike, width = compare_heads(maps), found.maps(kind, 0).shape[2]
+    return partners(kind, alike, assign(alike), (width, width))
 
 
 PANEL = Panel(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.beside.targets import Contrast, contrast, pairs
+from attention_atlas.model.analysis.sentence_pairs import Contrast, contrast, contrastive_pairs
 from attention_atlas.model.analysis.why.pinned import contrasts, default_step
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.panels.heads.phenomena import PHENOMENA
@@ -23,7 +23,7 @@ EXAMPLE = "example"
 
 def two(scene: Scene, second: str) -> list[dict]:
     """The translation at hand beside another one of the same source; and the examples, to be tried."""
-    examples = pairs(scene.trace.direction)
+    examples = contrastive_pairs(scene.trace.direction)
     names = [join((PHENOMENA[pair.phenomenon], pair.source), ", ") for pair in examples]
     menu = [pick(say("Example"), [say("the sentence above"), *names], act=EXAMPLE, slot=EXAMPLE)] if examples else []
     return [*menu, blocks.slot(EXAMPLE, *_own(scene, second))]
@@ -56,15 +56,15 @@ def _runner_up(scene: Scene) -> str:
 
 def chosen(scene: Scene, data: Mapping[str, object], second: str) -> list[dict]:
     """An example; the menu's first entry is the page's own sentence."""
-    one = option(data, [None, *pairs(scene.trace.direction)])
+    one = option(data, [None, *contrastive_pairs(scene.trace.direction)])
     return _own(scene, second) if one is None else beside(scene, one.source, (one.right, one.wrong))
 
 
 def beside(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
     found = contrast(scene.translator, scene.trace.direction, source, targets)
     data = {"source": source, "target": targets[0]}
-    if found.parts is not None:
-        data |= {"step": found.parts, "token": found.second.target_ids[found.parts]}
+    if found.first_difference is not None:
+        data |= {"step": found.first_difference, "token": found.second.target_ids[found.first_difference]}
     return [
         blocks.cards(
             (say("Source"), source, ""),
@@ -83,9 +83,9 @@ def _card(title: Words, one: TranslationTrace) -> tuple:
 
 
 def _verdict(found: Contrast) -> dict:
-    if found.parts is None:
+    if found.first_difference is None:
         return blocks.paragraph("They are the same tokens.")
-    whole, mean, step = found.margin(mean=False), found.margin(mean=True), found.parts + 1
+    whole, mean, step = found.margin(mean=False), found.margin(mean=True), found.first_difference + 1
     if (whole > 0) != (mean > 0):
         return blocks.paragraph(
             "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
@@ -115,7 +115,7 @@ def _tokens(found: Contrast) -> dict:
     return blocks.table(
         blocks.headings("Step", "First translation", "probability", "Second translation", "probability"),
         [[str(step + 1), *cells(found.first, step), *cells(found.second, step)] for step in steps],
-        marked=[] if found.parts is None else [found.parts],
+        marked=[] if found.first_difference is None else [found.first_difference],
         caption=say("Measured: each is read as if the model had written it. Marked: where they part."),
     )
 
