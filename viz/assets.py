@@ -16,11 +16,12 @@ import plotly
 WEB = Path(__file__).resolve().parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
-EARLY_SCRIPT = WEB / "shell" / "early.js"  # stands in the page's head
+EARLY_SCRIPT = WEB / "page" / "early.js"  # stands in the page's head
 MOUNT = WEB / "core" / "mount.js"  # what brings a component onto the page
-ALONE = WEB / "alone" / "alone.js"  # what an explorer outside the app begins with
+ALONE = WEB / "explorer" / "alone.js"  # what an explorer outside the app begins with
 BASE_STYLE = WEB / "core" / "base.css"
 PICTURE_STYLE = WEB / "picture" / "copy.css"
+PAGE_STYLE = WEB / "page" / "page.css"
 
 # A component's module, whose default the page calls; its style sheet stands beside it.
 COMPONENTS = {
@@ -33,8 +34,8 @@ COMPONENTS = {
     "translation": "page/translation.js",
     "guide": "tour/guide.js",
 }
-# Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
-# would jump.
+# Components above the tabs. They are styled by PAGE_STYLE: a sheet that came after its component would make all below
+# jump.
 EARLY = ("title", "languages", "examples", "translation", "guide")
 BESIDE = {"lab": (WEB / "lab" / "panel.css", WEB / "why" / "question.css")}  # style sheets of what a component contains
 
@@ -106,6 +107,5 @@ def styles(component: str) -> tuple[Path, ...]:
 
 
 def page_style() -> str:
-    """What is part of the page itself: its own style sheet, that of pictures, and those of EARLY."""
-    own = (PICTURE_STYLE, WEB / "page" / "page.css", *(module(name).with_suffix(".css") for name in EARLY))
-    return "".join(path.read_text(encoding="utf-8") for path in own)
+    """Return the CSS of the page itself: pictures, the frame around the tabs, and the components of EARLY."""
+    return "".join(path.read_text(encoding="utf-8") for path in (PICTURE_STYLE, PAGE_STYLE))

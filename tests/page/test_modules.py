@@ -14,7 +14,7 @@ from tests.page.browser import open_tab
 pytestmark = pytest.mark.browser
 
 MODULES = {path.relative_to(assets.WEB).as_posix() for path in assets.WEB.rglob("*.js")}
-INLINE = {"shell/early.js", "alone/alone.js"}  # stand in a page themselves
+INLINE = {"page/early.js", "explorer/alone.js"}  # stand in a page themselves
 NAMES = "() => performance.getEntriesByType('resource').map((one) => one.name)"
 VERSIONED = re.compile(r"/atlas/[0-9a-f]{16}/(.*\.js)$")
 

@@ -155,5 +155,5 @@ def test_every_tab_has_pictures_to_take_away(tiny_url, open_page) -> None:
     )
     arrows = whole.locator(".way")
     use_modules(page, "picture/drawing.js")
-    svg = page.evaluate("(node) => atlas.svg(node)", whole.locator(".flow").element_handle())
+    svg = page.evaluate("(node) => atlas.nodeSvg(node)", whole.locator(".flow").element_handle())
     assert svg.count('class="way') == arrows.count() > 20 and svg.count("<image") == whole.locator("canvas").count()

@@ -32,7 +32,7 @@ _DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</scri
 class Bundle:
     """The scripts, styles and words of an explorer outside the app.
 
-    text      JSON of style, plotly, modules (name -> text) and languages, which viz/web/alone/alone.js reads
+    text      JSON of style, plotly, modules (name -> text) and languages, which viz/web/explorer/alone.js reads
     words     of every language, by the English ones
     """
 

@@ -42,7 +42,7 @@ def test_a_printed_key_has_its_bars(open_page):
       const given = { type: 'bars', labels: ['a', 'b'], values: [0.5, 0.25], unit: 'share' };
       const editor = atlas.el('div', { class: 'editor' }, 'editor'), bar = atlas.el('div', { class: 'bar' }, 'buttons');
       document.body.append(atlas.el('section', { class: 'atlas-worksheet own' }, bar, atlas.el('div', { class: 'both' },
-        editor, atlas.el('article', { class: 'paper' }, atlas.picture(given, true)))));
+        editor, atlas.el('article', { class: 'paper' }, atlas.drawPicture(given, true)))));
     }"""
     )
     page.emulate_media(media="print")

@@ -27,8 +27,8 @@ def test_the_page_encodes_what_it_draws_as_python_encodes_it(open_page, seed):
     weights = np.random.default_rng(seed).dirichlet(np.full(9, 0.2), size=(4, 7)).astype(np.float32)
     encoded = page.evaluate(
         """async (data) => {
-      const { encode, decode, unpack } = atlas;
-      return encode(decode(await unpack(data)));
+      const { encodeWeights, decodeWeights, unpack } = atlas;
+      return encodeWeights(decodeWeights(await unpack(data)));
     }""",
         ROOT.encode(weights),
     )
@@ -109,7 +109,7 @@ def test_a_pinned_word_is_asked_about_by_the_piece_that_was_uncertain(open_page)
     def pinned(kind: str, given: dict) -> int:
         state = {"kind": kind, "query": None, "key": None}
         where = {"row": 0, "column": None}
-        return page.evaluate("given => atlas.withPin(...given).query", [state, word, given, where])
+        return page.evaluate("given => atlas.togglePin(...given).query", [state, word, given, where])
 
     assert pinned("cross", trace) == pinned("decoder_self", trace) == 1
     assert pinned("encoder_self", trace) == 0
@@ -119,11 +119,11 @@ def test_a_pinned_word_is_asked_about_by_the_piece_that_was_uncertain(open_page)
 def test_another_kind_forgets_the_chosen_heads_and_a_layers_mean_is_paged_by_layers(open_page):
     page = open_page("about:blank")
     load_modules(page, "explorer/state.js")
-    state = page.evaluate("atlas.initial()") | {"kind": "cross", "layer": 1, "head": 6}
+    state = page.evaluate("atlas.initialState()") | {"kind": "cross", "layer": 1, "head": 6}
     several = state | {"heads": [[0, 1], [1, 6]], "combine": "mean"}
-    other = page.evaluate("state => atlas.changed(state, { kind: 'encoder_self' })", several)
+    other = page.evaluate("state => atlas.changeState(state, { kind: 'encoder_self' })", several)
     assert other["heads"] == [] and other["combine"] == "single"
-    assert page.evaluate("state => atlas.changed(state, { combine: 'mean' }).combine", other) == "mean"
-    paged = "([state, by]) => atlas.paged(state, { layers: 4, heads: 8 }, by)"
+    assert page.evaluate("state => atlas.changeState(state, { combine: 'mean' }).combine", other) == "mean"
+    paged = "([state, by]) => atlas.pageHead(state, { layers: 4, heads: 8 }, by)"
     assert page.evaluate(paged, [state, 2]) == {"layer": 2, "head": 0}
     assert page.evaluate(paged, [state | {"combine": "mean"}, 1]) == {"layer": 2, "head": 6}

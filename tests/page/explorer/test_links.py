@@ -28,9 +28,9 @@ FOLLOW = """(fragment) => new Promise((followed) => {
 def test_each_link_says_what_it_said(open_page):
     page = open_page("about:blank")
     load_modules(page, "explorer/state.js")
-    initial = page.evaluate("atlas.initial()")
+    initial = page.evaluate("atlas.initialState()")
     for link in LINKS:
-        found = page.evaluate("(f) => atlas.fromFragment('#' + f)", link["fragment"])
+        found = page.evaluate("(f) => atlas.parseFragment('#' + f)", link["fragment"])
         said = link["opens"]["state"]  # of a kind of map that came later it says nothing
         named = dict(parse_qsl(link["fragment"]))
         rows = {kind: was for kind, was in said["predicted"].items() if f"{kind}_rows" in named}

@@ -143,7 +143,7 @@ def test_csv_of_the_page_has_no_formula(script_page):
     labels = ("=1", "+1", "-1", "@a", "\t1", "＝1", "'=1", "'s", "a")
     text = script_page.evaluate(
         """(labels) => { const named = labels.map((label) => ({ label }));
-           return atlas.csv({ rows: named, columns: named, values: new Float32Array(labels.length ** 2) }); }""",
+           return atlas.toCsv({ rows: named, columns: named, values: new Float32Array(labels.length ** 2) }); }""",
         labels,
     )
     assert text == table.to_csv(score_map_of(labels, 0)).replace("0.0", "0")
@@ -197,7 +197,7 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
     trace = random_trace(64, 70, layers=3)
     load(script_page, trace, largest=200_000)
     view = as_options(View("cross", 1, 2, combine="rollout"))
-    missing = script_page.evaluate("(view) => atlas.missing(trace, view)", view)
+    missing = script_page.evaluate("(view) => atlas.missingLayers(trace, view)", view)
     assert sorted(map(tuple, missing)) == sorted(
         [("encoder_self", i) for i in range(3)] + [("decoder_self", 0), ("decoder_self", 1), ("cross", 1)]
     )
@@ -216,7 +216,7 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
     for kind, layer in missing:
         block = payload.block(trace, AttentionKind(kind), layer, layer + 1)
         script_page.evaluate("(block) => trace.add(block)", block)
-    assert script_page.evaluate("(view) => atlas.missing(trace, view)", view) == []
+    assert script_page.evaluate("(view) => atlas.missingLayers(trace, view)", view) == []
     assert_same(script_page.evaluate(MAPS, [view])[0], score_map(trace, View("cross", 1, 2, combine="rollout")))
     own = script_page.evaluate("Array.from(trace.thumbnail('cross', 0, 3, 32).values)")
     assert np.allclose(np.array(own), reduce.pool(trace.cross.weights[0, 3], 32).ravel(), atol=1e-4)
@@ -249,12 +249,12 @@ def test_links_bring_back_the_state_and_survive_nonsense(script_page):
         "([s, t]) => atlas.toFragment(s, { text: t, direction: 'de-en', checkpoint: 'b' })",
         [state, text],
     )
-    found = script_page.evaluate("(f) => atlas.fromFragment('#' + f)", fragment)
+    found = script_page.evaluate("(f) => atlas.parseFragment('#' + f)", fragment)
     plain = {"text": text, "direction": "de-en", "checkpoint": "b", "interventions": ""}
     assert found == {**plain, "state": state}
-    read = "(f) => atlas.fromFragment(f)"
+    read = "(f) => atlas.parseFragment(f)"
     assert script_page.evaluate(read, "#top") is None and script_page.evaluate(read, "") is None
-    initial = script_page.evaluate("atlas.initial()")
+    initial = script_page.evaluate("atlas.initialState()")
     nonsense = (
         "#text=x&overlay=%3Cb%3E&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN&query=0"
     )

@@ -16,7 +16,7 @@ ASKING = """(steps) => {
   const trace = (lacking) => ({ key: "k", lazy: true, kinds: { cross: {}, own: {} }, lacks: (kind) => lacking.has(kind),
     weights: { cross: [1, null, null], own: [null] } });
   const lacking = new Set(["own"]), shown = trace(lacking), other = trace(new Set(["cross"]));
-  const state = { ...atlas.initial(), kind: "cross" };
+  const state = { ...atlas.initialState(), kind: "cross" };
   const scene = { state, trace: shown, traces: [shown], overlays: [] };
   const maps = atlas.createMaps({ scene, ask });
   const acts = {

@@ -1,11 +1,11 @@
 // Colours of numbers, and numbers as a picture with one pixel a cell.
 import { cssVariable } from "./dom.js";
 
-const parsed = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+const parseHex = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 
 // Colours "#rrggbb" in order -> 256 steps [red, green, blue].
 export function colourSteps(colours) {
-  const found = colours.map(parsed);
+  const found = colours.map(parseHex);
   return Array.from({ length: 256 }, (_, step) => {
     const at = (step / 255) * (found.length - 1),
       low = Math.min(Math.floor(at), found.length - 2);
@@ -23,8 +23,8 @@ export function sequentialScale(colours) {
 
 // Of shares -1 to 1, from the page's colour for what is below 0, by none, to that for what is above.
 export function divergingScale() {
-  const below = parsed(cssVariable("--atlas-accent")),
-    above = parsed(cssVariable("--atlas-above"));
+  const below = parseHex(cssVariable("--atlas-accent")),
+    above = parseHex(cssVariable("--atlas-above"));
   return (share) => [
     ...(share < 0 ? below : above),
     Math.round(255 * Math.min(1, Math.abs(share))),

@@ -1,7 +1,7 @@
 // What every part of the page builds its elements with, and what the browser lets it do.
 import { toText } from "./language.js";
 
-function filled(node, attributes, children) {
+function fillElement(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
@@ -20,11 +20,11 @@ function filled(node, attributes, children) {
 // An element with attributes and children, or lists of them; strings become text, never markup. What is null, undefined or false is
 // left out.
 export const el = (tag, attributes = {}, ...children) =>
-  filled(document.createElement(tag), attributes, children);
+  fillElement(document.createElement(tag), attributes, children);
 
 // The same of a drawing.
 export const svg = (tag, attributes = {}, ...children) =>
-  filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+  fillElement(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 // A plain button with words, unless the attributes say otherwise.
 export const button = (words, onclick, attributes = {}) =>

@@ -1,16 +1,16 @@
 // The words of the page: which language they are in, and English -> text. The page's head has chosen the language and sent
-// for its words by then (shell/early.js), so that they are on their way while the modules still load.
+// for its words by then (page/early.js), so that they are on their way while the modules still load.
 let words = null; // English -> text
 
 // Gradio says, too, which language the page is in, later, of its own labels.
-function keep(language) {
+function keepPageLanguage(language) {
   const page = document.documentElement,
     set = () => page.lang === language || (page.lang = language);
   set();
   new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
 }
 
-const fetched = (address) =>
+const fetchJson = (address) =>
   fetch(address, { signal: AbortSignal.timeout(10000) }).then((answer) =>
     answer.ok ? answer.json() : Promise.reject(answer.status),
   );
@@ -21,7 +21,7 @@ export async function addWords(languages) {
   const given = languages[document.documentElement.dataset.language];
   if (given === undefined) return;
   try {
-    const more = typeof given === "object" ? given : await fetched(given);
+    const more = typeof given === "object" ? given : await fetchJson(given);
     words = Object.assign(words ?? Object.create(null), more);
   } catch {
     // then the page is in English
@@ -30,7 +30,9 @@ export async function addWords(languages) {
 
 // Take on the page's first words, and say which language the page is in.
 export const loadWords = (languages) =>
-  addWords(languages).then(() => keep(words ? document.documentElement.dataset.language : "en"));
+  addWords(languages).then(() =>
+    keepPageLanguage(words ? document.documentElement.dataset.language : "en"),
+  );
 
 // Words of the page: English with {names} in braces, and their values, each of which may be words, too. Python says them
 // alike (model/trace/language.py), and sends them like this.
@@ -41,17 +43,17 @@ export const say = (english, values = {}) => ({ say: english, with: values });
 export const textParts = ({ say: english, with: values }, drawn = (value) => value) =>
   (words?.[english] || english)
     .split(/\{(\w+)\}/)
-    .flatMap((part, i) => (i % 2 ? drawn(written(values[part]), part) : part));
+    .flatMap((part, i) => (i % 2 ? drawn(valueText(values[part]), part) : part));
 
 // A whole number in words has its thousands apart: by commas in English, elsewhere by a narrow space, which no language
 // reads as a decimal point.
-const written = (value) =>
+const valueText = (value) =>
   Number.isInteger(value)
-    ? spaced.format(value).replaceAll(",", thousandsSeparator())
+    ? groupedNumber.format(value).replaceAll(",", thousandsSeparator())
     : typeof value === "string"
       ? localizeNumber(value)
       : toText(value);
-const spaced = new Intl.NumberFormat("en"); // made once: that takes a hundred times as long as to use it
+const groupedNumber = new Intl.NumberFormat("en"); // made once: that takes a hundred times as long as to use it
 export const thousandsSeparator = () => (words ? "\u202f" : ",");
 
 // A number that Python wrote (viz/wire/blocks.py, compact), with the thousands of the page's language; any other text stays.

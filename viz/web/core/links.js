@@ -40,7 +40,7 @@ export const explorerMaps = { key: () => null, weights: () => null };
 // The address may have followed the view after the browser had begun to load the page again: only the sentence must agree.
 const LEFT = "atlas-left";
 const sentenceOf = (hash) => new URLSearchParams(hash.replace(/^#/, "")).get("text");
-function left() {
+function readSavedPage() {
   try {
     const found = JSON.parse(sessionStorage.getItem(LEFT)),
       [{ type }] = performance.getEntriesByType("navigation");
@@ -50,10 +50,10 @@ function left() {
     return null; // nothing is kept here, or may be
   }
 }
-export let savedPage = left();
+export let savedPage = readSavedPage();
 // The text that is being translated, as the fields of page_translate. What is asked once more after a reload is left out: it
 // may be what ended the server.
-const pending = () => {
+const pendingTranslation = () => {
   const { translating } = store.state;
   return translating?.text === undefined || translating.fills ? null : translating;
 };
@@ -70,7 +70,7 @@ addEventListener("pagehide", () => {
   const view = explorerLink(),
     tab = document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]'),
     typed = document.querySelector("#source-text :is(textarea, input)")?.value,
-    asked = pending();
+    asked = pendingTranslation();
   if (!view.has("text")) return;
   if (tab) view.set("tab", tab.dataset.tabId);
   if (asked) view.set("text", asked.text);
@@ -165,10 +165,10 @@ function isSentenceOf(link, view) {
 }
 
 // isNews: whether another translation has come.
-function follow(isNews) {
+function followView(isNews) {
   const view = viewLink(),
     link = pageLink();
-  if (!openTab() || !view.has("text") || pending()) return;
+  if (!openTab() || !view.has("text") || pendingTranslation()) return;
   if (OWN_PLACE.some((name) => link.has(name))) return;
   const opens = last === null; // with an example, before a link's own sentence comes
   if (isSentenceOf(link, view) || (!link.has("text") && !isNews)) {
@@ -188,9 +188,9 @@ store.follow(["translating"], ({ translating }) => {
 });
 store.follow(["drawCount"], () => {
   if (explorerLink().get("text") === awaited) awaited = null;
-  follow(true);
+  followView(true);
 });
-const followSoon = debounce(() => last && follow(false), 300);
+const followSoon = debounce(() => last && followView(false), 300);
 for (const name of ["click", "keyup", "change"])
   document.addEventListener(name, (event) => event.isTrusted && followSoon());
 

@@ -25,10 +25,10 @@ let last = Promise.resolve();
 // Figures are drawn one in a task, each after those that were asked for before: between two of them the page answers whoever
 // types or clicks. draw: is called then. A promise of what it returns.
 export function enqueueDrawing(draw) {
-  const mine = last.then(yielded).then(draw);
+  const mine = last.then(yieldToPage).then(draw);
   last = mine.catch(() => {});
   return mine;
 }
 
-const yielded = () =>
+const yieldToPage = () =>
   globalThis.scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve));

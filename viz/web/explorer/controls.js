@@ -6,7 +6,7 @@ import { toText, t } from "../core/language.js";
 import * as naming from "./words.js";
 
 // A row of buttons of which one is pressed. options: value -> label; keys: value -> the key that does the same.
-export function segmented(label, options, onPick, keys = {}) {
+export function createSegmented(label, options, onPick, keys = {}) {
   const buttons = Object.entries(options).map(([value, text]) => {
     const key = keys[value],
       title = key ? t("{label} (key {key})", { label: text, key }) : null;
@@ -23,7 +23,7 @@ export function segmented(label, options, onPick, keys = {}) {
 }
 
 // A menu. options: value -> text.
-export function select(label, options, onPick, title = null) {
+export function createSelect(label, options, onPick, title = null) {
   const field = el("select", { onchange: () => onPick(field.value) });
   const menu = {
     root: el("label", { class: "field", title }, el("span", {}, label), field),
@@ -43,13 +43,13 @@ const VIEW_KEYS = { map: "m", lines: "l", text: "t", compare: "c" };
 export function createControls(overlays, update, open) {
   const kinds = Object.entries(KINDS),
     of = (name) => Object.fromEntries(kinds.map(([kind, about]) => [kind, about[name]]));
-  const kind = segmented(
+  const kind = createSegmented(
     t("Kind of attention"),
     of("short"),
     (value) => update({ kind: value }),
     of("key"),
   );
-  const view = segmented(
+  const view = createSegmented(
     t("View"),
     { map: t("Map"), lines: t("Lines"), text: t("Text"), compare: t("Compare") },
     (value) => update({ view: value }),
@@ -57,7 +57,7 @@ export function createControls(overlays, update, open) {
   );
   // A menu of values of the state.
   const choice = (name, label, options, title) =>
-    select(label, options, (value) => update({ [name]: value }), title);
+    createSelect(label, options, (value) => update({ [name]: value }), title);
   const overlay = choice(
     "overlay",
     t("Measure"),
@@ -74,13 +74,13 @@ export function createControls(overlays, update, open) {
     { single: t("one head"), mean: t("mean"), max: t("maximum"), rollout: t("rollout") },
     t("One head, or several as one map. Shift-click thumbnails to choose which."),
   );
-  const words = select(
+  const words = createSelect(
     t("Tokens"),
     { pieces: t("subwords"), words: t("whole words") },
     (value) => update({ words: value === "words" }),
     t("Whole words: sum over a word's keys, mean over its queries; rows still sum to 1"),
   );
-  const glosses = select(
+  const glosses = createSelect(
     t("Glosses"),
     { "": t("none"), links: t("from the model's links") },
     (value) => update({ glosses: value === "links" }),
@@ -94,7 +94,7 @@ export function createControls(overlays, update, open) {
     { show: t("shown"), hide: t("hidden"), renormalise: t("hidden, rows rescaled") },
     t("The language symbol, <s> and </s>"),
   );
-  const rows = select(
+  const rows = createSelect(
     t("Rows"),
     {
       both: t("reads → writes"),
@@ -115,7 +115,7 @@ export function createControls(overlays, update, open) {
     cividis: "cividis",
     greys: t("greys"),
   });
-  const sentence = select(t("Sentence"), {}, open, t("Your last translations stay here"));
+  const sentence = createSelect(t("Sentence"), {}, open, t("Your last translations stay here"));
   sentence.root.classList.add("wide", "history");
   const chosen = { overlay, combine, special, transform, range, colours };
   const menus = [combine, words, glosses, special, rows, transform, range, colours, sentence];
@@ -127,7 +127,8 @@ export function createControls(overlays, update, open) {
     options: el("div", { class: "options" }, roots),
     history(traces, shown) {
       const unfinished = `(${t("unfinished")}) `,
-        name = (trace) => `${trace.finished ? "" : unfinished}${naming.name(trace, traces, 60)}`;
+        name = (trace) =>
+          `${trace.finished ? "" : unfinished}${naming.traceName(trace, traces, 60)}`;
       sentence.offer(traces.toReversed().map((trace) => [trace.key, name(trace)]));
       sentence.show(shown.key);
       glosses.root.hidden = !shown.glosses;

@@ -43,7 +43,7 @@ export function createDrawing(explorer) {
     scene.refused = map ? null : (found?.refused ?? trace.left_out ?? null);
     controls.show(toned(), map);
     const used = model.usedHeads(trace, states.viewOf(state)),
-      name = words.heading(state, used, overlay);
+      name = words.mapHeading(state, used, overlay);
     heading.textContent = name;
     decoded.textContent = [
       t("Decoding: {how}.", { how: trace.decoding }),
@@ -53,12 +53,12 @@ export function createDrawing(explorer) {
       .filter(Boolean)
       .join(" ");
     const waits = overlay ? t("Computing …") : t("Loading this layer…");
-    read(map ? words.reading(state, trace, map, overlay) : scene.refused ? "" : waits);
+    read(map ? words.mapReading(state, trace, map, overlay) : scene.refused ? "" : waits);
     clearTimeout(waiting);
     maps.beside.clear();
     if (map) {
-      const colours = colouring.ofMap(toned(), map, trace.colours, diverging);
-      views.draw(map, colours, { ...words.titles(state, map, trace), label: title() });
+      const colours = colouring.mapPalette(toned(), map, trace.colours, diverging);
+      views.draw(map, colours, { ...words.axisTitles(state, map, trace), label: title() });
     } else if (scene.refused) views.clear();
     else if (overlay || trace.kinds[state.kind].large) waiting = setTimeout(views.wait, FLICKER);
     else views.wait();
@@ -76,7 +76,7 @@ export function createDrawing(explorer) {
         drawSentence();
       });
     }
-    guide.textContent = words.guide(state, overlay);
+    guide.textContent = words.viewGuide(state, overlay);
     showPinned();
     if (map)
       scene.state = { ...state, beside: state.view === "compare" ? views.compare.beside() : "" };
@@ -84,7 +84,7 @@ export function createDrawing(explorer) {
     clearTimeout(telling);
     telling = setTimeout(() => {
       if (scene.map)
-        summary.textContent = words.summary(scene.state, scene.trace, scene.map, used, overlay);
+        summary.textContent = words.mapSummary(scene.state, scene.trace, scene.map, used, overlay);
     }, READ);
   }
 
@@ -100,16 +100,21 @@ export function createDrawing(explorer) {
       special: "hide",
       predicted: true,
     };
-    if (model.missing(trace, view).length) return; // drawn when they have come
+    if (model.missingLayers(trace, view).length) return; // drawn when they have come
     const small = model.scoreMap(trace, view);
     const glosses = state.glosses ? states.glossesOf(state, trace) : null;
-    sentence.draw(small, states.pinnedCells(state, small, trace), words.lines(state), glosses);
+    sentence.draw(
+      small,
+      states.pinnedCells(state, small, trace),
+      words.sentenceHint(state),
+      glosses,
+    );
   }
 
   function drawAtlas() {
     const { state, trace } = scene,
-      colours = colouring.scale(state, trace.colours),
-      palette = colouring.palette(colours, toned().transform, 1),
+      colours = colouring.chosenColours(state, trace.colours),
+      palette = colouring.createPalette(colours, toned().transform, 1),
       { texts, places } = palette.ticks;
     thumbnails.draw(trace, state.kind, palette);
     const ramp = `background: linear-gradient(to right, ${colours.join(", ")})`;
@@ -130,7 +135,7 @@ export function createDrawing(explorer) {
     if (layer === null) tip.textContent = words.thumbnailsTip(overlayOf());
     else if (!readings[layer]) tip.textContent = t("Layer {layer} · Head {head}", place);
     else {
-      const named = words.named(trace, state.kind, layer, head);
+      const named = words.headNames(trace, state.kind, layer, head);
       tip.textContent =
         t("Layer {layer}, head {head}: {reading} · {bits} bits", {
           ...place,
@@ -141,7 +146,7 @@ export function createDrawing(explorer) {
   }
 
   const pointing = (row, column) =>
-    words.pointing(scene.map, row, column, scene.trace, scene.state.kind);
+    words.describeCell(scene.map, row, column, scene.trace, scene.state.kind);
 
   // What is said of a cell, a row or a column of the map; of none of what is pinned.
   function point(row, column) {
@@ -175,7 +180,7 @@ export function createDrawing(explorer) {
     heads() {
       drawAtlas();
       thumbnails.select(scene.state);
-      read(words.reading(scene.state, scene.trace, scene.map));
+      read(words.mapReading(scene.state, scene.trace, scene.map));
     },
     tell: (text) => status.replaceChildren(text),
     title,

@@ -4,18 +4,17 @@ import { ask as askServer } from "../core/ask.js";
 import { debounce, download, el, showInvitation, onThemeChange } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { explorerMaps, tabOpeners, pageLink, tabLinks } from "../core/links.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { store } from "../store/store.js";
 import { keepTranslation, translateLink } from "../store/translation.js";
+import { createCut, createExports, viewSvg } from "./actions.js";
 import { createControls } from "./controls.js";
-import { createCut } from "./cut.js";
 import { createDrawing } from "./drawing.js";
-import { createExports, viewPicture } from "./exports.js";
 import { createHelp, listenKeys } from "./keyboard.js";
 import { createMaps } from "./maps.js";
 import * as states from "./state.js";
 import { Trace } from "./trace.js";
-import { createAtlas } from "./views/atlas.js";
+import { createThumbnails } from "./views/atlas.js";
 import { createSentence } from "./views/sentence.js";
 import { createViews } from "./views/views.js";
 
@@ -26,7 +25,7 @@ export default function explorer(root, api) {
   // What is looked at, for all parts. traces: oldest first; trace: the one that is shown; map: what is drawn of it, or null;
   // refused: in words, why there is none; overlays: what can be shown in attention's place, {id, title, about, kinds, scope, asks}.
   const scene = {
-    state: states.initial(),
+    state: states.initialState(),
     traces: [],
     trace: null,
     map: null,
@@ -39,7 +38,7 @@ export default function explorer(root, api) {
   const isInApp = Boolean(formats);
   const maps = createMaps({ scene, ask, isPointed });
   const controls = createControls(overlays, update, openTrace);
-  const thumbnails = createAtlas({
+  const thumbnails = createThumbnails({
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
     toggle: toggleHeads,
     hover: (...head) => drawing.hover(...head),
@@ -61,24 +60,24 @@ export default function explorer(root, api) {
     title: () => drawing.title(),
     caption: () => drawing.caption(),
     move: step,
-    page: (by) => update(states.paged(scene.state, shownKind(), by)),
+    page: (by) => update(states.pageHead(scene.state, shownKind(), by)),
     hint: t("← → heads · ↑ ↓ layers"),
   };
   const sentence = createSentence({ pin }), // whose words may be hidden or cut into pieces in the large map
-    lines = pictured(sentence.root, { ...about, name: t("What each word read") });
+    lines = createPicture(sentence.root, { ...about, name: t("What each word read") });
   const looks = { controls, thumbnails, views, sentence, lines, cut };
   const drawing = createDrawing({ scene, maps, diverging, ...looks });
   const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
   const exports = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
-  const heads = pictured(el("div", {}, thumbnails.root, legend), {
+  const heads = createPicture(el("div", {}, thumbnails.root, legend), {
     ...about,
     name: t("All heads"),
     title: () => thumbnails.root.firstChild?.ariaLabel ?? "",
   });
-  const shown = pictured(views.root, {
+  const shown = createPicture(views.root, {
     ...about,
     name: t("Selected head"),
-    svg: () => viewPicture(views),
+    svg: () => viewSvg(views),
     main: true,
     fit: (room) => {
       views.fit(room);
@@ -135,25 +134,25 @@ export default function explorer(root, api) {
 
   // Another state, all of it, or what has changed since the state that was drawn before.
   function open(state, before = null) {
-    take(states.fitted(state, scene.trace, overlays));
+    take(states.fitState(state, scene.trace, overlays));
     drawing.draw(before);
   }
 
   // Change the state and redraw what depends on it.
   function update(changes) {
-    if (scene.trace) open(states.changed(scene.state, changes), scene.state);
+    if (scene.trace) open(states.changeState(scene.state, changes), scene.state);
   }
 
   function step(down, right) {
-    update(states.stepped(scene.state, shownKind(), down, right));
+    update(states.stepHead(scene.state, shownKind(), down, right));
   }
 
   function toggleHeads(pairs) {
-    update(states.toggled(scene.state, pairs));
+    update(states.toggleHeads(scene.state, pairs));
   }
 
   function pin(map, row, column) {
-    take(states.withPin(scene.state, map, scene.trace, { row, column }));
+    take(states.togglePin(scene.state, map, scene.trace, { row, column }));
     drawing.showPinned();
   }
 
@@ -171,7 +170,7 @@ export default function explorer(root, api) {
   }
 
   function openLink() {
-    const link = states.fromFragment(pageLink().toString());
+    const link = states.parseFragment(pageLink().toString());
     if (!link) return;
     const { state: wanted, ...named } = link,
       what = { beam: 1, ...named },
@@ -269,7 +268,7 @@ export default function explorer(root, api) {
     showInvitation(root, null);
     remember(scene.trace);
     const { selection, link } = payload;
-    if (link) scene.state = states.fromFragment(link).state; // of a file: all that was chosen where it was made
+    if (link) scene.state = states.parseFragment(link).state; // of a file: all that was chosen where it was made
     const wanted = awaited;
     awaited = null;
     open(wanted ?? { ...scene.state, ...selection });

@@ -105,7 +105,7 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
       const ids = overlays.filter((one) => one.kinds.includes(kind)).map((one) => one.id);
       update({ overlay: after(["", ...ids], state.overlay) });
     } else if (key === "x") toggleHeads([[layer, head]]);
-    else if (key === "y") toggleHeads(model.allHeads(scene.trace, kind, layer));
+    else if (key === "y") toggleHeads(model.headsOfLayer(scene.trace, kind, layer));
     else if (key === "w") update({ words: !state.words });
     else if (key === "p" && kind !== "encoder_self")
       update({ predicted: after([null, true, false], state.predicted[kind]) });

@@ -6,7 +6,7 @@ import { store } from "../store/store.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
 import { CODECS, unpack } from "./trace.js";
-import { largeMap } from "./views/pyramid.js";
+import { createLargeMap } from "./views/pyramid.js";
 
 const TILES = 40; // of a large map that are asked for at once
 const BUSY = 150; // milliseconds after which a number is asked for again that had to wait for another question
@@ -14,7 +14,7 @@ const PATIENCE = 15000; // milliseconds after which an answer is no longer waite
 const KEPT = 100; // overlays of one translation
 
 // A name for what an overlay's map depends on: the same for all heads where the overlay is.
-function nameOf(overlay, view) {
+function overlayKey(overlay, view) {
   const place = { head: [view.layer, view.head], layer: [view.layer], sentence: [] }[overlay.scope],
     asked = overlay.asks ? [store.state.asked] : [];
   const { kind, words, special, predicted } = view;
@@ -72,19 +72,19 @@ export function createMaps({ scene, ask, isPointed }) {
     const view = states.viewOf(state),
       overlay = states.overlayOf(state, scene.overlays);
     if (overlay) {
-      const as = nameOf(overlay, view),
+      const as = overlayKey(overlay, view),
         found = trace.overlays.get(as);
       if (!found) request("overlay", { key: trace.key, overlay: overlay.id, view, as });
       return found ?? null;
     }
     if (trace.kinds[view.kind].large) return largeMapOf(trace, view);
-    const missing = model.missing(trace, view);
+    const missing = model.missingLayers(trace, view);
     if (missing.length && trace === scene.trace) askLayers(trace, missing, view.kind);
     return missing.length ? null : model.scoreMap(trace, view);
   }
 
   function largeMapOf(trace, view) {
-    const map = largeMap(trace, view),
+    const map = createLargeMap(trace, view),
       { pyramid } = map;
     if (pyramid.begun) return map;
     if (trace === scene.trace) tiles(map, pyramid.within(pyramid.whole));

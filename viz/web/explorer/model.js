@@ -6,11 +6,11 @@ import { t } from "../core/language.js";
 export function usedHeads(trace, view) {
   if (view.combine === "single") return [[view.layer, view.head]];
   if (view.combine === "rollout" || !view.heads.length)
-    return allHeads(trace, view.kind, view.layer);
+    return headsOfLayer(trace, view.kind, view.layer);
   return view.heads;
 }
 
-export function allHeads(trace, kind, layer) {
+export function headsOfLayer(trace, kind, layer) {
   return Array.from({ length: trace.kinds[kind].heads }, (_, head) => [layer, head]);
 }
 
@@ -30,11 +30,11 @@ function neededLayers(trace, view) {
 }
 
 // Of these, the ones that have not been sent yet.
-export const missing = (trace, view) =>
+export const missingLayers = (trace, view) =>
   neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
 
 // Of tokens: i -> what a row or a column is called, and whether a sentence ends there with others behind it.
-export const entry = (tokens) => {
+export const axisEntry = (tokens) => {
   const ends = new Set(tokens.ends);
   return (i) => ({
     label: tokens.labels[i],
@@ -80,7 +80,7 @@ function rollout(trace, layers) {
 }
 
 function halfWithIdentity(trace, kind, layer, n) {
-  const mixed = meanOfHeads(trace, kind, allHeads(trace, kind, layer));
+  const mixed = meanOfHeads(trace, kind, headsOfLayer(trace, kind, layer));
   for (let i = 0; i < mixed.length; i++) mixed[i] *= 0.5;
   for (let i = 0; i < n; i++) mixed[i * n + i] += 0.5;
   return mixed;
@@ -95,7 +95,7 @@ function decoderRollout(trace, layers) {
   for (let i = 0; i < target; i++) flow[i * width + source + i] = 1;
   for (let layer = 0; layer < layers; layer++) {
     const own = halfWithIdentity(trace, "decoder_self", layer, target),
-      mean = meanOfHeads(trace, "cross", allHeads(trace, "cross", layer)),
+      mean = meanOfHeads(trace, "cross", headsOfLayer(trace, "cross", layer)),
       across = multiply(mean, encoder, target, source, source);
     flow = multiply(own, flow, target, target, width).map((value) => 0.5 * value);
     for (let i = 0; i < target; i++)
@@ -105,7 +105,7 @@ function decoderRollout(trace, layers) {
 }
 
 // These rows and columns of values [row, width]. A row with nothing left is blank: NaN.
-function hide(values, width, rows, columns, renormalise) {
+function hideTokens(values, width, rows, columns, renormalise) {
   const left = new Float64Array(rows.length * columns.length);
   let hidden = 0;
   rows.forEach((row, i) => {
@@ -147,7 +147,7 @@ export function unitOf(view, used) {
   return t("mean attention weight of {n} heads", { n: used.length });
 }
 
-function combined(trace, view, used) {
+function combinedWeights(trace, view, used) {
   const { kind } = view;
   if (view.combine === "rollout")
     return (kind === "encoder_self" ? rollout : decoderRollout)(trace, view.layer + 1);
@@ -157,7 +157,7 @@ function combined(trace, view, used) {
     : meanOfHeads(trace, kind, used);
 }
 
-function joined(first, second) {
+function joinTokens(first, second) {
   const offset = first.labels.length;
   return {
     labels: [...first.labels, ...second.labels],
@@ -188,21 +188,23 @@ export function scoreMap(trace, view) {
     joint = view.combine === "rollout" && view.kind !== "encoder_self",
     attention = view.combine !== "max";
   const queries = trace.rowTokens(view.kind, view.predicted);
-  const keys = joint ? joined(trace.tokens.source, trace.tokens.read) : trace.keyTokens(view.kind);
+  const keys = joint
+    ? joinTokens(trace.tokens.source, trace.tokens.read)
+    : trace.keyTokens(view.kind);
   const shown = ({ special }) =>
     [...special.keys()].filter((i) => view.special === "show" || !special[i]);
   const shownRows = shown(queries),
     shownColumns = shown(keys);
-  let values = combined(trace, view, used),
+  let values = combinedWeights(trace, view, used),
     hidden = null;
   if (view.special !== "show") {
     const isScaled = view.special === "renormalise" && attention;
-    const left = hide(values, keys.labels.length, shownRows, shownColumns, isScaled);
+    const left = hideTokens(values, keys.labels.length, shownRows, shownColumns, isScaled);
     values = left.values;
     if (attention) hidden = left.hidden;
   }
-  let rows = shownRows.map(entry(queries)),
-    columns = shownColumns.map(entry(keys));
+  let rows = shownRows.map(axisEntry(queries)),
+    columns = shownColumns.map(axisEntry(keys));
   if (view.words) {
     rows = wordsOf(queries, shownRows);
     columns = wordsOf(keys, shownColumns);
@@ -216,7 +218,7 @@ export function scoreMap(trace, view) {
 }
 
 // The fewest cells of each row that cover `coverage` (0 to 1) of its mass, whatever their sign: [{row, column, value}].
-export function edges(map, coverage) {
+export function strongestEdges(map, coverage) {
   const width = map.columns.length,
     found = [];
   for (let row = 0; row < map.rows.length; row++) {
@@ -239,7 +241,7 @@ export function edges(map, coverage) {
 // The map as a table: the key tokens in the first line, the query token in the first column. Nine significant digits
 // are a float32 exactly; a blank row has empty cells. A label that a spreadsheet would run as a formula gets an apostrophe
 // in front, as in viz/export/table.py. pairs: the two tokens that name each row, where both do.
-export function csv(map, pairs = null) {
+export function toCsv(map, pairs = null) {
   const inert = (text) => (/^'*[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text);
   const quoted = (text) => `"${inert(text).replaceAll('"', '""')}"`;
   const number = (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))));

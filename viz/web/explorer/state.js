@@ -18,7 +18,7 @@ export const CHOICES = {
 // pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one. overlay: what is
 // shown in attention's place, of the selected head alone; "" for attention. beside: the sentence that stands beside this one
 // in the comparison, where the same model translates it; "" for none.
-export function initial() {
+export function initialState() {
   return {
     kind: "cross",
     layer: 0,
@@ -67,7 +67,7 @@ export const overlayOf = (state, overlays) =>
   overlays.find(({ id, kinds }) => id === state.overlay && kinds.includes(state.kind)) ?? null;
 
 // The same state, inside the limits of a trace, without an overlay that there is not.
-export function fitted(given, trace, overlays) {
+export function fitState(given, trace, overlays) {
   // Another network may have other kinds of attention; a recurrent one has no layers to roll out.
   const state = trace.kinds[given.kind]
     ? { ...given }
@@ -101,7 +101,7 @@ function withKind(state, kind) {
 }
 
 // The same state after what a person changed. predicted: of the kind of this state.
-export function changed(state, { predicted, ...changes }) {
+export function changeState(state, { predicted, ...changes }) {
   const isOther = changes.kind && changes.kind !== state.kind;
   const next = { ...(isOther ? withKind(state, changes.kind) : state), ...changes };
   if (predicted !== undefined) next.predicted = { ...next.predicted, [next.kind]: predicted };
@@ -116,22 +116,22 @@ export function changed(state, { predicted, ...changes }) {
 }
 
 // The head so many layers below and heads to the right.
-export const stepped = (state, { layers, heads }, down, right) => ({
+export const stepHead = (state, { layers, heads }, down, right) => ({
   layer: clamp(state.layer + down, layers),
   head: clamp(state.head + right, heads),
 });
 
 // The next head of all layers, or by -1 the one before; of maps of all heads of a layer, the next layer.
-export function paged(state, { layers, heads }, by) {
+export function pageHead(state, { layers, heads }, by) {
   if (state.combine !== "single" && !state.heads.length)
-    return stepped(state, { layers, heads }, by, 0);
+    return stepHead(state, { layers, heads }, by, 0);
   const at = clamp(state.layer * heads + state.head + by, layers * heads);
   return { layer: Math.floor(at / heads), head: at % heads };
 }
 
 // These heads added to the choice; if all of them are in it, taken out. Another head joins the selected one. A single
 // head is shown as it is, not as the mean of one.
-export function toggled(state, pairs) {
+export function toggleHeads(state, pairs) {
   const within = (list, pair) => list.some((other) => other.join() === pair.join());
   const selected = [[state.layer, state.head]],
     joins = pairs.length === 1 && !within(pairs, selected[0]);
@@ -159,7 +159,7 @@ export const selectionOf = ({ kind, layer, head, query, key }) => ({
 });
 
 // A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
-export const shift = ({ kind }, map, trace) =>
+export const keyOffset = ({ kind }, map, trace) =>
   map.joint && kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
 
 // Row and column of a map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
@@ -168,7 +168,7 @@ export function pinnedCells(state, map, trace) {
     const at = items.findIndex((item) => item.positions.includes(position));
     return at < 0 ? null : at;
   };
-  const key = state.key === null ? null : state.key + shift(state, map, trace);
+  const key = state.key === null ? null : state.key + keyOffset(state, map, trace);
   return { row: find(map.rows, state.query), column: find(map.columns, key) };
 }
 
@@ -191,16 +191,17 @@ const leastCertain = (positions, { kind }, trace) => {
 };
 
 // The same state with the tokens of a row and a column of its map pinned, or freed where they are pinned already.
-export function withPin(state, map, trace, { row, column }) {
+export function togglePin(state, map, trace, { row, column }) {
   const query = row === null ? null : leastCertain(map.rows[row].positions, state, trace);
-  const key = column === null ? null : map.columns[column].positions[0] - shift(state, map, trace);
+  const key =
+    column === null ? null : map.columns[column].positions[0] - keyOffset(state, map, trace);
   const again = query === state.query && key === state.key;
   return { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
 }
 
 // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
 export function toFragment(state, trace) {
-  const start = initial(),
+  const start = initialState(),
     fields = linkFields(trace, { kind: state.kind, layer: state.layer + 1, head: state.head + 1 });
   for (const name of [...Object.keys(CHOICES), "coverage", "overlay", "beside"])
     if (state[name] !== start[name]) fields.set(name, state[name]);
@@ -215,10 +216,10 @@ export function toFragment(state, trace) {
 
 // {text, direction, checkpoint, interventions, state} and of a beam search its width, or null where the fragment is no link
 // of ours. Unknown values are left at their start.
-export function fromFragment(fragment) {
+export function parseFragment(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!fields.has("text")) return null;
-  const state = initial();
+  const state = initialState();
   for (const [name, allowed] of Object.entries(CHOICES))
     if (allowed.includes(fields.get(name))) state[name] = fields.get(name);
   const number = (text, fallback) =>

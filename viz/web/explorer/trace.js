@@ -9,21 +9,21 @@ const PYRAMIDS = 8; // of large maps that are kept of one translation
 const DECODED = new Float32Array(65536);
 for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
 
-export const bytes = (text) =>
+export const base64ToBytes = (text) =>
   Uint8Array.fromBase64?.(text) ??
   Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 // What viz/wire/codecs.py encodes: the bytes, or a promise of them.
-export const unpack = (text) => (text.startsWith("=") ? bytes(text.slice(1)) : unzip(text));
+export const unpack = (text) => (text.startsWith("=") ? base64ToBytes(text.slice(1)) : unzip(text));
 
 // Not by way of a Blob, which the browser hands to another process first.
 async function unzip(text) {
-  const packed = new Response(bytes(text)).body,
+  const packed = new Response(base64ToBytes(text)).body,
     stream = packed.pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-export function decode(codes) {
+export function decodeWeights(codes) {
   const count = codes.length / 2;
   const weights = new Float32Array(count);
   for (let i = 0; i < count; i++) weights[i] = DECODED[(codes[i] << 8) | codes[count + i]];
@@ -43,14 +43,14 @@ function decodeSigned(data) {
 
 // name -> what it makes of the unpacked bytes
 export const CODECS = {
-  root16: decode,
+  root16: decodeWeights,
   root2: (codes) => Float32Array.from(codes, (code) => (code / 255) ** 2),
   root8: (codes) => Float32Array.from(codes, (code) => Math.pow(code / 255, 4)),
   signed16: decodeSigned,
   float32: (data) => new Float32Array(data.buffer),
 };
 
-const decoded = async ({ codec, data }) => CODECS[codec](await unpack(data));
+const decodeBlock = async ({ codec, data }) => CODECS[codec](await unpack(data));
 
 // One translation in the page's memory: what a payload says of it, and what has come. weights[kind][layer] is a Float32Array
 // [heads, query, key], or null as long as that layer has not been sent.
@@ -92,7 +92,7 @@ export class Trace {
   }
 
   async add(block) {
-    const values = await decoded(block),
+    const values = await decodeBlock(block),
       { heads, queries, keys } = this.kinds[block.kind],
       size = heads * queries * keys;
     for (let layer = block.first; layer < block.last; layer++) {
@@ -103,13 +103,13 @@ export class Trace {
 
   async addThumbnails(sent) {
     const { kind, rows, columns } = sent;
-    this.thumbnails[kind] = { rows, columns, values: await decoded(sent) };
+    this.thumbnails[kind] = { rows, columns, values: await decodeBlock(sent) };
   }
 
   // The thumbnails of one layer of a kind whose maps are large, and what is said of its heads.
   async addStrip(sent) {
     const { kind, layer, rows, columns } = sent;
-    (this.strips[kind] ||= [])[layer] = { rows, columns, values: await decoded(sent) };
+    (this.strips[kind] ||= [])[layer] = { rows, columns, values: await decodeBlock(sent) };
     this.kinds[kind].entropies[layer] = sent.entropies;
     this.kinds[kind].readings[layer] = sent.readings;
   }
@@ -147,7 +147,7 @@ export class Trace {
     const layer = (weights) => {
       if (!weights || weights.length > left) return null;
       left -= weights.length;
-      return encode(weights);
+      return encodeWeights(weights);
     };
     return Object.fromEntries(
       Object.keys(this.kinds).map((kind) => [kind, this.weights[kind].map(layer)]),
@@ -162,12 +162,13 @@ export class Trace {
   // {values, rows, columns} to draw small: never more than `size` cells a side; null where it has not been sent
   thumbnail(kind, layer, head, size) {
     const { heads, queries, keys } = this.kinds[kind];
-    if (this.weights[kind][layer]) return pool(this.head(kind, layer, head), queries, keys, size);
+    if (this.weights[kind][layer])
+      return poolMax(this.head(kind, layer, head), queries, keys, size);
     const strip = this.strips[kind]?.[layer],
       { rows, columns, values } = strip ?? this.thumbnails[kind] ?? {};
     if (!values) return null;
     const start = (strip ? head : layer * heads + head) * rows * columns;
-    return pool(values.subarray(start, start + rows * columns), rows, columns, size);
+    return poolMax(values.subarray(start, start + rows * columns), rows, columns, size);
   }
 
   rowTokens(kind, predicted) {
@@ -181,7 +182,7 @@ export class Trace {
 }
 
 // root16 of viz/wire/codecs.py, of decoded weights: their codes are found again.
-export function encode(weights) {
+export function encodeWeights(weights) {
   const codes = new Uint8Array(2 * weights.length);
   weights.forEach((weight, i) => {
     const code = Math.round(Math.sqrt(Math.sqrt(weight)) * 65535);
@@ -200,7 +201,7 @@ function base64(data) {
 }
 
 // The largest weight of each block, so that thin lines stay visible.
-function pool(values, rows, columns, size) {
+function poolMax(values, rows, columns, size) {
   if (rows <= size && columns <= size) return { values, rows, columns };
   const height = Math.min(rows, size),
     width = Math.min(columns, size);

@@ -19,17 +19,17 @@ const GUIDES = {
   ),
 };
 
-const LINES = {
+const SENTENCE_HINTS = {
   alignment: say("What each word of the translation read in the sentence. Point at a word."),
   cross: say("What each word of the translation read in the sentence. Point at a word."),
   encoder_self: say("What each word, below, read of its own sentence. Point at a word."),
   decoder_self: say("What the model read of its own words while it wrote the next. Point at one."),
 };
-export const lines = (state) => toText(LINES[state.kind]);
+export const sentenceHint = (state) => toText(SENTENCE_HINTS[state.kind]);
 
 // How to read the view. Text and Compare need no more than their hint in the status line.
 // What is drawn large may be another measure (viz/explorer/overlays.py); the thumbnails always show attention.
-export function guide(state, overlay) {
+export function viewGuide(state, overlay) {
   if (!overlay) {
     if (state.view === "lines") return t("The thicker a line, the larger the weight.");
     return state.view === "map" ? toText(GUIDES[state.kind]) : "";
@@ -65,7 +65,7 @@ export function thumbnailsTip(overlay) {
 
 // A translation's name in a list: its sentence, and where the list has others of the same sentence, its own words from
 // where it leaves the nearest of them.
-export function name(trace, traces, limit) {
+export function traceName(trace, traces, limit) {
   const others = traces.filter(
     (one) => one !== trace && one.text === trace.text && one.direction === trace.direction,
   );
@@ -92,7 +92,7 @@ export function name(trace, traces, limit) {
 }
 
 // rows, columns: what stands beside a map; row: of a row that is named by one token.
-export function titles(state, map, trace) {
+export function axisTitles(state, map, trace) {
   const pairs = states.rowPairs(state, map, trace);
   let row = t("query: the token it reads"),
     columns = t("key: source token");
@@ -104,7 +104,7 @@ export function titles(state, map, trace) {
   return { rows: pairs ? t("query: the token it reads → writes") : row, row, columns, pairs };
 }
 
-export function heading(state, used, overlay = null) {
+export function mapHeading(state, used, overlay = null) {
   const place = (layer, head) =>
     t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 });
   const layer = { layer: state.layer + 1 },
@@ -128,7 +128,7 @@ export function heading(state, used, overlay = null) {
 }
 
 // The line below the heading: what the numbers are, and the pattern of a single head.
-export function reading(state, trace, map, overlay = null) {
+export function mapReading(state, trace, map, overlay = null) {
   if (overlay) return toText(overlay.about);
   const found = [];
   if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
@@ -164,8 +164,8 @@ function rowName(map, row, trace, kind) {
 }
 
 // Texts and nodes for a cell, a row or a column of the map; trace, kind: whose
-export function pointing(map, row, column, trace, kind) {
-  if (map.pyramid) return pointingLarge(map, row, column, trace, kind);
+export function describeCell(map, row, column, trace, kind) {
+  if (map.pyramid) return describeLargeCell(map, row, column, trace, kind);
   const at = (r, c) => map.values[r * map.columns.length + c];
   const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
   const name = row !== null ? rowName(map, row, trace, kind) : [token(map.columns[column].label)];
@@ -175,7 +175,7 @@ export function pointing(map, row, column, trace, kind) {
   }
   const values =
     row !== null ? map.columns.map((_, c) => at(row, c)) : map.rows.map((_, r) => at(r, column));
-  const others = strongest(values, 5).flatMap((i, place) => [
+  const others = strongestIndices(values, 5).flatMap((i, place) => [
     ...(place ? [", "] : []),
     token((row !== null ? map.columns : map.rows)[i].label),
     ` ${valueText(map, values[i])}`,
@@ -193,14 +193,14 @@ export function pointing(map, row, column, trace, kind) {
 }
 
 // Where the values furthest from 0 stand.
-export const strongest = (values, count) =>
+export const strongestIndices = (values, count) =>
   [...values.keys()]
     .filter((i) => Math.abs(values[i]) > 0)
     .sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]))
     .slice(0, count);
 
 // Of a large map: exactly where that has been asked for, else what its tiles say of the cells around.
-function pointingLarge(map, row, column, trace, kind) {
+function describeLargeCell(map, row, column, trace, kind) {
   const both = row !== null && column !== null;
   const tokens = [
     ...(row === null ? [] : rowName(map, row, trace, kind)),
@@ -222,12 +222,12 @@ function pointingLarge(map, row, column, trace, kind) {
 }
 
 // For screen readers: the selected map in a sentence or two.
-export function summary(state, trace, map, used, overlay = null) {
-  const name = `${toText(trace.kinds[state.kind].title)}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}.`;
+export function mapSummary(state, trace, map, used, overlay = null) {
+  const name = `${toText(trace.kinds[state.kind].title)}, ${mapHeading(state, used, overlay)}. ${mapReading(state, trace, map, overlay)}.`;
   const rows = map.rows.length,
     columns = map.columns.length;
   if (map.pyramid) return `${name} ${t("{rows} rows, {columns} columns.", { rows, columns })}`;
-  const edges = strongest(map.values, 3)
+  const edges = strongestIndices(map.values, 3)
     .filter((i) => map.overlay || map.values[i] > 0.05)
     .map((i) =>
       t("{query} to {key} {weight}", {
@@ -242,7 +242,7 @@ export function summary(state, trace, map, used, overlay = null) {
 }
 
 // What a survey names a head, with its numbers; empty where it has no name.
-export function named(trace, kind, layer, head) {
+export function headNames(trace, kind, layer, head) {
   const names = trace
     .names(kind, layer, head)
     .map(({ title, value }) => `${toText(title)} ${value.toFixed(2)}`);

@@ -5,11 +5,11 @@ import { createGrid, shareStyle } from "../core/grid.js";
 import { toText, t } from "../core/language.js";
 import { copyLink, linkFields, pageLink, tabLinks } from "../core/links.js";
 import { scrolling } from "../lab/scroll.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { drawScatter } from "./scatter.js";
 
 // Every head with its values; the names that it has under these thresholds, the surest first.
-function flatten(block) {
+function flattenHeads(block) {
   return block.kinds.flatMap((kind) =>
     Array.from({ length: kind.layers * kind.heads }, (_, i) => ({
       kind: kind.kind,
@@ -30,24 +30,24 @@ function namesOf(head, thresholds) {
 
 // What a person or a link has chosen to see: a survey that is drawn anew, for another sentence, shows it again.
 const LINKED = { view: "view", kind: "kind", x: "statistic", y: "against", label: "named" }; // a menu -> its field of a link
-const kept = { head: null }; // and by the names of menus; head: {kind, layer, head}
-let drawn = null; // how the survey that stands on the page takes it over
-function follow() {
+const savedChoices = { head: null }; // and by the names of menus; head: {kind, layer, head}
+let takeOverCurrent = null; // how the survey that stands on the page takes it over
+function followLink() {
   const link = pageLink(),
     at = (name) => (/^\d{1,3}$/.test(link.get(name) || "") ? Number(link.get(name)) - 1 : null);
   if (link.get("panel") !== "heads-survey") return;
-  for (const [name, field] of Object.entries(LINKED)) kept[name] = link.get(field);
-  kept.head = { kind: link.get("kind"), layer: at("layer"), head: at("head") };
-  drawn?.();
+  for (const [name, field] of Object.entries(LINKED)) savedChoices[name] = link.get(field);
+  savedChoices.head = { kind: link.get("kind"), layer: at("layer"), head: at("head") };
+  takeOverCurrent?.();
 }
-window.addEventListener("hashchange", follow);
-follow();
+window.addEventListener("hashchange", followLink);
+followLink();
 
-const place = (head) =>
+const headPlace = (head) =>
   t("layer {layer}, head {head}", { layer: head.layer + 1, head: head.head + 1 });
 
 export function survey(block, keep, api) {
-  const heads = flatten(block),
+  const heads = flattenHeads(block),
     statistics = block.statistics,
     names = Object.keys(statistics);
   const thresholds = Object.fromEntries(
@@ -73,10 +73,10 @@ export function survey(block, keep, api) {
 
   const choose = (head, node) => {
     state.chosen = head;
-    kept.head = { kind: head.kind, layer: head.layer, head: head.head };
+    savedChoices.head = { kind: head.kind, layer: head.layer, head: head.head };
     for (const old of stage.querySelectorAll(".chosen")) old.classList.remove("chosen");
     node?.classList.add("chosen");
-    api.act("card", "card", kept.head);
+    api.act("card", "card", savedChoices.head);
   };
   const named = (head) => namesOf(head, thresholds);
   const isShown = (head) =>
@@ -84,7 +84,7 @@ export function survey(block, keep, api) {
     (state.label === "none" ? !named(head).length : named(head).includes(state.label));
   const does = (head) => {
     const plain = named(head).map((name) => toText(statistics[name].plain));
-    return `${toText(head.title)}, ${place(head)}: ${plain.join("; ") || toText(head.graded)}`;
+    return `${toText(head.title)}, ${headPlace(head)}: ${plain.join("; ") || toText(head.graded)}`;
   };
 
   function grid(chosen) {
@@ -202,11 +202,11 @@ export function survey(block, keep, api) {
 
   function takeOver() {
     for (const [name, menu] of Object.entries(menus)) {
-      if ([...menu.options].some((option) => option.value === kept[name]))
-        menu.value = state[name] = kept[name];
+      if ([...menu.options].some((option) => option.value === savedChoices[name]))
+        menu.value = state[name] = savedChoices[name];
     }
     const named = (head) =>
-      ["kind", "layer", "head"].every((name) => head[name] === kept.head?.[name]);
+      ["kind", "layer", "head"].every((name) => head[name] === savedChoices.head?.[name]);
     state.chosen = heads.find(named) ?? state.chosen;
     draw();
     if (state.chosen) choose(state.chosen, stage.querySelector(".chosen"));
@@ -230,7 +230,7 @@ export function survey(block, keep, api) {
 
   const select = (name, label, options) => {
     const onchange = ({ target }) => {
-      state[name] = kept[name] = target.value;
+      state[name] = savedChoices[name] = target.value;
       draw();
     };
     const node = menu(options, state[name], { onchange });
@@ -285,7 +285,7 @@ export function survey(block, keep, api) {
       copied,
     ),
     about,
-    pictured(stage, {
+    createPicture(stage, {
       title: () =>
         `${title(state.x)} · ${toText(block.kinds.find(({ kind }) => kind === state.kind).title)}`,
       caption: () => about.textContent,
@@ -293,7 +293,7 @@ export function survey(block, keep, api) {
     }),
   );
   keep.push(() => {
-    drawn = () => root.isConnected && takeOver();
+    takeOverCurrent = () => root.isConnected && takeOver();
     tabLinks.heads = () => (root.offsetParent ? linked() : tabLinks.explorer());
     takeOver();
   });

@@ -4,11 +4,11 @@ import { cellAt } from "../core/keys.js";
 import { localizeNumber, toText, t } from "../core/language.js";
 import { copyLink, linkFields, showHead } from "../core/links.js";
 import { math } from "./math.js";
-import { figure } from "../picture/figure.js";
+import { createFigure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
 import { bars, maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
-import { pictured, png } from "../picture/copy.js";
+import { createPicture, svgToPng } from "../picture/copy.js";
 import * as picture from "../picture/drawing.js";
 import { askQuestion } from "../why/question.js";
 
@@ -187,8 +187,9 @@ function exports(block, keep, api) {
       .closest(".atlas-panel")
       .querySelector(".matrix .scroll > table, .heads .kinds, .heads .cells");
     try {
-      const svg = picture.element(shown);
-      const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await png(svg);
+      const svg = picture.elementSvg(shown);
+      const blob =
+        format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg);
       download(`why.${format}`, blob);
     } catch (error) {
       status.textContent = t("No picture could be made: {why}.", { why: error.message });
@@ -293,14 +294,15 @@ export const simple = {
     ),
   maps: (b, keep, api) =>
     maps(b, (map, title) =>
-      pictured(map, {
+      createPicture(map, {
         ...api.about(title),
-        svg: () => picture.element(map.querySelector(".framed")),
+        svg: () => picture.elementSvg(map.querySelector(".framed")),
       }),
     ),
   bars,
   exports,
   table,
-  figure: (b, keep, api) => figure(b, keep, { about: api.about, follow: (to) => follow(to, api) }),
+  figure: (b, keep, api) =>
+    createFigure(b, keep, { about: api.about, follow: (to) => follow(to, api) }),
   flow,
 };

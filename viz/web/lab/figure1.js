@@ -2,7 +2,7 @@
 // sentence leaves there. The boxes are laid out by the style sheet; what joins them is drawn where they came to stand.
 import { button, el, svg } from "../core/dom.js";
 import { localizeNumber, toText, t } from "../core/language.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { thumbnail } from "./maps.js";
 
 const BEND = 9; // pixels that an arrow's corner is rounded by
@@ -160,5 +160,5 @@ export function flow(block, keep, api) {
     join();
     new ResizeObserver(join).observe(root);
   });
-  return pictured(root, api.about(""));
+  return createPicture(root, api.about(""));
 }

@@ -3,7 +3,7 @@ import { button, debounce, el } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { createGrid, shareStyle } from "../core/grid.js";
 import { scrolling } from "./scroll.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
 import { keptOf, same } from "../why/kept.js";
 
@@ -64,7 +64,7 @@ function kinds(block, about, hooksFor) {
   const root = el(
     "div",
     { class: "heads" },
-    pictured(
+    createPicture(
       el(
         "div",
         { class: "kinds" },
@@ -173,9 +173,9 @@ export function grid(block, keep, api) {
   return el(
     "div",
     { class: "heads wide" },
-    pictured(scrolling(root, { tabindex: null, role: null }), {
+    createPicture(scrolling(root, { tabindex: null, role: null }), {
       ...api.about(toText(block.name)),
-      svg: () => drawing.element(root),
+      svg: () => drawing.elementSvg(root),
     }),
     status,
   );

@@ -4,8 +4,8 @@ import { el, shorten } from "../core/dom.js";
 import { formatSignificant } from "../core/format.js";
 import { arrowStep, clamp, cellAt } from "../core/keys.js";
 import { toText, t } from "../core/language.js";
-import { bytes } from "../explorer/trace.js";
-import { pictured } from "../picture/copy.js";
+import { base64ToBytes } from "../explorer/trace.js";
+import { createPicture } from "../picture/copy.js";
 
 const NONE = [128, 128, 128, 89];
 const missing = (value) => value === null || Number.isNaN(value);
@@ -28,7 +28,7 @@ function room(count, most) {
   return count <= 48 ? 7 : most / count;
 }
 
-const numbers = (map) => new Float32Array(bytes(map.data).buffer);
+const numbers = (map) => new Float32Array(base64ToBytes(map.data).buffer);
 
 // A heatmap() as a picture in something else.
 export const thumbnail = (map) => shaded(numbers(map), map.shape[1], map.limit, map.signed);
@@ -151,5 +151,5 @@ export function bars(block, keep, api) {
       el("div", { class: "bar-rows", role: "list" }, rows.map(row)),
     ),
   );
-  return pictured(el("div", { class: "bar-charts" }, charts), api.about(""));
+  return createPicture(el("div", { class: "bar-charts" }, charts), api.about(""));
 }

@@ -3,7 +3,7 @@ import { button, el, menu } from "../core/dom.js";
 import { arrowStep } from "../core/keys.js";
 import { toText, t } from "../core/language.js";
 import { reveal, scrolling } from "./scroll.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
 
 const MARK = "*"; // in the margin, of what is noted at the foot
@@ -196,9 +196,9 @@ export function matrix(block, keep, api) {
   return el(
     "div",
     { class: "matrix" },
-    pictured(scroll, {
+    createPicture(scroll, {
       ...api.about(toText(block.label)),
-      svg: () => drawing.element(table),
+      svg: () => drawing.elementSvg(table),
     }),
     more,
   );

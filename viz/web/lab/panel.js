@@ -9,7 +9,7 @@ import { openAddress } from "../store/translation.js";
 import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import { createProgress, open_head, pick, take } from "../heads/take.js";
-import { taken } from "../picture/figure.js";
+import { carryFigures } from "../picture/figure.js";
 import { words } from "../why/kept.js";
 import { simple } from "./blocks.js";
 import { createControls } from "./controls.js";
@@ -103,7 +103,7 @@ export function createPanel(described, { parent, follows, link }) {
   // Returns a promise that its figures are drawn.
   function place(parent, blocks) {
     const after = [],
-      handOver = taken(parent);
+      handOver = carryFigures(parent);
     parent.replaceChildren(...blocks.map((block) => drawBlock(block, after)));
     handOver();
     // A figure takes its width from the page, so it must be in it.

@@ -42,7 +42,7 @@ function scoreTable({ scores }) {
   return el("div", { class: "scroll" }, drawn);
 }
 
-export function aboutModel(about) {
+export function createModelSection(about) {
   const size = about.parameters
     ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}`
     : "";
@@ -67,7 +67,7 @@ export function aboutModel(about) {
 
 // What speaks up about a translation: each leads to where one sees it, and says how often it was right.
 // doubts: {text, right, about, step, link}; pin(step): the token that is asked about from then on.
-export function doubted(doubts, pin) {
+export function createDoubts(doubts, pin) {
   const lead = ({ text, about, step, link }) => {
     const go = () => {
       if (step !== null) pin(step);

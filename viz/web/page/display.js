@@ -1,5 +1,5 @@
 // The page's language, its colours and the size of its text: a small menu. What is chosen is kept by the browser, and
-// shell/early.js sees to it before anything is painted.
+// page/early.js sees to it before anything is painted.
 import { el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { replaceQuery } from "../core/links.js";
@@ -7,7 +7,7 @@ import { replaceQuery } from "../core/links.js";
 const KEPT = "atlas-display";
 const SIZES = { 1: "100%", 1.15: "115%", 1.3: "130%", 1.5: "150%" };
 
-function read() {
+function readChoices() {
   try {
     return JSON.parse(localStorage.getItem(KEPT)) ?? {};
   } catch {
@@ -15,15 +15,15 @@ function read() {
   }
 }
 
-const title = (language) =>
+const languageName = (language) =>
   new Intl.DisplayNames([language], { type: "language" })
     .of(language)
     .replace(/^./u, (first) => first.toLocaleUpperCase(language));
 
-export function display() {
+export function createDisplayMenu() {
   const page = document.querySelector("script[data-languages]");
   const languages = ["en", ...Object.keys(JSON.parse(page?.dataset.languages ?? "{}"))];
-  const chosen = read();
+  const chosen = readChoices();
   function choose(name, value) {
     chosen[name] = value || undefined;
     try {
@@ -50,7 +50,7 @@ export function display() {
       menu(options, String(now ?? ""), { onchange: ({ target }) => choose(name, target.value) }),
     );
   const label = t("Language, colours, text size");
-  return closing(
+  return closeOnLeave(
     el(
       "details",
       { class: "display" },
@@ -66,7 +66,7 @@ export function display() {
         choice(
           "language",
           t("Language"),
-          [["", t("as the browser says")], ...languages.map((code) => [code, title(code)])],
+          [["", t("as the browser says")], ...languages.map((code) => [code, languageName(code)])],
           chosen.language,
         ),
         choice(
@@ -86,7 +86,7 @@ export function display() {
 }
 
 // A menu, <details>, that closes when it is left.
-export function closing(root) {
+export function closeOnLeave(root) {
   root.addEventListener("focusout", ({ relatedTarget }) => {
     if (relatedTarget && !root.contains(relatedTarget)) root.open = false;
   });

@@ -1,9 +1,9 @@
 // The page's name, what one can do here, and the ways into what goes through the page.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { listen, openViews, present } from "../present/start.js";
+import { listenForPresentation, openViews, present } from "../present/start.js";
 import { openSheet, startTour } from "../tour/guide.js";
-import { closing, display } from "./display.js";
+import { closeOnLeave, createDisplayMenu } from "./display.js";
 
 // A strip that is pushed aside with a finger shows the tab that a link or a tour has opened.
 function keepInSight(strips) {
@@ -49,7 +49,7 @@ function teach(hasTours) {
       entry(t("My views"), t("Collected, ordered, played as slides"), openViews),
     ),
   );
-  return closing(root);
+  return closeOnLeave(root);
 }
 
 export default function title(root, api) {
@@ -69,8 +69,8 @@ export default function title(root, api) {
       title: t("One picture fills the screen, for a class (f)"),
     }),
     teach(Boolean(tour)),
-    display(),
+    createDisplayMenu(),
   );
   keepInSight(document.querySelector(".gradio-container"));
-  listen();
+  listenForPresentation();
 }

@@ -10,7 +10,7 @@ import { pin } from "../store/question.js";
 import { connectControls, submit } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { translateLink } from "../store/translation.js";
-import { aboutModel, doubted } from "./about.js";
+import { createModelSection, createDoubts } from "./about.js";
 
 const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // begins no line
 
@@ -126,7 +126,7 @@ export default function translation(root, api) {
       searching,
       el("p", { class: "facts" }, value.facts.map(toText).join("  ·  ")),
       ...(value.invitation ? [] : [row(t("reads"), value.source), row(t("writes"), value.target)]),
-      aboutModel(value.about),
+      createModelSection(value.about),
     );
     if (value.invitation)
       return root.replaceChildren(
@@ -195,7 +195,7 @@ export default function translation(root, api) {
 
   function drawDoubts(doubts) {
     root.querySelector(".doubts")?.remove();
-    if (doubts.length) details.before(doubted(doubts, pin));
+    if (doubts.length) details.before(createDoubts(doubts, pin));
   }
 
   // What may speak up about the translation, from another pass of the model, comes after its map.

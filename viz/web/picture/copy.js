@@ -2,7 +2,7 @@
 // sentence below, so that it speaks for itself on a slide.
 import { button as plainButton, download, el, cssVariable } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { svg as drawn, whole, xml } from "./drawing.js";
+import { nodeSvg as drawn, svgDocument, escapeXml } from "./drawing.js";
 
 const SCALE = 2; // PNG pixels a CSS pixel
 const PAD = 24,
@@ -14,7 +14,7 @@ const TITLE = "600 20px",
   CAPTION = "15px";
 
 // Text broken into lines of this width; an overlong word, or one of a script without spaces, breaks anywhere.
-function broken(text, font, width) {
+function breakLines(text, font, width) {
   const pen = document.createElement("canvas").getContext("2d"),
     found = [];
   pen.font = `${font} ${cssVariable("--atlas-font")}`;
@@ -30,20 +30,20 @@ function broken(text, font, width) {
 }
 
 // An SVG with a title above and a caption below it.
-export function framed(svg, title, caption) {
+export function captionSvg(svg, title, caption) {
   const [width, height] = [/\swidth="([\d.]+)/, /\sheight="([\d.]+)/].map((size) =>
     parseFloat(size.exec(svg)[1]),
   );
   const inner = Math.max(width, NARROWEST),
-    above = broken(title, TITLE, inner),
-    below = broken(caption, CAPTION, inner);
+    above = breakLines(title, TITLE, inner),
+    below = breakLines(caption, CAPTION, inner);
   const top = PAD + above.length * HEAD + (above.length ? 8 : 0),
     bottom = top + height + (below.length ? 14 : 0);
   const write = (lines, font, fill, y, step) =>
     lines
       .map(
         (text, i) =>
-          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(cssVariable("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
+          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${escapeXml(cssVariable("--atlas-font"))}" fill="${fill}">${escapeXml(text)}</text>`,
       )
       .join("");
   const parts = [
@@ -53,25 +53,26 @@ export function framed(svg, title, caption) {
     write(below, CAPTION, cssVariable("--atlas-muted"), bottom, LINE),
   ];
   const tall = Math.ceil(bottom + below.length * LINE + PAD);
-  return whole(inner + 2 * PAD, tall, parts.join(""));
+  return svgDocument(inner + 2 * PAD, tall, parts.join(""));
 }
 
-let told = null;
-function tell(words) {
-  clearTimeout(tell.timer);
-  told.textContent = words;
-  tell.timer = setTimeout(() => told.replaceChildren(), SHOWN);
+let messageBox = null;
+function showMessage(words) {
+  clearTimeout(showMessage.timer);
+  messageBox.textContent = words;
+  showMessage.timer = setTimeout(() => messageBox.replaceChildren(), SHOWN);
 }
 
 // Onto the clipboard; where nothing may be written there, into a file.
-async function copy(node, about) {
+async function copyPicture(node, about) {
   const title = about.title(),
-    picture = async () => png(framed(await (about.svg?.() ?? drawn(node)), title, about.caption())),
+    picture = async () =>
+      svgToPng(captionSvg(await (about.svg?.() ?? drawn(node)), title, about.caption())),
     making = picture();
   try {
     // The promise itself: a browser that asks for a person's click would not wait for the picture.
     await navigator.clipboard.write([new ClipboardItem({ "image/png": making })]);
-    return tell(t("Copied as an image: paste it into a slide."));
+    return showMessage(t("Copied as an image: paste it into a slide."));
   } catch {
     // then it is saved
   }
@@ -79,13 +80,13 @@ async function copy(node, about) {
     name = `${words.join("-").slice(0, 80)}.png`;
   try {
     download(name, await making);
-    tell(t("Saved as {name}: the clipboard is not available here.", { name }));
+    showMessage(t("Saved as {name}: the clipboard is not available here.", { name }));
   } catch (error) {
-    tell(t("No picture could be made: {why}.", { why: error.message }));
+    showMessage(t("No picture could be made: {why}.", { why: error.message }));
   }
 }
 
-export const described = new WeakMap(); // what stands for a picture -> {node, ...about}
+export const pictureInfo = new WeakMap(); // what stands for a picture -> {node, ...about}
 
 // What stands for a picture on the page: it, and its button. about: title() and caption() in words, both perhaps empty;
 // svg(), its SVG as text (or a promise), where that is more than what stands on the page; name, where its button is to be
@@ -93,24 +94,24 @@ export const described = new WeakMap(); // what stands for a picture -> {node, .
 // move(down, right), what the arrow keys do, and hint, what that is in words; page(by), what Page Up and Page Down do, and
 // the buttons, if not the same as the arrows to the sides; fit(room), which lays it out for {width, height} in pixels, or
 // with null for the page again.
-export function pictured(node, about) {
-  if (!told)
+export function createPicture(node, about) {
+  if (!messageBox)
     (document.querySelector(".gradio-container") ?? document.body).append(
-      (told = el("p", { class: "atlas-told", role: "status" })),
+      (messageBox = el("p", { class: "atlas-told", role: "status" })),
     );
   const words = t("Copy as image"),
-    button = plainButton(el("span", {}, words), () => copy(node, about), {
+    button = plainButton(el("span", {}, words), () => copyPicture(node, about), {
       class: "copy-picture",
       "aria-label": about.name ? t("Copy as image: {name}", { name: about.name }) : null,
       title: words,
     });
   const box = el("div", { class: "pictured" }, node, button);
-  described.set(box, { node, ...about });
+  pictureInfo.set(box, { node, ...about });
   return box;
 }
 
 // An SVG as a PNG.
-export function png(svgText) {
+export function svgToPng(svgText) {
   return new Promise((resolve, reject) => {
     const image = new Image();
     image.onload = () => {

@@ -11,18 +11,18 @@ const LOOKS = [...COLOURS, "fill-opacity", ...STROKE, "opacity", "paint-order"];
 const FONT = ["font-size", "font-family", "font-weight", "font-style", "text-anchor"];
 const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // what XML has no way to say
 
-export const xml = (text) =>
+export const escapeXml = (text) =>
   escapeTags(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
 
-const attributes = (given) =>
+const attributesText = (given) =>
   Object.entries(given)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => ` ${name}="${xml(value)}"`)
+    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
     .join("");
-const tag = (name, given, inside = "") => `<${name}${attributes(given)}>${inside}</${name}>`;
+const tag = (name, given, inside = "") => `<${name}${attributesText(given)}>${inside}</${name}>`;
 
 // A computed colour as every reader of SVG knows it: color-mix() is computed to color(srgb ..). Null: nothing to be seen.
-function colour(computed) {
+function parseColour(computed) {
   const mixed = /^color\(srgb (\S+) (\S+) (\S+?)(?: \/ (\S+))?\)$/.exec(computed);
   const texts = mixed
     ? mixed.slice(1).filter(Boolean)
@@ -34,7 +34,7 @@ function colour(computed) {
 }
 
 // Plotly's own drawing of a figure, on the page's colour.
-export async function plotted({ data, layout }, width = layout.width, height = layout.height) {
+export async function plotlySvg({ data, layout }, width = layout.width, height = layout.height) {
   await loadPlotly();
   const uri = await Plotly.toImage(
     { data, layout: { ...layout, paper_bgcolor: cssVariable("--atlas-paper") } },
@@ -63,32 +63,32 @@ function frameOf(root) {
 }
 
 // Colours of a plain linear-gradient(), as a legend's ramp is one, and whether they go upwards.
-function ramp(image) {
+function gradientColours(image) {
   if (!image.startsWith("linear-gradient(") || /px|,\s*linear/.test(image)) return null;
   const colours = image.match(/rgba?\([^)]*\)/g) ?? [];
   return colours.length > 1 ? { colours, up: /to top/.test(image) } : null;
 }
 
 // A border's or an outline's rectangle, around a box by so many pixels; dashes: of a dashed one.
-function outlined(at, by, style, rx, dashes, look) {
+function outlineRect(at, by, style, rx, dashes, look) {
   const [width, height] = [at.width, at.height].map((side) => Math.max(0, side + 2 * by));
   const stroke = { ...look, "stroke-dasharray": style === "dashed" && look.stroke ? dashes : null };
   return tag("rect", { x: at.x - by, y: at.y - by, width, height, rx, ...stroke });
 }
 
-function box(node, look, place, parts) {
+function drawBox(node, look, place, parts) {
   const at = place(node.getBoundingClientRect()),
     rx = Math.min(parseFloat(look.borderTopLeftRadius) || 0, at.height / 2);
   const sides = ["top", "right", "bottom", "left"].map((side) => {
     const [style, width, shade] = ["style", "width", "color"].map((name) =>
       look.getPropertyValue(`border-${side}-${name}`),
     );
-    return { width: style === "none" ? 0 : parseFloat(width), stroke: colour(shade) };
+    return { width: style === "none" ? 0 : parseFloat(width), stroke: parseColour(shade) };
   });
   const [first] = sides,
     isEven = sides.every(({ width, stroke }) => width === first.width && stroke === first.stroke),
-    shades = ramp(look.backgroundImage);
-  let fill = colour(look.backgroundColor);
+    shades = gradientColours(look.backgroundImage);
+  let fill = parseColour(look.backgroundColor);
   if (shades) {
     const id = `ramp${parts.length}`,
       ends = { id, x1: 0, x2: shades.up ? 0 : 1, y1: shades.up ? 1 : 0, y2: 0 };
@@ -101,7 +101,7 @@ function box(node, look, place, parts) {
     inset = stroke ? first.width / 2 : 0; // a border lies inside its box
   if (fill || stroke) {
     const shown = { fill: fill ?? "none", stroke, "stroke-width": stroke && first.width };
-    parts.push(outlined(at, -inset, look.borderTopStyle, rx, "3 2", shown));
+    parts.push(outlineRect(at, -inset, look.borderTopStyle, rx, "3 2", shown));
   }
   const [right, bottom] = [at.x + at.width, at.y + at.height];
   const edges = [
@@ -115,16 +115,16 @@ function box(node, look, place, parts) {
       parts.push(tag("line", { ...edges[i], stroke, "stroke-width": width }));
   });
   const width = parseFloat(look.outlineWidth),
-    outline = colour(look.outlineColor);
+    outline = parseColour(look.outlineColor);
   if (look.outlineStyle !== "none" && width && outline) {
     const shown = { fill: "none", stroke: outline, "stroke-width": width },
       by = parseFloat(look.outlineOffset) + width / 2;
-    parts.push(outlined(at, by, look.outlineStyle, rx, "4 3", shown));
+    parts.push(outlineRect(at, by, look.outlineStyle, rx, "4 3", shown));
   }
 }
 
 // A text node's lines as the browser broke them: [text, box].
-function lines(node) {
+function textLines(node) {
   const range = document.createRange(),
     upright = getComputedStyle(node.parentElement).writingMode.startsWith("horizontal");
   range.selectNodeContents(node);
@@ -146,12 +146,12 @@ function lines(node) {
   });
 }
 
-function text(node, turned, place, parts) {
+function drawText(node, turned, place, parts) {
   const parent = node.parentElement,
     look = getComputedStyle(parent),
     hides = look.overflowX !== "visible" && parent.scrollWidth > parent.clientWidth + 1;
   const turn = turned + (look.writingMode.startsWith("vertical") ? 90 : 0);
-  for (const [written, rect] of lines(node)) {
+  for (const [written, rect] of textLines(node)) {
     const { x, y, width, height } = place(rect),
       shown = look.whiteSpace.startsWith("pre") ? written : written.replace(/\s+/g, " ").trim();
     const words = look.textTransform === "uppercase" ? shown.toLocaleUpperCase() : shown;
@@ -161,7 +161,7 @@ function text(node, turned, place, parts) {
       "font-weight": look.fontWeight,
       "font-style": look.fontStyle,
       "font-family": look.fontFamily,
-      fill: colour(look.color) ?? "none",
+      fill: parseColour(look.color) ?? "none",
       "xml:space": "preserve",
     };
     const middle = { x: x + width / 2, y: y + height / 2 };
@@ -173,14 +173,14 @@ function text(node, turned, place, parts) {
           transform: `rotate(${turn} ${middle.x} ${middle.y})`,
         }
       : { x, y: y + height * 0.78 };
-    const drawn = tag("text", { ...where, ...font }, xml(words));
+    const drawn = tag("text", { ...where, ...font }, escapeXml(words));
     const cut = place(parent.getBoundingClientRect()), // as much of it as its box shows
       viewBox = `${cut.x} ${cut.y} ${cut.width} ${cut.height}`;
     parts.push(hides ? tag("svg", { ...cut, viewBox }, drawn) : drawn);
   }
 }
 
-function drawing(node, place) {
+function drawSvg(node, place) {
   const copy = node.cloneNode(true),
     originals = node.querySelectorAll(DRAWN),
     copies = copy.querySelectorAll(DRAWN);
@@ -188,7 +188,7 @@ function drawing(node, place) {
     const look = getComputedStyle(original);
     for (const name of original.tagName === "text" ? [...LOOKS, ...FONT] : LOOKS) {
       const value = look.getPropertyValue(name);
-      copies[i].setAttribute(name, COLOURS.includes(name) ? (colour(value) ?? "none") : value);
+      copies[i].setAttribute(name, COLOURS.includes(name) ? (parseColour(value) ?? "none") : value);
     }
     copies[i].removeAttribute("style");
   });
@@ -199,45 +199,48 @@ function drawing(node, place) {
 }
 
 // Degrees by which an element is turned within its parent.
-function turning({ transform, rotate }) {
+function rotationOf({ transform, rotate }) {
   const { a, b } = new DOMMatrix(transform === "none" ? "" : transform);
   return Math.round((Math.atan2(b, a) * 180) / Math.PI) + (parseFloat(rotate) || 0);
 }
 
-function add(node, turned, place, parts) {
-  if (node.nodeType === Node.TEXT_NODE) return node.data.trim() && text(node, turned, place, parts);
+function drawNode(node, turned, place, parts) {
+  if (node.nodeType === Node.TEXT_NODE)
+    return node.data.trim() && drawText(node, turned, place, parts);
   if (node.nodeType !== Node.ELEMENT_NODE || node.matches(NOT_DRAWN)) return;
   const look = getComputedStyle(node);
   if (look.display === "none" || look.visibility === "hidden" || look.opacity === "0") return;
-  if (node.tagName.toLowerCase() === "svg") return parts.push(drawing(node, place));
+  if (node.tagName.toLowerCase() === "svg") return parts.push(drawSvg(node, place));
   const within = []; // what is faint on the page is faint here
-  if (look.display !== "contents") box(node, look, place, within);
+  if (look.display !== "contents") drawBox(node, look, place, within);
   if (node.tagName === "CANVAS" && node.width && node.height) {
     const pixels = { preserveAspectRatio: "none", style: "image-rendering:pixelated" },
       href = node.toDataURL();
     within.push(tag("image", { ...place(node.getBoundingClientRect()), ...pixels, href }));
   }
-  for (const child of node.childNodes) add(child, turned + turning(look), place, within);
+  for (const child of node.childNodes) drawNode(child, turned + rotationOf(look), place, within);
   if (Number(look.opacity) < 1) parts.push(tag("g", { opacity: look.opacity }, within.join("")));
   else parts.push(...within);
 }
 
 // An element as it stands on the page. but: a selector of what is left out of it.
-export function element(root, but = null) {
+export function elementSvg(root, but = null) {
   root.classList.add("atlas-whole");
   const { width, height, place } = frameOf(root),
     parts = [tag("rect", { width, height, fill: cssVariable("--atlas-paper") })];
   const left = but ? [...root.querySelectorAll(but)] : [];
   for (const node of left) node.style.visibility = "hidden";
-  for (const child of root.childNodes) add(child, 0, place, parts);
+  for (const child of root.childNodes) drawNode(child, 0, place, parts);
   for (const node of left) node.style.visibility = "";
   root.classList.remove("atlas-whole");
-  return whole(width, height, parts.join(""));
+  return svgDocument(width, height, parts.join(""));
 }
 
-export const whole = (width, height, inside) =>
+export const svgDocument = (width, height, inside) =>
   `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${inside}</svg>`;
 
 // What is there, as it stands: by Plotly where it drew it.
-export const svg = (node) =>
-  node.data && node.layout ? plotted(node, node.clientWidth, node.clientHeight) : element(node);
+export const nodeSvg = (node) =>
+  node.data && node.layout
+    ? plotlySvg(node, node.clientWidth, node.clientHeight)
+    : elementSvg(node);

@@ -4,7 +4,7 @@ import { el, onThemeChange, cssVariable } from "../core/dom.js";
 import { arrowStep } from "../core/keys.js";
 import { toText, thousandsSeparator } from "../core/language.js";
 import { enqueueDrawing } from "../core/plotly.js";
-import { pictured } from "./copy.js";
+import { createPicture } from "./copy.js";
 
 const REST = 250; // milliseconds
 const NARROW = 560; // pixels: below, what can stand upright does
@@ -12,7 +12,7 @@ const UNDER = -0.31; // of what is left of the height by a legend of many rows: 
 
 // A figure as the page shows it, in place: words in its language, and each label stands, even one that does not fit. To find
 // those, Plotly measures them all, twice, which takes longer than all else. The margins make room for them.
-function prepare({ data, layout }, rows) {
+function prepareFigure({ data, layout }, rows) {
   const { xaxis, yaxis } = layout;
   for (const note of layout.annotations ?? []) note.text = toText(note.text);
   if (xaxis.ticktext) xaxis.ticktext = xaxis.ticktext.map(toText);
@@ -29,7 +29,7 @@ function prepare({ data, layout }, rows) {
 }
 
 // The same from top to bottom: what was right is below, what was below is right.
-function upright({ data, layout }) {
+function turnUpright({ data, layout }) {
   const turned = ({ range, tickvals, ...rest }) => ({
     ...rest,
     ...(range ? { range: range.map((end) => -end).reverse() } : {}),
@@ -53,7 +53,7 @@ function upright({ data, layout }) {
 
 // What the figures in a part of the page show, taken from them: once others stand in their places, call what this returns,
 // and each shows what the one before it did until it is drawn itself.
-export function taken(parent) {
+export function carryFigures(parent) {
   const pictures = [...parent.querySelectorAll(".figure")].map((box) => {
     const picture = box.querySelector(".plot-container, .before > .plotly");
     picture?.classList.remove("plot-container"); // by which Plotly would find it and draw into it
@@ -70,7 +70,7 @@ export function taken(parent) {
   };
 }
 
-export function figure(block, keep, { about, follow }) {
+export function createFigure(block, keep, { about, follow }) {
   const points = block.figure.data.flatMap(({ ids = [] }, curveNumber) =>
     ids.flatMap((id, pointNumber) =>
       id in block.clicks ? [{ id, curveNumber, pointNumber }] : [],
@@ -90,9 +90,9 @@ export function figure(block, keep, { about, follow }) {
     box.style.height = `${height}px`;
     if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
   };
-  const whole = pictured(box, { ...about(toText(block.label)), fit });
+  const whole = createPicture(box, { ...about(toText(block.label)), fit });
   if (block.width) whole.style.maxWidth = `${block.width}px`;
-  prepare(block.figure, block.rows);
+  prepareFigure(block.figure, block.rows);
 
   // Where pointer or keys rest: the point's own words are said, and what it leads to is asked for.
   const spoken = el("span", { class: "sr-only", role: "status" });
@@ -132,7 +132,7 @@ export function figure(block, keep, { about, follow }) {
   }
 
   function draw() {
-    const { data, layout } = stands() ? upright(block.figure) : block.figure,
+    const { data, layout } = stands() ? turnUpright(block.figure) : block.figure,
       height = tall(),
       legend = { ...layout.legend };
     if (legend.y < 0 && box.clientWidth < NARROW) legend.y = UNDER;

@@ -1,10 +1,10 @@
 // What lies in the browser's top layer, above the page, and alone can be reached or read meanwhile.
-export function lift(node) {
+export function liftToTopLayer(node) {
   if (node.popover !== "manual") node.popover = "manual";
   if (!node.matches(":popover-open")) node.showPopover();
 }
 
-export function drop(node) {
+export function dropFromTopLayer(node) {
   if (node?.matches("[popover]")) node.popover = null;
 }
 
@@ -33,7 +33,7 @@ export function createReach() {
 }
 
 // The focus goes back to what had it before something was opened, else to what a selector names.
-export function giveBack(opener, instead) {
+export function restoreFocus(opener, instead) {
   const hadNone = !opener?.isConnected || opener === document.body;
   (hadNone ? document.querySelector(instead) : opener)?.focus({ preventScroll: true });
 }

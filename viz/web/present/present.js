@@ -4,8 +4,8 @@ import { arrowStep, hasModifier } from "../core/keys.js";
 import { button, el, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { openPanel, openTab, pageLink, replaceFields, isVisible, viewLink } from "../core/links.js";
-import { described } from "../picture/copy.js";
-import { createReach, drop, giveBack, lift } from "./layer.js";
+import { pictureInfo } from "../picture/copy.js";
+import { createReach, dropFromTopLayer, restoreFocus, liftToTopLayer } from "./layer.js";
 
 const HEIGHT = 360,
   WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
@@ -18,7 +18,7 @@ const PAGES = { PageUp: -1, PageDown: 1 };
 // The sheet of a tour, while it is there.
 const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
 
-const isMain = (picture) => Boolean(described.get(picture).main);
+const isMain = (picture) => Boolean(pictureInfo.get(picture).main);
 
 // The pictures of the open tab; the one that the tab is about comes first.
 const pictures = () =>
@@ -37,7 +37,7 @@ function pointed() {
 }
 
 // Only another value: whoever watches the page's styles hears of each.
-const style = (node, name, value) =>
+const setStyle = (node, name, value) =>
   node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
 
 // The button of a tour's sheet that leads on (1) or back (-1).
@@ -93,7 +93,7 @@ function createPresentation() {
   }
 
   // --- how it is shown --------------------------------------------------------------------------------------------
-  const about = () => described.get(shown);
+  const about = () => pictureInfo.get(shown);
   const write = (node, text) => node.textContent !== text && (node.textContent = text);
 
   function show(next) {
@@ -101,7 +101,7 @@ function createPresentation() {
     putBack();
     shown = next;
     if (!shown) return;
-    lift(shown);
+    liftToTopLayer(shown);
     shown.classList.add("atlas-presented");
     shown.tabIndex = -1;
   }
@@ -109,7 +109,7 @@ function createPresentation() {
   function putBack() {
     if (!shown) return;
     shown.classList.remove("atlas-presented");
-    drop(shown);
+    dropFromTopLayer(shown);
     shown.removeAttribute("tabindex");
     undo(shown, about());
     shown = null;
@@ -121,11 +121,11 @@ function createPresentation() {
     const tour = sheet();
     show(choose());
     const now = about();
-    if (tour) lift(tour);
+    if (tour) liftToTopLayer(tour);
     const lifted = [lectern, shown, tour, document.querySelector(".atlas-told")].filter(Boolean);
     if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
       (tour?.querySelector(".moves .strong") ?? shown ?? lectern).focus({ preventScroll: true });
-    style(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
+    setStyle(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
     const invitation = openTab()?.querySelector(".invitation")?.textContent;
     const missing = t(
       "Nothing is drawn on this tab yet: leave the presentation, start it there, and present it then.",
@@ -242,7 +242,7 @@ function createPresentation() {
     document.documentElement.classList.add("atlas-presenting");
     lectern.showPopover();
     const told = document.querySelector(".atlas-told");
-    if (told) lift(told);
+    if (told) liftToTopLayer(told);
     window.addEventListener("keydown", keys, true);
     window.addEventListener("resize", changed);
     document.addEventListener("fullscreenchange", screen);
@@ -267,7 +267,7 @@ function createPresentation() {
     document.removeEventListener("fullscreenchange", screen);
     show(null);
     reach([]);
-    for (const node of [sheet(), document.querySelector(".atlas-told")]) drop(node);
+    for (const node of [sheet(), document.querySelector(".atlas-told")]) dropFromTopLayer(node);
     lectern.hidePopover();
     document.documentElement.classList.remove("atlas-presenting");
     [wanted, met, slides, place] = [null, null, null, 0];
@@ -275,7 +275,7 @@ function createPresentation() {
     const fields = pageLink();
     fields.delete("present");
     replaceFields(fields);
-    giveBack(opener, ".atlas-title .present");
+    restoreFocus(opener, ".atlas-title .present");
   }
 
   return { start };
@@ -295,8 +295,8 @@ function createFit(room) {
       large = Math.max(1, Math.min(LARGEST, least) * lower.by),
       width = Math.floor(free.width / large),
       height = Math.floor(free.height / large);
-    style(shown, "--w", `${width}px`);
-    style(shown, "--h", `${height}px`);
+    setStyle(shown, "--w", `${width}px`);
+    setStyle(shown, "--h", `${height}px`);
     if (laid !== `${width} ${height}`) {
       laid = `${width} ${height}`;
       about?.fit?.({ width, height });
@@ -310,9 +310,9 @@ function createFit(room) {
     }
     const start = (edge, size, at, extent) =>
       `${Math.round(edge + (size - extent * scale) / 2 - at * scale)}px`;
-    style(shown, "--s", scale.toFixed(4));
-    style(shown, "--x", start(free.left, free.width, box.x, box.width));
-    style(shown, "--y", start(free.top, free.height, box.y, box.height));
+    setStyle(shown, "--s", scale.toFixed(4));
+    setStyle(shown, "--x", start(free.left, free.width, box.x, box.width));
+    setStyle(shown, "--y", start(free.top, free.height, box.y, box.height));
   }
 
   return {

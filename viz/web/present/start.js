@@ -4,12 +4,12 @@ import { hasModifier, isTyping } from "../core/keys.js";
 import { pageLink } from "../core/links.js";
 
 // What is fetched when it is first needed; after a failure it is tried again.
-export function fetched(load) {
+export function loadOnce(load) {
   let loading = null;
   return () => (loading ||= load().catch(() => (loading = null)));
 }
-const presentation = fetched(async () => (await import("./present.js")).ready());
-const views = fetched(async () => (await import("./views.js")).ready(present));
+const presentation = loadOnce(async () => (await import("./present.js")).ready());
+const views = loadOnce(async () => (await import("./views.js")).ready(present));
 
 // slides: views to be played (views.js).
 export async function present(slides) {
@@ -21,7 +21,7 @@ export async function present(slides) {
 export const openViews = async () => (await views())?.open();
 
 // Listen to the key and to links.
-export function listen() {
+export function listenForPresentation() {
   const follow = () => pageLink().get("present") && present();
   document.addEventListener("keydown", (event) => {
     if (event.key !== "f" || hasModifier(event) || isTyping(event)) return;

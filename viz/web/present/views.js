@@ -3,7 +3,7 @@
 import { button, download, el, fileField, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
-import { contents, refuse } from "../sheet/keep.js";
+import { readJsonFile, refuse } from "../sheet/storage.js";
 
 const KEPT = "atlas-views",
   KIND = "attention-atlas-views";
@@ -13,7 +13,7 @@ const MOST = 100, // views
   BYTES = 2000000; // of a file
 
 // What a file or the browser kept, as views of known fields alone: [{title, link}]. An Error, in words, for anything else.
-function read(given) {
+function readViews(given) {
   if (given?.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
     refuse(t("This is not a file of views from this page."));
   if (given.views.length > MOST)
@@ -27,11 +27,11 @@ function read(given) {
   });
 }
 
-const written = (views) => JSON.stringify({ kind: KIND, version: 1, views });
+const viewsJson = (views) => JSON.stringify({ kind: KIND, version: 1, views });
 
-function kept() {
+function readSavedViews() {
   try {
-    return read(JSON.parse(localStorage.getItem(KEPT)));
+    return readViews(JSON.parse(localStorage.getItem(KEPT)));
   } catch {
     return []; // nothing is kept here, or may be
   }
@@ -44,7 +44,7 @@ export const ready = async (present) => {
 };
 
 function createViews(present) {
-  let views = kept(),
+  let views = readSavedViews(),
     opener = null;
   const status = el("p", { class: "status", role: "status" });
   const list = el("ol", {});
@@ -79,14 +79,14 @@ function createViews(present) {
   document.body.append(root);
 
   function save() {
-    download("views.json", new Blob([written(views)], { type: "application/json" }));
+    download("views.json", new Blob([viewsJson(views)], { type: "application/json" }));
   }
 
   function changed(said = "") {
     status.textContent = said;
     [play, keep].forEach((one) => (one.disabled = !views.length));
     try {
-      localStorage.setItem(KEPT, written(views));
+      localStorage.setItem(KEPT, viewsJson(views));
     } catch {
       status.textContent = t("This browser keeps nothing: save them as a file.");
     }
@@ -172,7 +172,7 @@ function createViews(present) {
   }
 
   async function opened(given) {
-    views = read(await contents(given, BYTES));
+    views = readViews(await readJsonFile(given, BYTES));
     draw();
     changed(t("{n} views", { n: views.length }));
   }

@@ -14,7 +14,7 @@ const MANY = 12; // characters of a choice, beyond which each has a line of its 
 
 // questions: [{title, text, read, wrote, ask}], ask as viz/tours/asks.py makes it; one without ask is a note, one with
 // missing says why it cannot be asked, one that is null is still on its way.
-export function paper({ title, questions }, { key, link }) {
+export function createPaper({ title, questions }, { key, link }) {
   const numbered = questions.filter((one) => one === null || one.ask || one.error);
   const number = (one) => numbered.indexOf(one) + 1;
   const answers = () =>
@@ -84,20 +84,20 @@ function question(one, number) {
       { class: isTall ? "choices tall" : "choices" },
       choices.map((choice) => el("li", {}, "☐ ", choice)),
     ),
-    drawn(ask, false),
+    figureOf(ask, false),
     lines(t("Because")),
   );
 }
 
 const lines = (...words) => words.map((one) => el("p", { class: "line" }, one));
 
-function drawn({ picture: given }, filled) {
+function figureOf({ picture: given }, filled) {
   if (!given) return null;
   const about =
     given.unit === "nats"
       ? t("Draw how much you expect each to cost.")
       : t("Shade what you expect, then compare with the page.");
-  return el("figure", {}, picture(given, filled), filled ? null : el("figcaption", {}, about));
+  return el("figure", {}, drawPicture(given, filled), filled ? null : el("figcaption", {}, about));
 }
 
 const answer = ({ ask }, number, link) =>
@@ -113,7 +113,7 @@ const answer = ({ ask }, number, link) =>
       " ",
       el("a", { href: link(ask.view) }, t("See it on the page")),
     ),
-    drawn(ask, true),
+    figureOf(ask, true),
   );
 
 // --- pictures: empty, to be filled in with a pencil, or filled, in the key ----------------------------------------------
@@ -168,10 +168,10 @@ function grid({ rows, columns, values }, filled) {
 const DRAWN = { bars, grid };
 
 // given: what viz/tours/asks.py makes.
-export const picture = (given, filled) => DRAWN[given.type](given, filled);
+export const drawPicture = (given, filled) => DRAWN[given.type](given, filled);
 
 // The whole as a page of its own, as text. style: what its style sheet holds.
-export function page(article, title, style) {
+export function pageHtml(article, title, style) {
   const made = document.implementation.createHTMLDocument(title);
   made.documentElement.lang = document.documentElement.lang;
   made.head.prepend(

@@ -8,8 +8,8 @@ import { textField } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { createReach } from "../present/layer.js";
 import { createEditor } from "./editor.js";
-import { fromFile, fromLink, toFile, toLink } from "./keep.js";
-import { page, paper } from "./paper.js";
+import { fromFile, fromLink, toFile, toLink } from "./storage.js";
+import { pageHtml, createPaper } from "./paper.js";
 
 const OWN = ""; // in the menu of what a sheet is made of
 const STYLE = new URL("./paper.css", import.meta.url).href;
@@ -114,7 +114,7 @@ function createSheets(answered, offer) {
   }
   function show(questions) {
     root.setAttribute("aria-busy", "true");
-    table.replaceChildren(paper({ title: title(), questions }, { key: key.checked, link }));
+    table.replaceChildren(createPaper({ title: title(), questions }, { key: key.checked, link }));
   }
 
   function choose(name) {
@@ -181,7 +181,7 @@ function createSheets(answered, offer) {
 
   async function save() {
     const style = await (await fetch(STYLE)).text();
-    const text = page(table.firstElementChild, title(), style);
+    const text = pageHtml(table.firstElementChild, title(), style);
     download("worksheet.html", new Blob([text], { type: "text/html" }));
   }
 

@@ -3,7 +3,7 @@ import { paintMap, sequentialScale } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
 import { say, t } from "../core/language.js";
 import { arrowStep, clamp, cellAt } from "../core/keys.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { chipText } from "./tokens.js";
 
 const KINDS = [
@@ -28,7 +28,7 @@ export function createHeads(hooks, colours) {
     "section",
     { class: "reading-pane" },
     el("h2", {}, t("What this step reads")),
-    pictured(
+    createPicture(
       el(
         "div",
         {},

@@ -1,5 +1,5 @@
 // One branch of the tree as the page holds it: every step's candidates and attention rows. No page is needed here.
-import { Trace, bytes, decode } from "../explorer/trace.js";
+import { Trace, base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
 export class Path {
   // payload: viz/wire/steps.py, path_payload; held: the path whose shared steps it leaves out
@@ -25,7 +25,10 @@ export class Path {
   }
 
   addRows({ first, last, rows }) {
-    const all = Object.entries(rows).map(([kind, packed]) => [kind, decode(bytes(packed))]);
+    const all = Object.entries(rows).map(([kind, packed]) => [
+      kind,
+      decodeWeights(base64ToBytes(packed)),
+    ]);
     for (let step = first; step < last; step++) {
       const found = {};
       for (const [kind, values] of all) {
@@ -107,7 +110,7 @@ function grown(held, { kinds, rows, shared }) {
     const { layers, heads, queries, keys } = kinds[kind],
       size = queries * keys,
       more = (queries - shared) * keys;
-    const added = decode(bytes(packed)),
+    const added = decodeWeights(base64ToBytes(packed)),
       width = Math.min(keys, held.kinds[kind].keys);
     for (let layer = 0; layer < layers; layer++) {
       const values = (maps.weights[kind][layer] = new Float32Array(heads * size));

@@ -4,7 +4,7 @@ import { ask as askServer } from "../core/ask.js";
 import { button, debounce, el, showInvitation } from "../core/dom.js";
 import { toText, say, t } from "../core/language.js";
 import { copyLink, isAbout, linkFields, pageLink, tabLinks } from "../core/links.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
 import { createHeads } from "./heads.js";
@@ -292,7 +292,7 @@ export default function stepper(root) {
   const all = [
     alert,
     transport.root,
-    pictured(el("div", { class: "steps" }, sentences.root, panes), steps),
+    createPicture(el("div", { class: "steps" }, sentences.root, panes), steps),
     news,
     el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, choices),
     stage,

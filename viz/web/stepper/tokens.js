@@ -1,7 +1,7 @@
 // The two sentences as tokens, and the candidates of the step.
 import { button, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { formatPercent } from "../core/format.js";
 
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
@@ -153,7 +153,7 @@ export function createCandidates(hooks) {
     { class: "next-token" },
     el("h2", {}, t("Next token")),
     facts,
-    pictured(list, hooks.about(t("Next token"))),
+    createPicture(list, hooks.about(t("Next token"))),
     el("label", { class: "heat" }, `${t("Temperature")} `, heat, heatValue),
     el(
       "p",

@@ -12,16 +12,16 @@ const hasSteps = (selection) => selection && selection.kind !== "encoder_self"; 
 export async function askAbout(data) {
   const { address, asked } = store.state;
   if (!address) return null;
-  if (Number.isInteger(data.step)) store.set(pinned(data.step));
+  if (Number.isInteger(data.step)) store.set(pinnedState(data.step));
   const answer = await asker.ask("page_ask", { address, fields: { ...data, asked } });
   if (!answer?.asked || store.state.address !== address) return answer;
-  store.set({ asked: answer.asked, ...pinned(answer.asked.step) });
+  store.set({ asked: answer.asked, ...pinnedState(answer.asked.step) });
   return answer;
 }
 
 export const pin = (step) => askAbout({ step });
 
-function pinned(step) {
+function pinnedState(step) {
   const { selection } = store.state;
   return {
     pinned: step,

@@ -6,7 +6,7 @@ import { store } from "./store.js";
 
 // Translate a text: {text, beam, interventions, and the entry and pair of the menus, or a link's direction and checkpoint}.
 // Returns a promise that the answer is in the store. A later question takes the place of an earlier one.
-export const translate = (fields) => bring({ fields: withToy(fields) }, {});
+export const translate = (fields) => requestTranslation({ fields: withToy(fields) }, {});
 
 // The fields of a question with the recipe of the visitor's own network, where they name that.
 export function withToy(fields) {
@@ -27,7 +27,11 @@ function takeKept() {
 // Translate as a link says. After a reload the field holds what was typed, and a question without an answer is asked again.
 export function translateLink(fields) {
   const { typed = fields.text, asked } = takeKept();
-  return bring({ fields: asked ? { ...asked, fills: true } : withToy(fields) }, {}, typed);
+  return requestTranslation(
+    { fields: asked ? { ...asked, fills: true } : withToy(fields) },
+    {},
+    typed,
+  );
 }
 
 // A link leads to the translation that is shown: nothing else is to take its place, and the field holds its text.
@@ -42,7 +46,7 @@ export function keepTranslation(text) {
 // Show the translation at an address (model/trace/address.py). asks: {step, token}, which the tab "Why" is then asked about;
 // fill: the text and the menus' entries that the controls are to show.
 export const openAddress = (address, { asks = null, fill = null } = {}) =>
-  bring({ address }, { asks, ...(fill ? { fill } : {}) });
+  requestTranslation({ address }, { asks, ...(fill ? { fill } : {}) });
 
 onRetrained((address) => openAddress(address));
 if (savedPage?.toy) store.set({ toy: savedPage.toy });
@@ -52,7 +56,7 @@ let shownNumber = 0, // of the translation that is shown
   lastRefusal = null; // {number, translation} of the last question that was refused
 
 // typed: the text that the field is to hold.
-async function bring(question, { asks, ...more }, typed) {
+async function requestTranslation(question, { asks, ...more }, typed) {
   const number = nextRequestNumber(),
     stop = new AbortController();
   underWay.set(number, stop);

@@ -2,13 +2,13 @@
 // (#sheet=..). All else of them is fetched when one is started.
 import { addWords } from "../core/language.js";
 import { pageLink } from "../core/links.js";
-import { fetched } from "../present/start.js";
+import { loadOnce } from "../present/start.js";
 
 const { promise: mounted, resolve: mount } = Promise.withResolvers(); // of {root, words}
-const words = fetched(async () => addWords((await mounted).words));
+const words = loadOnce(async () => addWords((await mounted).words));
 let isTouring = false; // whether a tour was started
 
-const withWords = (load) => fetched(async () => (await Promise.all([load(), words()]))[0]);
+const withWords = (load) => loadOnce(async () => (await Promise.all([load(), words()]))[0]);
 const sheets = withWords(async () => (await import("../sheet/sheet.js")).ready());
 const tours = withWords(async () =>
   (await import("./tour.js")).ready((await mounted).root, openSheet),

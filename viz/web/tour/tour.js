@@ -7,7 +7,7 @@ import { toText, t } from "../core/language.js";
 import { copyLink, pageLink, replaceFields, isVisible } from "../core/links.js";
 import { textField } from "../store/controls.js";
 import { store } from "../store/store.js";
-import { giveBack } from "../present/layer.js";
+import { restoreFocus } from "../present/layer.js";
 
 const AGAIN = 300; // milliseconds until it is asked whether that still stands
 const PATIENCE = 15000; // milliseconds for what a stop points at to appear
@@ -248,7 +248,7 @@ function createTour(root, openSheet) {
     fields.delete("tour");
     fields.delete("stop");
     replaceFields(fields);
-    giveBack(opener, ".atlas-title .tour");
+    restoreFocus(opener, ".atlas-title .tour");
   }
 
   function copy() {

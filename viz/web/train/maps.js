@@ -6,7 +6,7 @@ import { createGrid } from "../core/grid.js";
 import { cellAt } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { say, t } from "../core/language.js";
-import { bytes } from "../explorer/trace.js";
+import { base64ToBytes } from "../explorer/trace.js";
 
 export const TITLES = {
   ...Object.fromEntries(Object.entries(KINDS).map(([name, { title }]) => [name, title])),
@@ -46,7 +46,7 @@ function grid({ frame, at, kind, pair, colour, tell }) {
   const found = frame?.maps[at]?.[kind];
   if (!found) return el("p", { class: "note" }, t("This network has no maps of this kind."));
   const [layers, heads, queries, keys] = found.shape,
-    values = bytes(found.data),
+    values = base64ToBytes(found.data),
     { rows, columns } = sides(kind, pair, frame.outputs[at]);
   const named = layers * heads > 1,
     of = (count, name) =>

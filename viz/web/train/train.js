@@ -6,7 +6,7 @@ import { formatFixed } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
 import { openAddress } from "../store/translation.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { drawCurves } from "./curves.js";
 import { TITLES, drawMaps } from "./maps.js";
 import { createSettings } from "./settings.js";
@@ -137,7 +137,7 @@ export default function train(root, api) {
   const updated = () => t("update {n}", { n: counter.textContent });
   const side = (name, title) => {
     const box = el("div", { class: "maps" }),
-      picture = pictured(box, {
+      picture = createPicture(box, {
         title: () => `${toText(TITLES[kind])} · ${title}`,
         caption: () => `${pairs.selectedOptions[0].textContent} · ${updated()}`,
       });
@@ -154,7 +154,7 @@ export default function train(root, api) {
       slider,
       counter,
     ),
-    pictured(chart, { title: () => chart.getAttribute("aria-label"), caption: updated }),
+    createPicture(chart, { title: () => chart.getAttribute("aria-label"), caption: updated }),
     outputs,
     words,
     el(

@@ -7,7 +7,7 @@ import { createAsker } from "../core/ask.js";
 import { glossed } from "../lab/glossary.js";
 import { headsRestored } from "../lab/heads.js";
 import { rove } from "../lab/tabs.js";
-import { pictured } from "../picture/copy.js";
+import { createPicture } from "../picture/copy.js";
 import { chipClass, chipText } from "../stepper/tokens.js";
 import { askAbout } from "../store/question.js";
 import { store } from "../store/store.js";
@@ -166,7 +166,7 @@ export default function question(root) {
       caption: () => answer.text,
     };
     picture.replaceChildren(
-      answer.picture ? pictured(whyPicture(answer.picture, answer.token), about) : "",
+      answer.picture ? createPicture(whyPicture(answer.picture, answer.token), about) : "",
     );
     metric.replaceChildren(
       ...emphasised(answer.metric).flatMap((part) =>

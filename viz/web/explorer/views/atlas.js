@@ -6,10 +6,10 @@ import { createGrid } from "../../core/grid.js";
 import { t } from "../../core/language.js";
 import * as naming from "../words.js";
 
-export const SIDE = 64; // cells a side; larger maps show the largest weight of each block
+export const THUMBNAIL_SIZE = 64; // cells a side; larger maps show the largest weight of each block
 
 // hooks: select(layer, head), toggle([[layer, head], ..]), hover(layer, head) or hover(null)
-export function createAtlas(hooks) {
+export function createThumbnails(hooks) {
   const root = el("div", {});
   let grid = null,
     size = "", // how many buttons there are
@@ -70,7 +70,7 @@ export function createAtlas(hooks) {
     const { layers, heads, entropies, readings, title } = trace.kinds[kind];
     grid.root.ariaLabel = t("{title}: {layers} layers of {heads} heads", { title, layers, heads });
     each((button, layer, head) => {
-      const names = naming.named(trace, kind, layer, head),
+      const names = naming.headNames(trace, kind, layer, head),
         place = { layer: layer + 1, head: head + 1 };
       const label = readings[layer]
         ? t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
@@ -100,7 +100,7 @@ export function createAtlas(hooks) {
       size = `${layers} ${heads}`;
       named = about;
       each(({ firstChild: canvas }, layer, head) => {
-        const small = trace.thumbnail(kind, layer, head, SIDE);
+        const small = trace.thumbnail(kind, layer, head, THUMBNAIL_SIZE);
         if (small) paintMap(canvas, small, colouring.colour);
         else canvas.width = canvas.height = 1; // blank until it comes
       });

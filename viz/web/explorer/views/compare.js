@@ -7,13 +7,13 @@ import { createGrid } from "../../core/grid.js";
 import { textParts, toText, say, t } from "../../core/language.js";
 import { scrolling } from "../../lab/scroll.js";
 import { translateLink } from "../../store/translation.js";
-import { segmented, select } from "../controls.js";
+import { createSegmented, createSelect } from "../controls.js";
 import * as states from "../state.js";
 import * as naming from "../words.js";
-import { SIDE } from "./atlas.js";
+import { THUMBNAIL_SIZE } from "./atlas.js";
 import { createDetail } from "./detail.js";
-import { namesBoth } from "./frame.js";
-import { palette, scale } from "./scale.js";
+import { fitsBothTokens } from "./frame.js";
+import { createPalette, chosenColours } from "./scale.js";
 
 const ANSWERS = 12; // pairs of which it is remembered how alike their words are
 
@@ -51,16 +51,16 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
   const quiet = { hover: () => {}, pin: () => {} };
   const left = createDetail(quiet),
     right = createDetail(quiet);
-  const mode = segmented(
+  const mode = createSegmented(
     t("Layout of the comparison"),
     { pair: t("Side by side"), grid: t("Sentences × heads") },
     (value) => update({ compare: value }),
   );
-  const picker = select(t("Compare with"), {}, (value) => {
+  const picker = createSelect(t("Compare with"), {}, (value) => {
     picked = value;
     update({});
   });
-  const minimal = select(t("Minimal pair"), {}, (value) => {
+  const minimal = createSelect(t("Minimal pair"), {}, (value) => {
     chosen = offered()[value] ?? null;
     if (chosen) ask("beside", { key: scene.trace.key, text: chosen.first });
   });
@@ -83,13 +83,13 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     ["direction", "checkpoint"].every((name) => one[name] === scene.trace[name]) &&
     one.interventions === "" &&
     one.beam === 1;
-  const name = (trace, limit) => naming.name(trace, scene.traces, limit);
+  const name = (trace, limit) => naming.traceName(trace, scene.traces, limit);
   const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, name(trace, 200));
   const waiting = (text) => body.replaceChildren(el("p", { class: "waiting" }, text));
 
   function drawPair(map, colouring, titles) {
     const { state, trace } = scene;
-    const beside = mapOf(other, states.fitted(state, other, scene.overlays));
+    const beside = mapOf(other, states.fitState(state, other, scene.overlays));
     if (!beside && !state.overlay)
       return waiting(
         t(
@@ -112,7 +112,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     body.replaceChildren(el("div", { class: "compare-pair" }, nodes));
     // By both tokens in both, or by one.
     const isBoth = sides.every(
-      ({ map, pairs }, i) => pairs && namesBoth(map.rows, pairs, plots[i].clientWidth),
+      ({ map, pairs }, i) => pairs && fitsBothTokens(map.rows, pairs, plots[i].clientWidth),
     );
     const rows = isBoth ? titles.rows : titles.row,
       none = { row: null, column: null };
@@ -126,7 +126,9 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
   // The thumbnails are attention's, whatever the map shows.
   function drawGrid(shown) {
     const { state, traces, trace } = scene,
-      colouring = state.overlay ? palette(scale(state, trace.colours), state.transform, 1) : shown;
+      colouring = state.overlay
+        ? createPalette(chosenColours(state, trace.colours), state.transform, 1)
+        : shown;
     const rows = traces.flatMap((one) => {
       const { heads, layers } = one.kinds[state.kind],
         layer = Math.min(state.layer, layers - 1),
@@ -143,7 +145,11 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
         { quiet: true, act: (_, head) => update({ head }) },
       );
       grid.nodes[0].forEach((cell, head) =>
-        paintMap(cell.firstChild, one.thumbnail(state.kind, layer, head, SIDE), colouring.colour),
+        paintMap(
+          cell.firstChild,
+          one.thumbnail(state.kind, layer, head, THUMBNAIL_SIZE),
+          colouring.colour,
+        ),
       );
       return [title(one), grid.root];
     });

@@ -4,7 +4,7 @@ import { el, escapeTags, afterPaint, cssVariable } from "../../core/dom.js";
 import { arrowStep, clamp, hasModifier } from "../../core/keys.js";
 import { toText } from "../../core/language.js";
 import { enqueueDrawing, loadPlotly } from "../../core/plotly.js";
-import { CONFIG, cellsLayout, createStage, placed, wholeLayout, wholeOf } from "./frame.js";
+import { CONFIG, cellsLayout, createStage, positionAt, wholeLayout, wholeMap } from "./frame.js";
 
 function heatmap({ map, colouring }) {
   const width = map.columns.length,
@@ -60,7 +60,7 @@ export function createDetail(hooks) {
       cells = { values: map.values, rows: map.rows.length, columns: map.columns.length },
       { left, top, plotWidth: width, plotHeight: height } = size;
     paintMap(canvas, cells, colouring.colour);
-    plot.before(placed(canvas, { left, top, width, height }));
+    plot.before(positionAt(canvas, { left, top, width, height }));
     plot.style.visibility = "hidden"; // it shows what was there before
   }
 
@@ -122,7 +122,7 @@ export function createDetail(hooks) {
         },
         size = stage.surround(map, colouring, titles, given);
       const isSame = size === stage.current?.size; // else what stands around the cells is drawn anew, too
-      const seen = wholeOf(map),
+      const seen = wholeMap(map),
         mine = (stage.current = { map, colouring, size, titles, pinned, seen });
       stage.cursor = null;
       if (window.Plotly && isSame) {

@@ -28,7 +28,7 @@ function textWidth(text) {
 }
 
 // An element at a place: {left, top, ..} in pixels.
-export function placed(node, place) {
+export function positionAt(node, place) {
   for (const [side, pixels] of Object.entries(place)) node.style[side] = `${pixels}px`;
   return node;
 }
@@ -50,7 +50,7 @@ function axisTicks(items, space, pairs = null) {
 }
 
 // Those of the part of a large map that is seen, of this many pixels.
-function seenTicks(items, first, count, room) {
+function visibleTicks(items, first, count, room) {
   const step = tickStep(count, room),
     isShown = (i) => i % step === 0 && i + 0.5 >= first && i + 0.5 <= first + count;
   const shown = [...items.keys()].filter(isShown);
@@ -58,14 +58,15 @@ function seenTicks(items, first, count, room) {
 }
 
 export function largeTicks(map, { plotWidth, plotHeight }, seen) {
-  const rows = seenTicks(map.rows, seen.y, seen.height, plotHeight),
-    columns = seenTicks(map.columns, seen.x, seen.width, plotWidth);
+  const rows = visibleTicks(map.rows, seen.y, seen.height, plotHeight),
+    columns = visibleTicks(map.columns, seen.x, seen.width, plotWidth);
   return { rows, columns, angle: -50 };
 }
 
 // Whether rows of a map this wide can carry both of their tokens.
-const fits = (labels, width) => labels.widest <= PAIRED * width;
-export const namesBoth = (items, pairs, width) => fits(axisTicks(items, Infinity, pairs), width);
+const fitsBeside = (labels, width) => labels.widest <= PAIRED * width;
+export const fitsBothTokens = (items, pairs, width) =>
+  fitsBeside(axisTicks(items, Infinity, pairs), width);
 
 // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
 // height: what there is to fill; highest: what there is at most, as far as rows stay legible.
@@ -73,7 +74,7 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
   const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
   const space = height ? height - 100 : Infinity,
     both = axisTicks(map.rows, space, titles.pairs),
-    rows = titles.pairs && !fits(both, width) ? axisTicks(map.rows, space) : both;
+    rows = titles.pairs && !fitsBeside(both, width) ? axisTicks(map.rows, space) : both;
   // Beside a map without a bar the last column's label, turned, needs its room.
   const last = 14 + Math.ceil(0.65 * textWidth(shorten(map.columns.at(-1).label)));
   const left = Math.ceil(rows.widest) + 38,
@@ -113,32 +114,32 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
 }
 
 // text: of one token, or of the two of a row
-function label(text, kind, place) {
+function createLabel(text, kind, place) {
   const whole = Array.isArray(text)
     ? el("bdi", { dir: "ltr" }, [
         el("span", { class: "read" }, text[0], PAIR),
         el("span", { class: "token" }, text[1]),
       ])
     : el("bdi", {}, text);
-  return placed(el("span", { class: `axis-label ${kind}` }, whole), place);
+  return positionAt(el("span", { class: `axis-label ${kind}` }, whole), place);
 }
 
 // What is seen of a map that is drawn whole, in cells.
-export function wholeOf({ rows, columns }) {
+export function wholeMap({ rows, columns }) {
   return { x: 0, y: 0, width: columns.length, height: rows.length };
 }
 
 // Labels of the cells that are seen.
-function labels({ size, titles, seen }, { rows, columns, angle, rowTitle = titles.rows }) {
+function createLabels({ size, titles, seen }, { rows, columns, angle, rowTitle = titles.rows }) {
   const { left, top, width, height, plotWidth, plotHeight } = size;
   const ofRows = rows.shown.map((row, i) =>
-    label(rows.two?.[i] ?? rows.texts[i], "row", {
+    createLabel(rows.two?.[i] ?? rows.texts[i], "row", {
       right: width - left + 6,
       top: top + ((row + 0.5 - seen.y) / seen.height) * plotHeight,
     }),
   );
   const ofColumns = columns.shown.map((column, i) => {
-    const node = label(columns.texts[i], angle ? "column turned" : "column", {
+    const node = createLabel(columns.texts[i], angle ? "column turned" : "column", {
       left: left + ((column + 0.5 - seen.x) / seen.width) * plotWidth,
       bottom: height - top + 5,
     });
@@ -151,15 +152,15 @@ function labels({ size, titles, seen }, { rows, columns, angle, rowTitle = title
   return [
     ...ofRows,
     ...ofColumns,
-    label(rowTitle, "title row-title", { top: middle, maxWidth: height }),
-    label(titles.columns, "title", { left: left + plotWidth / 2 }),
+    createLabel(rowTitle, "title row-title", { top: middle, maxWidth: height }),
+    createLabel(titles.columns, "title", { left: left + plotWidth / 2 }),
   ];
 }
 
-function grid(map, { left, top, plotWidth, plotHeight }) {
+function createCells(map, { left, top, plotWidth, plotHeight }) {
   const cellWidth = plotWidth / map.columns.length,
     cellHeight = plotHeight / map.rows.length;
-  const line = (kind, place) => placed(el("i", { class: kind }), place);
+  const line = (kind, place) => positionAt(el("i", { class: kind }), place);
   const isRuled = map.columns.length <= GRID && map.rows.length <= GRID;
   const node = el("div", { class: isRuled ? "cells ruled" : "cells" }, [
     map.joint ? line("divider", { left: map.sourceColumns * cellWidth - 1 }) : null,
@@ -167,10 +168,10 @@ function grid(map, { left, top, plotWidth, plotHeight }) {
     map.rows.map(({ ends }, i) => ends && line("bound top", { top: (i + 1) * cellHeight })),
   ]);
   if (isRuled) node.style.backgroundSize = `${cellWidth}px ${cellHeight}px`;
-  return placed(node, { left, top, width: plotWidth, height: plotHeight });
+  return positionAt(node, { left, top, width: plotWidth, height: plotHeight });
 }
 
-function colourBar({ colours, ticks, unit }, size) {
+function createColourBar({ colours, ticks, unit }, size) {
   const style = `background: linear-gradient(to top, ${colours.join(", ")})`,
     tick = (text, i) => el("span", { style: `bottom: ${100 * ticks.places[i]}%` }, text);
   const bar = el("div", { class: "colour-bar", style }, [
@@ -178,21 +179,21 @@ function colourBar({ colours, ticks, unit }, size) {
     unit ? el("b", { class: "unit", style: `left: ${size.unit}px` }, unit) : null,
   ]);
   const { left, top, plotWidth, plotHeight } = size;
-  return placed(bar, { left: left + plotWidth + 12, top, height: plotHeight });
+  return positionAt(bar, { left: left + plotWidth + 12, top, height: plotHeight });
 }
 
 // Of every figure of a map: Plotly draws cells alone, and answers to nothing.
 export const CONFIG = { staticPlot: true };
 
 const CLEAR = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" };
-export const ranges = ({ x, y, width, height }) => ({
+export const axisRanges = ({ x, y, width, height }) => ({
   "xaxis.range": [x - 0.5, x + width - 0.5],
   "yaxis.range": [y + height - 0.5, y - 0.5],
 });
 
 // A figure's layout: the cells alone, as large as the frame leaves room for.
 export function cellsLayout({ size, seen }) {
-  const { "xaxis.range": x, "yaxis.range": y } = ranges(seen),
+  const { "xaxis.range": x, "yaxis.range": y } = axisRanges(seen),
     axis = { visible: false, fixedrange: true };
   return {
     ...CLEAR,
@@ -209,7 +210,7 @@ export function wholeLayout(
   { size, titles, seen },
   { rows, columns, angle, rowTitle = titles.rows },
 ) {
-  const { "xaxis.range": x, "yaxis.range": y } = ranges(seen);
+  const { "xaxis.range": x, "yaxis.range": y } = axisRanges(seen);
   const axis = (ticks, title, range) => ({
     range,
     tickmode: "array",
@@ -258,9 +259,9 @@ export function createStage(hooks, name = "") {
     framed = key;
     const size = (framedSize = measure(map, given, { ticks, titles }));
     frame.replaceChildren(
-      grid(map, size),
-      ...labels({ size, titles, seen: wholeOf(map) }, size),
-      ...(compact ? [] : [colourBar(colouring, size)]),
+      createCells(map, size),
+      ...createLabels({ size, titles, seen: wholeMap(map) }, size),
+      ...(compact ? [] : [createColourBar(colouring, size)]),
     );
     return size;
   }
@@ -268,8 +269,8 @@ export function createStage(hooks, name = "") {
   // Around a part of a large map.
   function surroundPart({ map, colouring, size, titles, seen }) {
     frame.replaceChildren(
-      ...labels({ size, titles, seen }, largeTicks(map, size, seen)),
-      ...(size.right > 30 ? [colourBar(colouring, size)] : []),
+      ...createLabels({ size, titles, seen }, largeTicks(map, size, seen)),
+      ...(size.right > 30 ? [createColourBar(colouring, size)] : []),
     );
   }
 
@@ -285,7 +286,7 @@ export function createStage(hooks, name = "") {
       [left, right] = span(column, seen.x, seen.width, size.plotWidth),
       [top, bottom] = span(row, seen.y, seen.height, size.plotHeight);
     if (right <= left || bottom <= top) return null;
-    return placed(el("div", { class: `mark ${kind}` }), {
+    return positionAt(el("div", { class: `mark ${kind}` }), {
       left: size.left + left,
       width: Math.max(2, right - left),
       top: size.top + top,
@@ -303,8 +304,8 @@ export function createStage(hooks, name = "") {
     // What stands where in the picture, and its name.
     show() {
       const { size, titles } = stage.current;
-      placed(plot, { left: size.left, top: size.top });
-      placed(root, { width: size.width, height: size.height });
+      positionAt(plot, { left: size.left, top: size.top });
+      positionAt(root, { width: size.width, height: size.height });
       root.setAttribute("aria-label", titles.label);
       stage.mark();
     },

@@ -9,9 +9,9 @@ import {
   cellsLayout,
   createStage,
   largeTicks,
-  ranges,
+  axisRanges,
   wholeLayout,
-  wholeOf,
+  wholeMap,
 } from "./frame.js";
 
 const LEFT = 104, // pixels around the cells
@@ -89,7 +89,7 @@ export function createLarge(hooks) {
       drawnTiles = key;
       const { data, layout } = figure(cellsLayout(stage.current), shown);
       Plotly.react(plot, data, layout, CONFIG);
-    } else Plotly.relayout(plot, ranges(seen));
+    } else Plotly.relayout(plot, axisRanges(seen));
     around();
   }
 
@@ -200,7 +200,7 @@ export function createLarge(hooks) {
       const before = stage.current,
         isSame = before?.map.trace === map.trace && before.map.kind === map.kind;
       const size = measure(map, { width: root.parentElement.clientWidth || 640, ...given }),
-        seen = isSame ? before.seen : wholeOf(map);
+        seen = isSame ? before.seen : wholeMap(map);
       stage.current = { map, colouring, size, titles, pinned, seen };
       stage.cursor = null;
       stage.surroundPart(stage.current);

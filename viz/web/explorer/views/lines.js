@@ -152,7 +152,7 @@ export function createLines(hooks) {
         about = { role: "group", "aria-label": titles.label };
       canvas.replaceChildren(svg("svg", { ...size, ...about }, above, group, ofRows, ofColumns));
       const edgesOf = ({ map, sign }) =>
-        model.edges(map, coverage / 100).filter(({ value }) => !sign || value * sign > 0);
+        model.strongestEdges(map, coverage / 100).filter(({ value }) => !sign || value * sign > 0);
       current = {
         layers: layers.map((layer) => ({ ...layer, edges: edgesOf(layer) })),
         geometry,

@@ -1,6 +1,6 @@
 // The pyramid of one large map, as far as its tiles have come (viz/wire/tiles.py).
 import { paintMap } from "../../core/colours.js";
-import { entry, unitOf } from "../model.js";
+import { axisEntry, unitOf } from "../model.js";
 
 const SIDE = 256; // cells a side of a tile
 const TOP = 64; // and of the highest level
@@ -73,7 +73,7 @@ export class Pyramid {
   image([level, row, column], colouring) {
     const tile = this.tile(level, row, column),
       look = [...colouring.colours, colouring.maximum, ...colouring.ticks.texts].join();
-    if (tile.look !== look) Object.assign(tile, { look, source: pictureOf(tile, colouring) });
+    if (tile.look !== look) Object.assign(tile, { look, source: tileImage(tile, colouring) });
     const side = 2 ** level;
     return {
       source: tile.source,
@@ -91,7 +91,7 @@ export class Pyramid {
 }
 
 // The address of an image of a tile's largest weights.
-function pictureOf({ rows, columns, largest }, { colour }) {
+function tileImage({ rows, columns, largest }, { colour }) {
   const canvas = document.createElement("canvas"),
     colours = Array.from({ length: 256 }, (_, code) => colour((code / 255) ** 2));
   paintMap(canvas, { values: largest, rows, columns }, (code) => colours[code]);
@@ -99,7 +99,7 @@ function pictureOf({ rows, columns, largest }, { colour }) {
 }
 
 // A map of more tokens than are drawn as a heatmap: a head's alone, of which tiles come as they are looked at.
-export function largeMap(trace, view) {
+export function createLargeMap(trace, view) {
   const { kind, layer, head } = view,
     queries = trace.rowTokens(kind, view.predicted),
     keys = trace.keyTokens(kind);
@@ -108,8 +108,8 @@ export function largeMap(trace, view) {
     kind,
     head: [kind, layer, head],
     pyramid: trace.pyramid(kind, layer, head),
-    rows: Array.from(queries.labels.keys(), entry(queries)),
-    columns: Array.from(keys.labels.keys(), entry(keys)),
+    rows: Array.from(queries.labels.keys(), axisEntry(queries)),
+    columns: Array.from(keys.labels.keys(), axisEntry(keys)),
     unit: unitOf(view, [[layer, head]]),
     attention: true,
     hidden: null,

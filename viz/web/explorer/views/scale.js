@@ -12,9 +12,9 @@ const largest = (values) =>
 
 // Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/attention.py.
 // signed: 0 in the middle, and what lies below it mirrored.
-export function placer(transform, maximum, signed = false) {
+export function createPlacer(transform, maximum, signed = false) {
   if (signed) {
-    const above = placer(transform, maximum);
+    const above = createPlacer(transform, maximum);
     return (value) => 0.5 + (Math.sign(value) * above(Math.abs(value))) / 2;
   }
   const share = (value) => Math.min(1, Math.max(0, value / maximum));
@@ -36,22 +36,22 @@ const SIGNED_TICKS = {
   log: [-1, -0.01, 0, 0.01, 1],
 };
 
-export function ticks(transform, maximum, signed = false) {
+export function scaleTicks(transform, maximum, signed = false) {
   const values = (signed ? SIGNED_TICKS : TICKS)[transform].map((share) => share * maximum);
   const texts = values.map((value) => formatSignificant(value, 3));
   if (transform === "log") texts[signed ? 2 : 0] = signed ? "≈ 0" : `≤ ${texts[0]}`;
-  return { places: values.map(placer(transform, maximum, signed)), texts };
+  return { places: values.map(createPlacer(transform, maximum, signed)), texts };
 }
 
 // place(value): on the scale, 0 to 1; strength(value): how far from no colour, 0 to 1.
-export function palette(colours, transform, maximum, signed = false) {
-  const place = placer(transform, maximum, signed),
+export function createPalette(colours, transform, maximum, signed = false) {
+  const place = createPlacer(transform, maximum, signed),
     shown = sequentialScale(colours);
   return {
     place,
     strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place,
     colour: (value) => shown(place(value)),
-    ticks: ticks(transform, maximum, signed),
+    ticks: scaleTicks(transform, maximum, signed),
     colours,
     maximum,
     plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]),
@@ -60,19 +60,21 @@ export function palette(colours, transform, maximum, signed = false) {
 }
 
 // The scale that a person chose, as it is on this page.
-export function scale(state, colours) {
+export function chosenColours(state, colours) {
   const found = colours.scales[state.colours];
   return state.colours === "greys" && isDark() ? found.toReversed() : found;
 }
 
 // Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
-export function ofMap(state, map, colours, diverging) {
+export function mapPalette(state, map, colours, diverging) {
   const maximum =
     (state.range === "own" && (map.pyramid?.maximum ?? largest(map.values))) ||
     (map.range?.[1] ?? 1);
-  const shades = map.signed ? diverging[isDark() ? "dark" : "light"] : scale(state, colours),
+  const shades = map.signed
+      ? diverging[isDark() ? "dark" : "light"]
+      : chosenColours(state, colours),
     unit = map.overlay ? map.unit : "";
-  return { ...palette(shades, state.transform, maximum, map.signed), unit };
+  return { ...createPalette(shades, state.transform, maximum, map.signed), unit };
 }
 
 // A weight for people: three decimals, two significant digits below that.

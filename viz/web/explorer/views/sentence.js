@@ -5,7 +5,7 @@ import { formatPercent } from "../../core/format.js";
 import { moveFocus } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 import { scrolling } from "../../lab/scroll.js";
-import { strongest } from "../words.js";
+import { strongestIndices } from "../words.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // weights that would only be fog
@@ -45,7 +45,7 @@ export function createSentence(hooks) {
   function reading({ row, column }) {
     const values = row !== null ? ofRow(row) : ofColumn(column),
       items = row !== null ? map.columns : map.rows;
-    const others = strongest(values, 3)
+    const others = strongestIndices(values, 3)
       .filter((i) => values[i] >= 0.05)
       .map((i) => `${items[i].label} ${formatPercent(values[i])}`)
       .join(", ");

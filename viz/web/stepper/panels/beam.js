@@ -1,7 +1,7 @@
 // Beam search: its settings, its best hypotheses, and the tree that it searched.
 import { button, el, menu, shorten, svg } from "../../core/dom.js";
 import { say, t } from "../../core/language.js";
-import { pictured } from "../../picture/copy.js";
+import { createPicture } from "../../picture/copy.js";
 import * as drawing from "../../picture/drawing.js";
 import { formatFixed, formatPercent } from "../../core/format.js";
 import { written } from "../path.js";
@@ -79,13 +79,13 @@ export function createBeam(hooks) {
     content.replaceChildren(
       el("ol", { class: "hypotheses" }, hypotheses.map(hypothesis)),
       legend(),
-      pictured(
+      createPicture(
         el(
           "div",
           { class: "scroll forest", tabindex: "0", role: "group", "aria-label": title },
           tree,
         ),
-        { ...hooks.about(title), svg: () => drawing.element(tree) },
+        { ...hooks.about(title), svg: () => drawing.elementSvg(tree) },
       ),
     );
   }

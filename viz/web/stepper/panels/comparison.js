@@ -3,7 +3,7 @@ import { el } from "../../core/dom.js";
 import { formatFixed, formatPercent, formatSignificant } from "../../core/format.js";
 import { createGrid, shareStyle } from "../../core/grid.js";
 import { t } from "../../core/language.js";
-import { pictured } from "../../picture/copy.js";
+import { createPicture } from "../../picture/copy.js";
 import { title } from "./branches.js";
 
 // hooks: compare(first, second), select(kind, layer, head), about(title): of a picture
@@ -105,7 +105,7 @@ export function comparison(hooks) {
       map("cross", t("Cross-attention"), found.cross),
       map("decoder_self", t("Decoder self-attention"), found.decoder_self),
     );
-    content.append(pictured(maps, hooks.about(t("Compare"))));
+    content.append(createPicture(maps, hooks.about(t("Compare"))));
   }
 
   const ratio = (difference) =>

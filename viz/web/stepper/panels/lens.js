@@ -2,8 +2,8 @@
 import { button, el, menu, shorten, table } from "../../core/dom.js";
 import { formatPercent, formatSignificant } from "../../core/format.js";
 import { say, t } from "../../core/language.js";
-import { pictured } from "../../picture/copy.js";
-import { element } from "../../picture/drawing.js";
+import { createPicture } from "../../picture/copy.js";
+import { elementSvg } from "../../picture/drawing.js";
 
 const NAMES = {
   logit: say("logit lens: the stream as it is"),
@@ -29,9 +29,9 @@ export function lens(hooks) {
       ),
     ),
     choice,
-    pictured(scroll, {
+    createPicture(scroll, {
       ...hooks.about(t("Layer by layer")),
-      svg: () => element(scroll.firstChild),
+      svg: () => elementSvg(scroll.firstChild),
     }),
     status,
   );

@@ -1,7 +1,7 @@
 // A teacher's own worksheet as a link and as a file. Anything at all may come from either: what is not as it should be is
 // refused in words, and nothing of it is used.
 import { t } from "../core/language.js";
-import { bytes } from "../explorer/trace.js";
+import { base64ToBytes } from "../explorer/trace.js";
 
 const MOST = 30, // questions of a link
   LONGEST = 65536; // and its characters
@@ -14,7 +14,7 @@ export const refuse = (words) => {
   throw new Error(words);
 };
 
-function text(given, name, needed) {
+function readText(given, name, needed) {
   const found = given[name] ?? (needed ? undefined : "");
   if (typeof found !== "string")
     refuse(t("This worksheet’s field “{name}” is not text.", { name }));
@@ -29,7 +29,7 @@ function text(given, name, needed) {
 }
 
 // What was kept, as a worksheet of known fields alone: {title, direction, checkpoint, items: [{text, ask, word}]}.
-function read(given, asks, most = MANY) {
+function readSheet(given, asks, most = MANY) {
   if (given?.kind !== KIND || given.version !== 1)
     refuse(t("This is not a worksheet from this page."));
   if (!Array.isArray(given.items)) refuse(t("This worksheet has no list of questions."));
@@ -43,7 +43,7 @@ function read(given, asks, most = MANY) {
   const items = given.items.map((one, i) => {
     if (Object(one) !== one || Array.isArray(one))
       refuse(t("Question {n} of this worksheet is not a question.", { n: i + 1 }));
-    const ask = text(one, "ask", true);
+    const ask = readText(one, "ask", true);
     if (!asks.includes(ask))
       refuse(
         t("Question {n} asks something that this page does not know: {ask}", {
@@ -51,21 +51,21 @@ function read(given, asks, most = MANY) {
           ask: ask.slice(0, 40),
         }),
       );
-    return { text: text(one, "text", true), ask, word: text(one, "word") };
+    return { text: readText(one, "text", true), ask, word: readText(one, "word") };
   });
   return {
-    title: text(given, "title"),
-    direction: text(given, "direction", true),
-    checkpoint: text(given, "checkpoint"),
+    title: readText(given, "title"),
+    direction: readText(given, "direction", true),
+    checkpoint: readText(given, "checkpoint"),
     items,
   };
 }
 
-const written = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet });
+const sheetJson = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet });
 
 // A field of a link; null where it is too much for one.
 export function toLink(sheet, rest) {
-  const binary = Array.from(new TextEncoder().encode(written(sheet)), (byte) =>
+  const binary = Array.from(new TextEncoder().encode(sheetJson(sheet)), (byte) =>
     String.fromCharCode(byte),
   ).join("");
   if (sheet.items.length > MOST || (binary.length * 4) / 3 + rest > LONGEST) return null;
@@ -73,7 +73,7 @@ export function toLink(sheet, rest) {
 }
 
 // What JSON says; null where it is none.
-const parsed = (text) => {
+const parseJson = (text) => {
   try {
     return JSON.parse(text);
   } catch {
@@ -90,20 +90,20 @@ export function fromLink(field, asks) {
     );
   let json = "";
   try {
-    json = new TextDecoder().decode(bytes(field.replaceAll("-", "+").replaceAll("_", "/")));
+    json = new TextDecoder().decode(base64ToBytes(field.replaceAll("-", "+").replaceAll("_", "/")));
   } catch {
     // refused below
   }
-  return read(parsed(json), asks, MOST);
+  return readSheet(parseJson(json), asks, MOST);
 }
 
-export const toFile = (sheet) => new Blob([written(sheet)], { type: "application/json" });
+export const toFile = (sheet) => new Blob([sheetJson(sheet)], { type: "application/json" });
 
 // What a file of JSON says, of an <input type=file>; it is read here, and goes nowhere.
-export async function contents(file, most) {
+export async function readJsonFile(file, most) {
   if (file.size > most)
     refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: most }));
-  return parsed(await file.text());
+  return parseJson(await file.text());
 }
 
-export const fromFile = async (file, asks) => read(await contents(file, BYTES), asks);
+export const fromFile = async (file, asks) => readSheet(await readJsonFile(file, BYTES), asks);

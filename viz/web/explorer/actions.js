@@ -1,0 +1,168 @@
+// What a person can do with the map that is shown: cut the pinned edge out of the model, export the view, copy its link.
+import { button, cssVariable, download, el } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { copyLink } from "../core/links.js";
+import { captionSvg, svgToPng } from "../picture/copy.js";
+import { elementSvg, escapeXml, plotlySvg, svgDocument } from "../picture/drawing.js";
+import { openAddress } from "../store/translation.js";
+import * as model from "./model.js";
+import * as states from "./state.js";
+
+// scene: what is looked at; able: whether a server can be asked; ask(name, fields)
+export function createCut({ scene, able, ask }) {
+  const how = el("select", { "aria-label": t("What happens to the edge's weight") }, [
+    el("option", { value: "renormalise" }, t("the rest of its row takes its weight")),
+    el("option", { value: "zero" }, t("its weight is lost")),
+  ]);
+  const runButton = button(t("Cut this edge and translate again"), run);
+  const open = button(t("Show it on every tab"), () => openAddress(opens));
+  const result = el("div", { class: "cut-result", "aria-live": "polite" });
+  const about = { class: "cut", role: "group", "aria-label": t("Cut the pinned edge") };
+  const root = el("div", { ...about, hidden: true }, [
+    el("div", { class: "cut-bar" }, runButton, how),
+    result,
+  ]);
+  let shown = "", // the cell that the region is about
+    opens = null; // the address of the last translation without an edge
+
+  // What is pinned, as edges: all pieces of a word, and every head of a combined map.
+  function edges() {
+    const { state, map, trace } = scene;
+    if (!able || !map) return null;
+    const { row, column } = states.pinnedCells(state, map, trace);
+    if (row === null || column === null || state.combine === "rollout") return null;
+    const shift = states.keyOffset(state, map, trace),
+      keys = map.columns[column].positions.map((key) => key - shift),
+      size = trace.kinds[state.kind].keys;
+    if (keys.some((key) => key < 0 || key >= size)) return null; // of a joint map the half that this kind does not read
+    const { kind } = state,
+      heads = model.usedHeads(trace, states.viewOf(state));
+    return { key: trace.key, kind, queries: map.rows[row].positions, keys, heads };
+  }
+
+  function run() {
+    root.setAttribute("aria-busy", "true");
+    result.replaceChildren(el("p", {}, t("Computing …")));
+    ask("cut", { ...edges(), how: how.value });
+  }
+
+  return {
+    root,
+    // After every change of what is pinned or shown.
+    follow() {
+      const found = edges(),
+        name = JSON.stringify(found);
+      root.hidden = !found;
+      if (name !== shown) result.replaceChildren();
+      shown = name;
+    },
+    // {same, before, after, words, opens} or {error}, from viz/explorer/cut.py
+    receive({ error, same, before, after, words, ...answer }) {
+      root.setAttribute("aria-busy", "false");
+      if (error) return result.replaceChildren(el("p", { role: "alert" }, error));
+      ({ opens } = answer);
+      const line = (name, text) => [
+        el("dt", {}, name),
+        el("dd", { dir: "auto" }, text || t("(nothing)")),
+      ];
+      result.replaceChildren(...words.map((text) => el("p", {}, text)));
+      if (same) return;
+      const lines = [line(t("As it is"), before), line(t("Without the edge"), after)];
+      result.append(el("dl", {}, lines), open);
+    },
+  };
+}
+
+// A map by Plotly, with what is pinned.
+function mapPicture(detail) {
+  const { data, layout } = detail.figure(),
+    { row, column } = detail.pinned();
+  const line = { color: cssVariable("--atlas-accent"), width: 2 },
+    band = (x0, x1, y0, y1) => ({ type: "rect", x0, x1, y0, y1, line });
+  const shapes = [...layout.shapes];
+  if (row !== null) shapes.push(band(-0.5, layout.xaxis.range[1], row - 0.5, row + 0.5));
+  if (column !== null) shapes.push(band(column - 0.5, column + 0.5, -0.5, layout.yaxis.range[0]));
+  return plotlySvg({ data, layout: { ...layout, shapes } });
+}
+
+// Two maps beside each other.
+async function pairPicture(pair) {
+  const parts = [];
+  let at = 0,
+    height = 0;
+  for (const { title, detail } of pair) {
+    const text = await mapPicture(detail),
+      { layout } = detail.figure();
+    parts.push(
+      `<text x="${at + 8}" y="18" font-size="13" font-family="sans-serif" fill="${cssVariable("--atlas-ink")}">${escapeXml(title)}</text>`,
+      text.replace("<svg ", `<svg x="${at}" y="26" `),
+    );
+    at += layout.width + 16;
+    height = Math.max(height, layout.height + 26);
+  }
+  const paper = `<rect width="100%" height="100%" fill="${cssVariable("--atlas-paper")}"/>`;
+  return svgDocument(at, height, paper + parts.join(""));
+}
+
+// The view as one SVG: maps as they are drawn, the other views as they stand on the page.
+export function viewSvg(views) {
+  const pair = views.shown() === "compare" ? views.compare.pair() : [];
+  if (views.shown() === "map") return mapPicture(views.pane());
+  return pair.length
+    ? pairPicture(pair)
+    : elementSvg(views.root, ".compare-bar, .lines-bar > label");
+}
+
+// scene: what is looked at; formats: of viz/export/formats.py, none where no server can be asked; ask(event, data); views; title()
+// and caption() of what is shown; tell(text)
+export function createExports({ scene, formats, ask, views, title, caption, tell }) {
+  const name = (ending) => {
+    const { kind, layer, head, overlay } = scene.state;
+    return `${overlay || "attention"}-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
+  };
+  const pairs = () => states.rowPairs(scene.state, scene.map, scene.trace);
+  const fragment = () => states.toFragment(scene.state, scene.trace);
+
+  async function picture(format) {
+    try {
+      const svg = captionSvg(await viewSvg(views), title(), caption());
+      const blob =
+        format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg);
+      download(name(format), blob);
+    } catch (error) {
+      tell(t("No picture could be made: {why}.", { why: error.message }));
+    }
+  }
+
+  // Without a server: the page's own weights are exact there.
+  const csv = () =>
+    download(name("csv"), new Blob([model.toCsv(scene.map, pairs())], { type: "text/csv" }));
+
+  // A file of the server's: the whole trace, or the map of this view.
+  const file = (format) =>
+    ask("export", {
+      format,
+      key: scene.trace.key,
+      view: states.viewOf(scene.state),
+      both: Boolean(pairs()),
+      overlay: scene.state.overlay,
+      link: fragment(),
+    });
+
+  function link() {
+    const lacks = t("Link copied, without the change to the model: it has too many parts.");
+    copyLink(fragment(), tell, undefined, scene.trace.interventions === null ? lacks : undefined);
+  }
+
+  const formatButton = ({ name: format, about }) =>
+    button(format.toUpperCase(), () => file(format), { title: about });
+  const root = el("div", { class: "exports", role: "group", "aria-label": t("Export and share") }, [
+    el("span", { class: "caption" }, t("Export")),
+    button("PNG", () => picture("png"), { title: t("What is shown, as a picture") }),
+    button("SVG", () => picture("svg"), { title: t("What is shown, as a vector picture") }),
+    formats?.map(formatButton) ?? button("CSV", csv, { title: t("The map as a table") }),
+    formats && button(t("Copy link"), link, { title: t("A link that restores this view") }),
+  ]);
+
+  return root;
+}
