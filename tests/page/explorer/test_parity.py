@@ -128,7 +128,7 @@ def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
         View("encoder_self", 0, 0, words=True),
     ):
         text = script_page.evaluate(
-            "(view) => { const m = atlas; return m.csv(m.scoreMap(trace, view)); }",
+            "(view) => { const m = atlas; return m.toCsv(m.scoreMap(trace, view)); }",
             as_options(view),
         )
         expected = score_map(hand_made_trace, view)
@@ -156,7 +156,7 @@ def test_lines_choose_the_same_edges(script_page, hand_made_trace):
         view = View(kind, 1, 3)
         found = script_page.evaluate(
             """([view, coverage]) => { const m = atlas;
-               return m.edges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
+               return m.strongestEdges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
             [as_options(view), coverage],
         )
         expected = edges(score_map(hand_made_trace, view), coverage)
@@ -169,7 +169,7 @@ def test_colours_and_legends_agree(script_page):
         scale = ColourScale(transform=transform, maximum=maximum)
         found = script_page.evaluate(
             """([transform, maximum, weights]) => { const m = atlas;
-               return [weights.map(m.placer(transform, maximum)), m.ticks(transform, maximum)]; }""",
+               return [weights.map(m.createPlacer(transform, maximum)), m.scaleTicks(transform, maximum)]; }""",
             [transform.value, maximum, weights],
         )
         assert np.allclose(found[0], scale.place(np.array(weights)), atol=1e-9)
@@ -183,8 +183,8 @@ def test_a_signed_scale_has_zero_in_its_middle(script_page):
     for transform, maximum in product(Transform, (1.0, 3.0)):
         place, (places, texts) = script_page.evaluate(
             """([transform, maximum, values]) => { const m = atlas;
-               const found = m.ticks(transform, maximum, true);
-               return [values.map(m.placer(transform, maximum, true)), [found.places, found.texts]]; }""",
+               const found = m.scaleTicks(transform, maximum, true);
+               return [values.map(m.createPlacer(transform, maximum, true)), [found.places, found.texts]]; }""",
             [transform.value, maximum, values],
         )
         above = ColourScale(transform=transform, maximum=maximum).place(np.abs(values))
