@@ -1,4 +1,4 @@
-"""The address of a translation: JSON from which any process can make it again. Importable without torch."""
+"""The address of a translation: JSON from which any process can make it again."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.translation import TranslationTrace
 
 TEXTS = ("text", "direction", "checkpoint", "digest")
-FIELDS = (*TEXTS, "source_ids", "target_ids", "decoding", "interventions", "recipe")
+IDS = ("source_ids", "target_ids")
+FIELDS = (*TEXTS, *IDS, "decoding", "interventions", "recipe")
 
 
 @dataclass(frozen=True)
 class Address:
     """A text to translate, or a translation that was made.
 
-    text           what was typed; beside source_ids it is their label
-    direction      such as "de-en"; "" for the first that is served
-    checkpoint     the model's name; "" for the first that has the direction
-    digest         of the model's weights; "" for whatever weights the checkpoint has now
-    source_ids     None: those that the text is encoded as
-    target_ids     with `</s>` where the translation is finished; None: those that the model writes
-    decoding       how the target was found, with the number of forced tokens; None: not known
-    interventions  what the model was changed by
-    recipe         of a toy: how its weights are trained again; None for every other model
+    text           the text as typed; only a label if there are source_ids
+    direction      the language pair, such as "de-en"; "" for the first that the server has
+    checkpoint     the model's name; "" for the first that serves the direction
+    digest         the digest of the model's weights; "" for the checkpoint's current weights
+    source_ids     None: the tokenizer's encoding of the text
+    target_ids     with `</s>` if the translation is finished; None: the model's own translation
+    decoding       the search, and the number of given tokens; None: unknown
+    interventions  changes to the model
+    recipe         how to train the model again if it is a toy; None for every other model
     """
 
     text: str
@@ -43,7 +44,7 @@ class Address:
 
     @classmethod
     def of(cls, trace: TranslationTrace) -> Address | None:
-        """The address of a trace; None for one whose interventions cannot be run again: nobody else can make it."""
+        """Return the address of a trace, or None if its interventions cannot be repeated."""
         if trace.identity.unique:
             return None
         return cls(
@@ -60,31 +61,33 @@ class Address:
 
     @classmethod
     def from_plain(cls, data: object) -> Address:
-        """From JSON that anybody may have written. ValueError, in words, for what is no address."""
+        """Read untrusted JSON. ValueError, naming the field, for anything that is no address."""
         if not isinstance(data, dict) or not set(data) <= set(FIELDS):
             raise ValueError(f"An address is an object with the fields {', '.join(FIELDS)}.")
-        for name in TEXTS:
-            if not isinstance(data.get(name, ""), str):
+        values = {name: data.get(name, "") for name in TEXTS}
+        for name, text in values.items():
+            if not isinstance(text, str):
                 raise ValueError(f"{name} must be a text.")
+        for name in IDS:
+            ids = data.get(name)
+            if ids is not None and not (isinstance(ids, list) and all(is_integer(i, 0) for i in ids)):
+                raise ValueError(f"{name} must be a list of token numbers.")
+            values[name] = None if ids is None else tuple(ids)
         try:
-            changes = interventions_file.from_plain(data.get("interventions") or {})
+            values["interventions"] = interventions_file.from_plain(data.get("interventions") or {})
         except ValueError as error:
             raise ValueError(f"The interventions cannot be read: {error}.") from error
-        return cls(
-            *(data.get(name, "") for name in TEXTS),
-            _ids(data, "source_ids"),
-            _ids(data, "target_ids"),
-            decoding.from_plain(data["decoding"]) if "decoding" in data else GREEDY,
-            changes,
-            None if data.get("recipe") is None else ToyRecipe.from_plain(data["recipe"]),
-        )
+        if "decoding" in data:
+            values["decoding"] = decoding.from_plain(data["decoding"])
+        if data.get("recipe") is not None:
+            values["recipe"] = ToyRecipe.from_plain(data["recipe"])
+        return cls(**values)
 
     def to_plain(self) -> dict:
-        """JSON-ready. Equal addresses give the same JSON text."""
+        """Convert to JSON-ready data. Equal addresses give the same JSON text."""
         return {
             **{name: getattr(self, name) for name in TEXTS},
-            "source_ids": None if self.source_ids is None else list(self.source_ids),
-            "target_ids": None if self.target_ids is None else list(self.target_ids),
+            **{name: None if (ids := getattr(self, name)) is None else list(ids) for name in IDS},
             "decoding": decoding.to_plain(self.decoding),
             "interventions": interventions_file.to_plain(self.interventions),
             **({} if self.recipe is None else {"recipe": self.recipe.to_plain()}),
@@ -92,15 +95,6 @@ class Address:
 
     @property
     def key(self) -> str:
-        """A short name: the SHA-256 of its JSON text, in hex."""
+        """The SHA-256 of its JSON text, in hex."""
         text = json.dumps(self.to_plain(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _ids(data: dict, name: str) -> tuple[int, ...] | None:
-    value = data.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(is_integer(one, 0) for one in value):
-        raise ValueError(f"{name} must be a list of token numbers.")
-    return tuple(value)

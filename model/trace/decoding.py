@@ -1,4 +1,4 @@
-"""How a trace's target was decoded: by which search, and how much of it was given. Importable without torch."""
+"""How a trace's target was decoded: by which search, and how many of its tokens were given."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ MAX_WIDTH = 8  # of a beam
 
 @dataclass(frozen=True)
 class Decoding:
-    """width: hypotheses kept at each step, 1 is greedy decoding; length_penalty: alpha of Wu et al. 2016, equation 14;
-    given: how many of the first target tokens somebody chose, so that no search found them. What a model's family
-    forces, such as a language symbol, does not count. ValueError for impossible values."""
+    """A search, and the number of target tokens that it did not choose.
+
+    width           hypotheses at each step; 1 is greedy decoding
+    length_penalty  alpha of Wu et al. 2016, equation 14
+    given           how many of the first target tokens the user chose. Tokens that the model's family forces, such as
+                    a language symbol, do not count
+
+    ValueError for values outside their ranges.
+    """
 
     width: int = 1
     length_penalty: float = 0.0
@@ -34,15 +40,15 @@ class Decoding:
             raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(self.length_penalty))
         object.__setattr__(self, "length_penalty", float(self.length_penalty) + 0.0)  # 0.0 for -0.0
         if not is_integer(self.given, 0):
-            raise ValueError(f"how many tokens were given must be a whole number, found {self.given!r}")
+            raise ValueError(f"the number of given tokens must be a whole number, found {self.given!r}")
 
     @property
     def beam(self) -> int:
-        """The width alone, where that and the sentence give the target again; 0 where tokens or a penalty were set."""
+        """The width if text and width alone give the target again; 0 if there are given tokens or a penalty."""
         return 0 if self.given or self.length_penalty else self.width
 
     def describe(self, steps: int) -> Words:
-        """In words. steps: how many tokens the target has."""
+        """Describe the decoding of a target of `steps` tokens."""
         if self.given >= steps:
             return say("given, not decoded")
         search = say("greedy") if self.width == 1 else say("beam {width}", width=self.width)
@@ -56,20 +62,20 @@ class Decoding:
 GREEDY = Decoding()
 
 
-def decoding_words(decoding: Decoding | None, steps: int) -> Words:
-    """How a target of so many tokens was decoded. None: not known."""
+def describe_decoding(decoding: Decoding | None, steps: int) -> Words:
+    """Describe how a target of `steps` tokens was decoded; None: unknown."""
     return say("decoding not recorded") if decoding is None else decoding.describe(steps)
 
 
 def to_plain(decoding: Decoding | None) -> dict | None:
-    """JSON-ready; None: not known."""
+    """Convert to a JSON-ready object; None (unknown) stays None."""
     return None if decoding is None else asdict(decoding)
 
 
-def from_plain(found: object) -> Decoding | None:
-    """What to_plain() made. ValueError for anything else."""
-    if found is None:
+def from_plain(data: object) -> Decoding | None:
+    """Read the result of to_plain(). ValueError for anything else."""
+    if data is None:
         return None
-    if not isinstance(found, dict) or not set(found) <= {"width", "length_penalty", "given"}:
-        raise ValueError(f"a decoding is an object of width, length_penalty and given, found {found!r:.200}")
-    return Decoding(**found)
+    if not isinstance(data, dict) or not set(data) <= {"width", "length_penalty", "given"}:
+        raise ValueError(f"a decoding is an object of width, length_penalty and given, found {data!r:.200}")
+    return Decoding(**data)

@@ -1,6 +1,6 @@
-"""The kinds of attention that an encoder-decoder has, and where they stand. Importable without torch.
+"""The kinds of attention in an encoder-decoder model, its two sides and its sub-layers.
 
-Whatever takes one of these takes its value, too:
+Functions that take one of these enums also take its value:
 
 >>> AttentionKind("cross").side
 <Side.DECODER: 'decoder'>
@@ -17,7 +17,7 @@ __all__ = ["TRANSFORMER_KINDS", "AttentionKind", "Kind", "NamedEnum", "Side", "S
 
 
 class NamedEnum(str, Enum):
-    """An enumeration whose members people name: another name is refused in words."""
+    """A string enum that raises ValueError with the list of its names for an unknown one."""
 
     @classmethod
     def _missing_(cls, value: object) -> None:
@@ -25,15 +25,16 @@ class NamedEnum(str, Enum):
 
 
 def coerce_enums(instance: object, **types: type[NamedEnum]) -> None:
-    """Make enums of the strings that stand for them. ValueError, with the names that there are, for another."""
+    """Convert fields of a frozen dataclass to these enums. ValueError for an unknown name."""
     for name, type_ in types.items():
         object.__setattr__(instance, name, type_(getattr(instance, name)))
 
 
-def coerce_integers(instance: object, *names: str) -> None:
-    """Make plain numbers of these fields. ValueError, in words, for one that is not whole; None stays."""
+def coerce_integers(instance: object, *names: str, optional: bool = False) -> None:
+    """Convert fields of a frozen dataclass to int. ValueError for anything else; with optional, None is kept."""
     for name in names:
-        if (value := getattr(instance, name)) is not None:
+        value = getattr(instance, name)
+        if value is not None or not optional:
             object.__setattr__(instance, name, check_integer(name, value))
 
 
@@ -45,7 +46,7 @@ class Side(NamedEnum):
 
 
 class SubLayerName(NamedEnum):
-    """The functions that a layer adds to the residual stream, in this order (Vaswani et al. 2017, section 3.1)."""
+    """The functions that a layer adds to the residual stream, in order (Vaswani et al. 2017, section 3.1)."""
 
     SELF_ATTENTION = "self_attention"
     CROSS_ATTENTION = "cross_attention"  # decoder only
@@ -53,27 +54,27 @@ class SubLayerName(NamedEnum):
 
 
 class AttentionKind(NamedEnum):
-    """The three attentions of an encoder-decoder Transformer (Vaswani et al. 2017, section 3.2.3), and the one of the
-    recurrent networks before it."""
+    """The three attentions of an encoder-decoder Transformer (Vaswani et al. 2017, section 3.2.3), and the attention of
+    recurrent networks."""
 
     ENCODER_SELF = "encoder_self"
     DECODER_SELF = "decoder_self"
     CROSS = "cross"
-    ALIGNMENT = "alignment"  # of a recurrent decoder (Bahdanau et al. 2015): its state asks the encoder's states
+    ALIGNMENT = "alignment"  # from a recurrent decoder's state to the encoder's states (Bahdanau et al. 2015)
 
     @property
     def side(self) -> Side:
-        """The stack whose layers it stands in."""
+        """The stack that its layers belong to."""
         return Side.ENCODER if self is AttentionKind.ENCODER_SELF else Side.DECODER
 
     @property
     def sublayer(self) -> SubLayerName:
-        """Which of a layer's sub-layers it is. ValueError for a recurrent network's, which has none."""
+        """The sub-layer that it is. ValueError for ALIGNMENT, which is in no Transformer layer."""
         if self is AttentionKind.ALIGNMENT:
-            raise ValueError("an alignment stands in no sub-layer: it is a recurrent network's")
+            raise ValueError("alignment belongs to recurrent networks, which have no sub-layers")
         return SubLayerName.CROSS_ATTENTION if self is AttentionKind.CROSS else SubLayerName.SELF_ATTENTION
 
 
 TRANSFORMER_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS)
 
-Kind = AttentionKind | Any  # of what holds a kind and takes "cross" for one, too
+Kind = AttentionKind | Any  # the type of parameters that also take a kind's value, such as "cross"

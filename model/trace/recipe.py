@@ -1,4 +1,4 @@
-"""The recipe of a toy, from which any process trains the same weights. Importable without torch."""
+"""The recipe of a toy (a small model trained in the page), from which any process trains the same weights."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from attention_atlas.model.trace import is_integer
 class ToyRecipe:
     """How a toy is trained.
 
-    corpus    a sentence pair a line, its sides apart by a bar (model.training.toy.corpora)
+    corpus    one sentence pair a line, its sides separated by a bar (model.training.toy.corpora)
     settings  of the network and the optimiser (model.training.toy.settings), as a JSON object with sorted keys
-    updates   after how many the training ends
+    updates   the number of optimiser updates
     """
 
     corpus: str
@@ -24,13 +24,13 @@ class ToyRecipe:
 
     @classmethod
     def of(cls, corpus: str, settings: dict[str, Any], updates: int) -> ToyRecipe:
-        """With the settings as plain values."""
+        """Make a recipe from settings as plain values."""
         return cls(corpus, json.dumps(settings, sort_keys=True), updates)
 
     @classmethod
     def from_plain(cls, data: object) -> ToyRecipe:
-        """From JSON that anybody may have written. ValueError for what is no recipe; whether a toy can be trained by it
-        is checked by whoever trains."""
+        """Read untrusted JSON. ValueError for anything that is no recipe; the values of the settings are checked when a
+        toy is trained."""
         if not isinstance(data, dict) or set(data) != {"corpus", "settings", "updates"}:
             raise ValueError("A recipe is an object with the fields corpus, settings and updates.")
         settings = data["settings"]
@@ -43,5 +43,5 @@ class ToyRecipe:
         return cls.of(data["corpus"], settings, data["updates"])
 
     def to_plain(self) -> dict[str, Any]:
-        """JSON-ready. Equal recipes give the same JSON text."""
+        """Convert to JSON-ready data. Equal recipes give the same JSON text."""
         return {"corpus": self.corpus, "settings": json.loads(self.settings), "updates": self.updates}

@@ -25,7 +25,7 @@ import numpy as np
 from attention_atlas.model.files import replace_file
 from attention_atlas.model.trace import decoding as decoding_module
 from attention_atlas.model.trace import interventions_file
-from attention_atlas.model.trace.decoding import Decoding, decoding_words
+from attention_atlas.model.trace.decoding import Decoding, describe_decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Kind, Side
 from attention_atlas.model.trace.language import Words
@@ -165,7 +165,7 @@ class TranslationTrace:
     @property
     def decoded_by(self) -> Words:
         """How its target was decoded, in words."""
-        return decoding_words(self.decoding, len(self.target_ids))
+        return describe_decoding(self.decoding, len(self.target_ids))
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:

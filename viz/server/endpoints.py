@@ -110,7 +110,7 @@ def read_interventions(value: object) -> Interventions:
     model. Raises ValueError for anything else, and for interventions that a file cannot hold."""
     if not value:
         return NO_INTERVENTIONS
-    return interventions_file.requested(json.loads(value) if isinstance(value, str) else value)
+    return interventions_file.from_request(json.loads(value) if isinstance(value, str) else value)
 
 
 def read_enum(name: str, value: object, kinds: type[EnumType], *also: str) -> EnumType:

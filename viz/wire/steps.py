@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from attention_atlas.model.trace.decoding import decoding_words
+from attention_atlas.model.trace.decoding import describe_decoding
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -45,7 +45,7 @@ def _branch(branch: Branch) -> dict:
         "probabilities": np.exp(branch.log_probabilities).tolist(),
         "total": branch.total,
         "given": branch.given,
-        "decoding": decoding_words(branch.decoding, len(branch.ids)),
+        "decoding": describe_decoding(branch.decoding, len(branch.ids)),
         "text": branch.text,
         "finished": branch.finished,
         "parent": branch.parent,

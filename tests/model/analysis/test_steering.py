@@ -99,9 +99,9 @@ def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkey
         tiny_translator.translate(TEXT, interventions=Interventions(edits=many))
     assert not batches
     asked = {"place": PLACE, "kind": "add", "strength": 1.0, "value": {"towards": TOWARDS, "away": AWAY}}
-    interventions_file.requested({"edits": [asked] * 16})
+    interventions_file.from_request({"edits": [asked] * 16})
     with pytest.raises(ValueError, match="at most 16 at once"):
-        interventions_file.requested({"edits": [asked] * 17})
+        interventions_file.from_request({"edits": [asked] * 17})
 
 
 def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_translator):

@@ -82,7 +82,7 @@ def test_what_no_link_can_carry_is_said(tiny_translator) -> None:
         ("[" * 5000, "no JSON"),
         ("[]", "an object of heads_off"),
         ('{"roof": 1}', "an object of heads_off"),
-        ('{"heads_off": [["cross"]]}', "its kind, its layer and its number"),
+        ('{"heads_off": [["cross"]]}', "a kind, a layer and a number"),
         ('{"patches": [{"place": "stream", "side": "encoder", "layer": 0, "positions": [0]}]}', "are edits"),
     ],
 )
