@@ -59,6 +59,6 @@ class Refusal(ValueError):
         return functools.partial(type(self), self.words.english, **self.words.values), ()
 
 
-def content_words(error: Exception) -> str:
+def words_of(error: Exception) -> str:
     """What to tell a person of an error: a Refusal's words; of any other its English."""
     return error.words if isinstance(error, Refusal) else str(error)

@@ -8,7 +8,7 @@ from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.directions import Route
 from attention_atlas.model.trace.interventions import Interventions
-from attention_atlas.model.trace.language import Refusal, content_words
+from attention_atlas.model.trace.language import Refusal, words_of
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.trust.measured import PROVOKED, Found
 from attention_atlas.model.trace.trust.signals import SIGNALS
@@ -67,7 +67,7 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     try:
         trace = translator.translate(text, code, beam=int(beam), interventions=_interventions(changes))
     except ValueError as error:
-        return {"error": content_words(error), "fill": fill}
+        return {"error": words_of(error), "fill": fill}
     return {**shown(context, trace), "fill": fill}
 
 
