@@ -197,8 +197,10 @@ def _header(context: Context) -> TranslationTrace | None:
         )
         go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
     add_component("languages", elem_id="languages", visible=any(translator.languages for translator in translators.all))
-    # The first translation's warnings are computed with it.
-    state = {**header.line(translators, first), "doubts": header.doubts(first, model)} if first else inviting(model)
+    if first:  # its warnings are computed in advance
+        state = {**header.line(translators, first), "doubts": header.warnings_about(first, model)}
+    else:
+        state = inviting(model)
     options = {"searches": header.SEARCHES}
     result = add_component("translation", state, events=("fill",), options=options, elem_id="translation")
     private = {"show_progress": "hidden", "api_visibility": "private"}

@@ -161,7 +161,7 @@ def test_fifty_visitors_at_once_are_all_answered_and_what_is_kept_is_bounded(ser
     with ThreadPoolExecutor(VISITORS) as pool:
         visits = list(pool.map(lambda text: Caller(port).visit(text), texts))  # raises where a question is refused
     assert [visit["text"] for visit in visits] == [scaled.translate(text).translation for text in texts]
-    assert 0.5 * ALL_BYTES < page.context.traces._kept.bytes <= ALL_BYTES
+    assert 0.5 * ALL_BYTES < page.context.traces._traces.bytes <= ALL_BYTES
     again = {"address": visits[0]["map"]["address"], "fields": {"wanted": [["cross", 0]]}}
     assert Caller(port).ask("page_layers", **again)[0]["layers"], "of one that was dropped, too"
     too_long = " ".join(["Hund"] * WORDS)

@@ -1,4 +1,4 @@
-"""Questions of the head of the page."""
+"""Questions of the part above the tabs: translate a sentence, warn about a translation, list directions."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from attention_atlas.viz.wire.summary import summarise
 from attention_atlas.viz.words import Words, say
 
 SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # the width of the beam -> its label in the menu
-LONGEST = 128  # tokens of both sides: of longer texts the reading takes too long for a line
-SAYS = {
+MAX_TOKENS = 128  # of both sides together: for longer texts the warnings would take too long
+WARNINGS = {
     "unsure": lambda words, other: say("unsure between “{words}” and “{other}” here", words=words, other=other),
     "unmoved": lambda words, _: say("“{words}” would be as probable without your sentence", words=words),
     "detached": lambda words, _: say("“{words}” came from nothing in your sentence", words=words),
     "unread": lambda words, _: say("the model hardly used “{words}”", words=words),
     "repeated": lambda words, _: say("“{words}” is repeated", words=words),
 }
-WHERE = {  # where one sees it, as a link's fields
+LINKS = {  # where the page shows the reason, as the fields of a link
     "unsure": {"tab": "stepper"},
     "unmoved": {"tab": "why", "panel": "why-tokens"},
     "detached": {"tab": "verify", "panel": "trust"},
@@ -44,15 +44,15 @@ WHERE = {  # where one sees it, as a link's fields
 
 @question(lane="translate")
 def page_translate(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the translation of a text, or the one at an address: what the line above the tabs shows, and the map.
+    """Return the translation at an address, or of a text: the fields of the translation line, and the maps.
 
-    fields, without an address: text, beam, interventions, and either the menus' entry and pair (of a model of many
-    languages) or a link's direction and checkpoint. The answer has "fill", the entries that the menus are to show,
-    where the fields are a link's, or where "fills" asks for it; also where the text is refused, as {"error", "fill"}.
-    recipe: of the visitor's own network, which then translates.
+    Without an address the fields are text, beam, interventions, and one of: the menus' entry and pair (of a model of
+    many languages), a link's direction and checkpoint, or the recipe of the visitor's own network. For a link, or if
+    "fills" is set, the answer has "fill", the entries that the menus are to show; a refused text is answered with
+    {"error", "fill"}.
     """
     if address is not None:
-        return shown(context, context.trace(address))
+        return describe(context, context.trace(address))
     if fields.get("entry") == directions.TOY or fields.get("recipe") is not None:
         recipe = directions.recipe_of(fields)
         translator, code = context.traces.translator_of(Address("", recipe=recipe))
@@ -63,16 +63,16 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
         menus, fills = directions.chosen(context.translators, route), fields.get("direction") or not fields.get("entry")
     beam = beam_of(fields)
     fill = {"beam": beam, **menus} if fills or fields.get("fills") else None
-    text, changes = (str(fields.get(name) or "") for name in ("text", "interventions"))
+    text, interventions = (str(fields.get(name) or "") for name in ("text", "interventions"))
     try:
-        trace = translator.translate(text, code, beam=int(beam), interventions=_interventions(changes))
+        trace = translator.translate(text, code, beam=int(beam), interventions=_read_interventions(interventions))
     except ValueError as error:
         return {"error": words_of(error), "fill": fill}
-    return {**shown(context, trace), "fill": fill}
+    return {**describe(context, trace), "fill": fill}
 
 
 def route_of(translators: Translators, fields: Mapping) -> Route:
-    """Return the model and direction of a link's fields, or of the menus'. The first of all where neither is served."""
+    """Return the model and direction that a link's or the menus' fields name; the app's first if it is not served."""
     code, checkpoint, entry, pair = (
         str(fields.get(name) or "") for name in ("direction", "checkpoint", "entry", "pair")
     )
@@ -82,89 +82,90 @@ def route_of(translators: Translators, fields: Mapping) -> Route:
 
 
 def beam_of(fields: Mapping) -> str:
-    """Return the width of the beam; greedy where it is none of the menu's."""
+    """Return the width of the beam; "1" (greedy) unless it is one of the menu's."""
     beam = str(fields.get("beam") or "")
     return beam if beam in SEARCHES else "1"
 
 
-def _interventions(text: str) -> Interventions:
+def _read_interventions(text: str) -> Interventions:
     try:
         return interventions_file.from_text(text)
     except ValueError as error:
         raise Refusal("The change to the model in this link cannot be read: {why}.", why=str(error)) from error
 
 
-def shown(context: Context, trace: TranslationTrace) -> dict:
-    """Return the line of a translation, and its map for the explorer. The trace is kept for later questions."""
+def describe(context: Context, trace: TranslationTrace) -> dict:
+    """Return the translation line and the explorer's maps, and cache the trace for later questions."""
     context.traces.add(trace)
     return {**line(context.translators, trace), "map": sent(context.translators, trace)}
 
 
 def line(translators: Translators, trace: TranslationTrace) -> dict:
-    """Return what the line above the tabs shows of a translation."""
+    """Return the fields of the translation line above the tabs."""
     translator = translators.made(trace.digest)
     if translator is None:
         raise not_served(trace.checkpoint)
     return {
         **summarise(trace, translator, registry.lacking(trace, translator)),
-        "doubtful": doubtful(trace, translator),
+        "doubtful": can_warn(trace, translator),
         "mismatch": directions.mismatch(translators, trace),
     }
 
 
 @question(lane="translate")
 def page_doubts(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the doubts about a translation: a pass of the model, which the page asks for once its map is painted."""
+    """Return the warnings about a translation. They take a pass of the model, so the page asks for them after it has
+    painted the map."""
     trace = context.trace(address)
-    return {"doubts": doubts(trace, context.translators.made(trace.digest))}
+    return {"doubts": warnings_about(trace, context.translators.made(trace.digest))}
 
 
-def doubtful(trace: TranslationTrace, translator: Translator | None) -> bool:
-    """Return whether there can be doubts: about a free translation by a plain model whose signals were measured."""
+def can_warn(trace: TranslationTrace, translator: Translator | None) -> bool:
+    """Return whether there can be warnings: the translation is short and free, its model is a Transformer without
+    interventions, and at least one of the model's signals passed its measurement."""
     scene = Scene(trace, made_by=translator)
-    given = trace.interventions or (trace.decoding and trace.decoding.given)
-    long = len(trace.source_ids) + len(trace.target_ids) > LONGEST
-    return not (translator is None or given or long) and TRANSFORMER.is_met(scene) and bool(scene.trust.shown)
+    is_forced = trace.interventions or (trace.decoding and trace.decoding.given)
+    is_long = len(trace.source_ids) + len(trace.target_ids) > MAX_TOKENS
+    return not (translator is None or is_forced or is_long) and TRANSFORMER.is_met(scene) and bool(scene.trust.shown)
 
 
-def doubts(trace: TranslationTrace, translator: Translator | None) -> list[dict]:
-    """Return the signals that speak up about a translation: {text, right, about, step, link}. It takes a pass of the
-    model. Only signals that passed their measurement speak."""
-    if not doubtful(trace, translator):
+def warnings_about(trace: TranslationTrace, translator: Translator | None) -> list[dict]:
+    """Return the warnings about a translation, {text, right, about, step, link} each. Runs the model once."""
+    if not can_warn(trace, translator):
         return []
     scene, answers = Scene(trace, made_by=translator), []
     for name in scene.trust.alarms(scene.reading):
-        signal, found = SIGNALS[name], scene.trust.best(name)
+        signal, measurement = SIGNALS[name], scene.trust.best(name)
         place = signal.place(scene.reading)
         tokens = trace.source_tokens if signal.in_source else trace.target_tokens
         step = None if signal.in_source or not place else place[0]
         others = () if step is None else (t for t in trace.top_tokens[step] if t != trace.target_tokens[step])
         answers.append(
             {
-                "text": SAYS[name](word_label([tokens[i] for i in place]), word_label([next(iter(others), "")])),
-                "right": say("right in {share}", share=share(found)),
-                "about": how_often(found),
+                "text": WARNINGS[name](word_label([tokens[i] for i in place]), word_label([next(iter(others), "")])),
+                "right": say("right in {share}", share=share(measurement)),
+                "about": describe_measurement(measurement),
                 "step": step,
-                "link": WHERE[name],
+                "link": LINKS[name],
             }
         )
     return answers
 
 
-def share(found: Found) -> str:
-    """Of a signal's alarms, those that were right."""
-    return f"{found.right / found.alarms:.0%}" if found.alarms else "–"
+def share(measurement: Found) -> str:
+    """Return the share of a signal's alarms that were right, as a percentage."""
+    return f"{measurement.right / measurement.alarms:.0%}" if measurement.alarms else "–"
 
 
-def how_often(found: Found) -> Words:
-    """How often a signal was right where people or rules had labelled translations."""
+def describe_measurement(measurement: Found) -> Words:
+    """Say how often a signal was right about translations that people or rules had labelled."""
     numbers = {
-        "share": share(found),
-        "n": found.alarms,
-        "auroc": f"{found.auroc:.2f}",
-        "other": f"{found.baseline_auroc:.2f}",
+        "share": share(measurement),
+        "n": measurement.alarms,
+        "auroc": f"{measurement.auroc:.2f}",
+        "other": f"{measurement.baseline_auroc:.2f}",
     }
-    if found.on == PROVOKED:
+    if measurement.on == PROVOKED:
         return say(
             "Right in {share} of its {n} alarms about this model's own translations of sources that lead it astray; "
             "AUROC {auroc}, without a model {other}.",

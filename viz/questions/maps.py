@@ -1,4 +1,4 @@
-"""Questions of the explorer: parts of the maps, overlays, files, cut edges, and a second sentence."""
+"""Questions of the tab Attention: maps, overlays, exported files, cut edges, and a second sentence."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from attention_atlas.viz.wire.tiles import strip, tiles
 @question(lane="page")
 def page_layers(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return thumbnails of kinds and blocks of layers, up to about 1 MB; the page asks again for the rest. A kind with
-    large maps has thumbnails of one layer.
+    large maps has thumbnails of one layer only.
 
-    fields: thumbnails (kinds), wanted ([kind, layer] each), strips ([kind, layer] of a large kind).
+    The fields are thumbnails (kinds), wanted ([kind, layer] each), strips ([kind, layer] of a large kind).
     """
     trace = context.trace(address)
     fields = {"thumbnails": [], "strips": [], "wanted": [], **fields}
     strips = [strip(trace, kind, layer) for kind, layer in field.each(fields, "strips", field.kind_and_layer)[:1]]
     small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", AttentionKind))]
-    size, blocks = sum(len(one["data"]) for one in small), []
+    size, blocks = sum(len(kind["data"]) for kind in small), []
     for kind, layer in field.each(fields, "wanted", field.kind_and_layer):
         if size > LARGEST:
             break
@@ -43,7 +43,8 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
 
 @question(lane="page")
 def page_tiles(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return tiles of a head's large map. fields: head ([kind, layer, head]), wanted ([level, row, column] each)."""
+    """Return tiles of a head's large map. The fields are head ([kind, layer, head]) and wanted ([level, row, column]
+    each)."""
     trace = context.trace(address)
     numbers = [tuple(field.wholes({"tile": tile}, "tile")) for tile in field.each(fields, "wanted", list)]
     return {"key": key_of(trace), "tiles": tiles(trace, *_head_of(trace, fields), numbers)}
@@ -51,7 +52,8 @@ def page_tiles(context: Context, address: Address | None, fields: Mapping) -> An
 
 @question(lane="page")
 def page_cell(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the exact weight of a cell; in a tile it has one byte. fields: head ([kind, layer, head]), row, column."""
+    """Return the exact weight of a cell, which a tile rounds to one byte. The fields are head ([kind, layer, head]),
+    row and column."""
     trace = context.trace(address)
     kind, layer, head = _head_of(trace, fields)
     row, column = field.whole(fields, "row"), field.whole(fields, "column")
@@ -65,15 +67,15 @@ def page_cell(context: Context, address: Address | None, fields: Mapping) -> Ans
 
 def _head_of(trace: TranslationTrace, fields: Mapping) -> tuple[AttentionKind, int, int]:
     (place,) = field.each({"head": [fields.get("head")]}, "head", field.head)
-    View(*place).used_heads(trace)  # raises
+    View(*place).used_heads(trace)  # raises ValueError
     return place
 
 
 @question(lane="model")
 def page_overlay(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return a map to draw in place of attention.
+    """Return a map to draw instead of attention.
 
-    fields: overlay (its name), view, as (the page's name for the answer), selection, asked.
+    The fields are overlay (its name), view, as (the page's name for the answer), selection and asked.
     """
     scene, name, view = scene_of(context, address, fields), fields.get("overlay"), View.of(fields.get("view"))
     score_map = overlays.shown(name, scene, view)
@@ -85,14 +87,13 @@ def page_overlay(context: Context, address: Address | None, fields: Mapping) -> 
 def page_export(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return a file of the whole trace or of one map.
 
-    fields: format, view, overlay, both (whether a row is named by both of its tokens), link (of the page), selection,
-    asked.
-    """
+    The fields are format, view, overlay, both (whether a row is named by both of its tokens), link (the page's
+    address), selection and asked."""
     scene = scene_of(context, address, fields)
     name, form, trace = fields.get("format"), field.entry(fields, "format", FORMATS), scene.trace
     if form.trace:
         if name == "npz":
-            check_size(weight_bytes(trace))  # before it is written
+            check_size(weight_bytes(trace))  # before the file is built
         opens = field.text(fields, "link", "") or scene.selection
         file, content = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
     else:
@@ -108,7 +109,7 @@ def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answ
     """Translate again without some edges of attention. Returns both translations, the effect on the pinned token, and
     the address of the new translation.
 
-    fields: kind, heads, queries, keys, how (viz.explorer.cut), selection, asked.
+    The fields are kind, heads, queries, keys, how (see viz.explorer.cut), selection and asked.
     """
     scene = scene_of(context, address, fields)
     broken = cut.translated(scene, fields)
@@ -118,7 +119,7 @@ def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answ
 
 @question(lane="translate")
 def page_beside(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Translate a second sentence by the same model, and return its maps. fields: text."""
+    """Translate a second sentence with the same model and return its maps. The field is text."""
     scene = scene_of(context, address, {})
     trace = compare.translated(scene, fields)
     context.traces.add(trace)
@@ -127,6 +128,6 @@ def page_beside(context: Context, address: Address | None, fields: Mapping) -> A
 
 @question(lane="model")
 def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the words that two sentences share, with their cosines. fields: other, the first sentence's address."""
+    """Return the words that two sentences share and their cosines. The field other is the first sentence's address."""
     first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
     return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **compare.answered(scene, first)}}

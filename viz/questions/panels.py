@@ -1,4 +1,4 @@
-"""Questions of the panels of the lab, and of the tab "Why" above its panels."""
+"""Questions of the panels, and of the line above the panels of the tab "Why"."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 @question(lane="model")
 def page_panel(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the content of a panel: {blocks, about, lacks, controls, ends}. A panel that computes in parts yields one
-    with "more" for each part, and {"more": False} at the end.
+    """Return the content of a panel: {blocks, about, lacks, controls, ends}. A panel that computes in parts yields such
+    an answer with "more" for each part, and {"more": False} at the end.
 
-    fields: panel (its name), controls (name -> value), selection, asked, and drawn for a panel that checks the page. A
-    control that is left out has the value that it begins with for this sentence. ends: of sliders, for this sentence
-    and its model.
-    """
+    The fields are panel (its name), controls (name -> value), selection, asked, and for a panel that checks the page
+    drawn. A missing control gets its initial value for this sentence. "ends" are the sliders' ends for this sentence
+    and its model."""
     panel = field.entry(fields, "panel", by_name())
     if address is None:
         return EMPTY
@@ -60,8 +59,8 @@ def page_panel(context: Context, address: Address | None, fields: Mapping) -> An
 
 
 def _in_parts(content: Iterator, frame: dict) -> Generator[dict]:
-    for found in content:
-        yield {"blocks": found, **frame, "more": True}
+    for blocks_so_far in content:
+        yield {"blocks": blocks_so_far, **frame, "more": True}
     yield {"more": False}
 
 
@@ -69,7 +68,7 @@ def _in_parts(content: Iterator, frame: dict) -> Generator[dict]:
 def page_panel_act(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the blocks for a slot of a panel, or a file.
 
-    fields: as in page_panel, act (its name), and data from the block.
+    The fields are those of page_panel, act (the name of the action), and data from the block.
     """
     panel = field.entry(fields, "panel", by_name())
     if address is None:
@@ -82,16 +81,17 @@ def page_panel_act(context: Context, address: Address | None, fields: Mapping) -
 
 @question(lane="model")
 def page_panel_fill(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return {fill}, the new text of a panel's line. fields: as in page_panel, and data from the block."""
-    panel = field.entry(fields, "panel", {name: one for name, one in by_name().items() if one.fill_text})
+    """Return {fill}, the new text of a panel's text field. The fields are those of page_panel, and data from the
+    block."""
+    panel = field.entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.fill_text})
     scene = scene_of(context, address, fields)
     return {"fill": panel.call(panel.fill_text, scene, _data(fields), *values_of(panel, scene, fields))}
 
 
 @question(lane="translate")
 def page_panel_translate(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return {opens, asks}: the address of the translation that a panel opens in all tabs, and {step, token} where the
-    tab "Why" is then asked about those. fields: as in page_panel, and data from the block."""
+    """Return {opens, asks}: the address of the translation that a panel opens in all tabs, and the {step, token} that
+    the tab "Why" is then to explain, if any. The fields are those of page_panel, and data from the block."""
     panel = field.entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.translate})
     scene, data = scene_of(context, address, fields), _data(fields)
     panel.require(scene)
@@ -139,9 +139,9 @@ def answer_why(scene: Scene) -> dict:
 
 @question(lane="translate")
 def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return {asked}: the pinned token and its contrast, for the page to keep. Refused for what cannot be asked.
+    """Return {asked}: the pinned token and its contrast, which the page keeps. Raises Refusal if it cannot be asked.
 
-    fields: step, and what the token is compared with: token (an id), text, or alone; asked, what was asked before.
+    The fields are step, the contrast (token, an id; or text; or alone), and asked, the question before.
     """
     scene = scene_of(context, address, fields)
     question = read_question(fields, scene.trace, scene.page_question)
@@ -150,7 +150,7 @@ def page_ask(context: Context, address: Address | None, fields: Mapping) -> Answ
 
 
 def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scene:
-    """Return the scene of a question. fields: selection, asked and begun, as the page keeps them, and drawn."""
+    """Return the scene of a question. The fields are selection, asked and begun, as the page keeps them, and drawn."""
     trace = context.trace(address)
     return Scene(
         trace,
@@ -166,7 +166,7 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
 
 
 def by_name() -> dict[str, Panel]:
-    """All panels."""
+    """Return all panels by their names."""
     return {panel.name: panel for panels in PANELS.values() for panel in panels}
 
 
@@ -176,7 +176,7 @@ def _data(fields: Mapping) -> Mapping:
 
 
 def values_of(panel: Panel, scene: Scene, fields: Mapping) -> list[object]:
-    """Return the values of a panel's controls; for one that the page leaves out, the value that it begins with."""
+    """Return the values of a panel's controls; for a missing one its initial value."""
     values = fields.get("controls")
     values = values if isinstance(values, dict) else {}
     return [
@@ -186,7 +186,7 @@ def values_of(panel: Panel, scene: Scene, fields: Mapping) -> list[object]:
 
 
 def about(trace: TranslationTrace) -> Words:
-    """Which translation a panel is about, and how it was decoded."""
+    """Say which translation a panel is about, and how it was decoded."""
     return say(
         "{source} → {target} · decoding: {how}",
         source=shorten(trace.source_text, 60),

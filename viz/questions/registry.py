@@ -1,4 +1,4 @@
-"""The registry of the page's questions.
+"""The registry of the page's questions. A question is a function (context, address, fields) -> JSON-ready answer.
 
 >>> @question(lane="page")
 ... def page_echo(context, address, fields):
@@ -28,21 +28,23 @@ from attention_atlas.viz.questions.traces import Retrained, Traces
 from attention_atlas.viz.wire.file import File
 
 PREFIX = "page_"  # a question under a public endpoint's name would take its place in Gradio
-MOST_NEEDED = 5  # toys and works that a question needs: of two addresses, and again where others took their place
+MAX_ATTEMPTS = (
+    5  # to answer a question: it may need toys and long work for two addresses, each lost from its cache once
+)
 Answer = dict | File | Generator[dict | File]
 
 
 @dataclass(frozen=True)
 class Context:
-    """The models that answer questions, and the results that are kept for later ones."""
+    """The models that questions are answered with, and the caches of earlier results."""
 
     translators: Translators
     traces: Traces
     means: MeansCache = field(default_factory=MeansCache)
-    limits: BatchLimits = BatchLimits()  # whose share of the cores a question is computed on
+    limits: BatchLimits = BatchLimits()  # a question is computed on a share of its cores
 
     def trace(self, address: Address | None) -> TranslationTrace:
-        """Return the translation at an address. A Refusal if there is no address: nothing is translated yet."""
+        """Return the translation at an address. Raises Refusal if the address is None: nothing is translated yet."""
         if address is None:
             raise Refusal("Translate a sentence first.")
         return self.traces.find(address)
@@ -50,8 +52,14 @@ class Context:
 
 @dataclass(frozen=True)
 class Question:
-    """answer: (context, address or None, fields) -> JSON-ready or a file, or a generator of such, each in place of the
-    one before. lane: of the line that the request waits in (viz.server.line). on_cpu: it never uses a GPU."""
+    """A registered question.
+
+    Attributes:
+        answer: (context, address or None, fields) -> a JSON-ready dict, a file, or a generator of these, of which each
+            replaces the one before
+        lane: the lane of the request queue in which the request waits (viz.server.request_queue)
+        on_cpu: whether it never uses a GPU
+    """
 
     answer: Callable[[Context, Address | None, Mapping], Answer]
     lane: str
@@ -74,13 +82,12 @@ def question(*, lane: str, on_cpu: bool = False) -> Callable[[Callable], Callabl
 
 
 def ask(context: Context, name: str, body: Mapping) -> Answer:
-    """Answer a question. body: {"address", "fields"} as JSON; either may be left out. ValueError, in words, for what
-    cannot be answered.
+    """Answer a question. body: {"address", "fields"} as JSON; either may be missing. Raises ValueError for a question
+    that cannot be answered.
 
-    What an answer needs and is not kept here is computed first, in parts: {"training": {"update", "of"}} of a toy that
-    is trained again, {"work": {"done", "of"}} of work that the page has begun. Then comes the answer. Where a toy's
-    weights differ from those that the address names, {"retrained": an address} is the answer.
-    """
+    If the answer needs a toy or the result of long work that is not in a cache, that is computed first, and its
+    progress is streamed: {"training": {"update", "of"}} or {"work": {"done", "of"}}. If a retrained toy has other
+    weights than the address names, the answer is {"retrained": the new address}."""
     address, fields = body.get("address"), body.get("fields") or {}
     if not isinstance(fields, dict):
         raise ValueError("The fields of a question are an object.")
@@ -96,8 +103,8 @@ def ask(context: Context, name: str, body: Mapping) -> Answer:
 def _in_parts(
     context: Context, answer: Callable[[], Answer], content: Generator[dict | File] | None
 ) -> Generator[dict | File]:
-    """Yield the parts of an answer; compute what it needs, and begin again."""
-    for _ in range(MOST_NEEDED):
+    """Yield the parts of an answer. If it needs a toy or long work, compute that and start again."""
+    for _ in range(MAX_ATTEMPTS):
         try:
             content = answer() if content is None else content
             yield from [content] if isinstance(content, dict | File) else content
@@ -117,7 +124,7 @@ def _in_parts(
 
 
 def load_all() -> None:
-    """Import every module of questions, each of which registers its own."""
+    """Import all modules of this package, which register their questions."""
     package = importlib.import_module(__package__)
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)

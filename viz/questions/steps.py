@@ -1,7 +1,7 @@
 """Questions of the stepper: decode token by token, choose another token, and compare the branches.
 
-The page keeps the tree of branches, and sends it with each question. It steps through whole paths by itself; the server
-is asked only for what the model must compute.
+The page keeps the tree of branches and sends it with each question. It steps through a branch by itself, and asks the
+server only for what the model must compute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RECURRENT = say(
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The result of an action: values for the page, the new tree, and the trace for the other tabs."""
+    """The result of an action: fields of the answer, the new tree, and the trace for the other tabs, if any."""
 
     page: dict
     tree: Tree
@@ -42,11 +42,11 @@ class Reply:
 
 @question(lane="model")
 def page_step(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Run an action of the stepper. Returns {tree, path, at} of the branch that it opens, or what the action computes;
-    with `state`, the tree that the page sends back, and `opened`, the address of the trace for the other tabs.
+    """Run an action of the stepper. Returns {tree, path, at} of the opened branch or the action's own fields, and with
+    them state, the tree that the page sends back, and opened, the address of the trace for the other tabs.
 
-    fields: action ("start", "changed", or one of ACTIONS), the fields of that action, state, and holds: the branches
-    that the page has already.
+    The fields are action ("start", "changed", or one of ACTIONS), the fields of that action, state, and holds: the
+    branches that the page already has.
     """
     if address is None:
         return {"invitation": INVITATION}
@@ -59,7 +59,7 @@ def page_step(context: Context, address: Address | None, fields: Mapping) -> Ans
         return {"stale": not tree.holds(scene.trace)}
     if fields.get("action") == "start":
         reply = start(scene, tree)
-    else:  # of the tree's own sentence and model: the page may have gone on to another one
+    else:  # with the tree's own sentence and model: the page may show another one by now
         translator, _ = context.traces.translator_of(tree.address)
         reply = field.entry(fields, "action", ACTIONS)(translator, tree, fields)
     page = {**reply.page, "state": reply.tree.to_plain()}
@@ -70,44 +70,45 @@ def page_step(context: Context, address: Address | None, fields: Mapping) -> Ans
 
 
 def start(scene: Scene, tree: Tree) -> Reply:
-    """Begin with the sentence that the other tabs show, unless the tree is of it already."""
+    """Start with the sentence that the other tabs show; keep the tree if it is of that sentence."""
     trace, translator = scene.trace, scene.translator
     check_again(translator, trace)
     if tree.holds(trace):
-        shown = _trace(translator, tree, tree.branches[0])
+        trace = _branch_trace(translator, tree, tree.branches[0])
     else:
-        shown, tree = trace, Tree.of(trace)
-    page = _opened(translator, tree, tree.branches[0], shown, at=0).page
+        tree = Tree.of(trace)
+    page = _reply(translator, tree, tree.branches[0], trace, at=0).page
     return Reply({**page, "selection": selection_dict(scene.selection)}, tree)
 
 
 def force(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """Put tokens (ids, or text that becomes ids) after the first `step` tokens of a branch, and go on greedily."""
+    """Force tokens (an id, or a text) after the first `step` tokens of a branch, and continue greedily."""
     branch, step = _branch(data, tree), _step(data, tree)
     if "text" in data:
-        added = translator.encode_typed(field.text(data, "text"), joined=bool(data.get("joined")))
+        forced = translator.encode_typed(field.text(data, "text"), joined=bool(data.get("joined")))
     else:
-        added = [field.whole(data, "token")]
-    given = [*branch.ids[:step], *added]
-    return _open(translator, tree, _traced(translator, tree, prefix=given), Origin.FORCED, data, at=len(given))
+        forced = [field.whole(data, "token")]
+    prefix = [*branch.ids[:step], *forced]
+    return _open(translator, tree, _translate(translator, tree, prefix=prefix), Origin.FORCED, data, at=len(prefix))
 
 
 def open_branch(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """Show a branch that is in the tree."""
+    """Show a branch of the tree."""
     branch = _branch(data, tree)
-    return _opened(translator, tree, branch, _trace(translator, tree, branch), at=None, held=_held(tree, data))
+    trace = _branch_trace(translator, tree, branch)
+    return _reply(translator, tree, branch, trace, at=None, page_has=_page_has(tree, data))
 
 
-def target(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """Force-decode a translation that a person typed."""
+def force_target(translator: Translator, tree: Tree, data: dict) -> Reply:
+    """Force-decode a translation that the visitor typed."""
     ids = translator.encode_target(field.text(data, "text", ""), tree.address.direction)
-    return _open(translator, tree, _traced(translator, tree, target=ids), Origin.TARGET, data, at=0)
+    return _open(translator, tree, _translate(translator, tree, target=ids), Origin.TARGET, data, at=0)
 
 
-def beam(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """Search, and show the tree that was searched."""
+def search_beam(translator: Translator, tree: Tree, data: dict) -> Reply:
+    """Run a beam search and return its whole tree, pruned nodes included."""
     width, penalty = data.get("width"), field.number(data, "penalty", 0)
-    Decoding(width, penalty)  # raises
+    Decoding(width, penalty)  # raises ValueError
     (result,) = translator.beam(
         [tree.address.source_ids],
         tree.address.direction,
@@ -120,50 +121,50 @@ def beam(translator: Translator, tree: Tree, data: dict) -> Reply:
     return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
 
 
-def node(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """Open a beam node: greedy decoding completes its prefix as a branch; the other tabs show the prefix itself."""
+def open_beam_node(translator: Translator, tree: Tree, data: dict) -> Reply:
+    """Open a node of the beam search: a branch completes its prefix greedily; the other tabs show the prefix alone."""
     prefix = field.wholes(data, "ids")
-    trace = _traced(translator, tree, prefix=prefix)
+    trace = _translate(translator, tree, prefix=prefix)
     reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
     if len(prefix) == len(trace.target_ids):
         return reply
-    return Reply(reply.page, reply.tree, _traced(translator, tree, target=prefix))
+    return Reply(reply.page, reply.tree, _translate(translator, tree, target=prefix))
 
 
-def details(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """A branch's lenses, and its distributions at every temperature."""
+def branch_details(translator: Translator, tree: Tree, data: dict) -> Reply:
+    """Return a branch's lenses and its distributions at every temperature."""
     branch = _branch(data, tree)
-    found = temperatures.details(translator, tree.address.source_ids, branch.ids, tree.address.interventions)
-    tokens = {lens: [translator.tokenizer.tokens(row) for row in one.top_ids] for lens, one in found.lenses.items()}
-    page = steps.details_payload(found, temperatures.TEMPERATURES, tokens)
+    details = temperatures.details(translator, tree.address.source_ids, branch.ids, tree.address.interventions)
+    tokens = {name: [translator.tokenizer.tokens(row) for row in lens.top_ids] for name, lens in details.lenses.items()}
+    page = steps.details_payload(details, temperatures.TEMPERATURES, tokens)
     return Reply({"details": {"number": branch.number, **page}}, tree)
 
 
-def rows(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """One step's attention, of a branch whose maps are too large to send at once."""
+def attention_rows(translator: Translator, tree: Tree, data: dict) -> Reply:
+    """Return one step's attention rows, for a branch whose maps are too large to be sent whole."""
     branch, step = _branch(data, tree), _step(data, tree)
-    trace = _trace(translator, tree, branch)
+    trace = _branch_trace(translator, tree, branch)
     if step >= len(branch.ids):
         raise ValueError(f"Branch {branch.number} has {len(branch.ids)} steps, found step {step + 1}.")
     return Reply({"rows": {"number": branch.number, **steps.rows_payload(trace, step)}}, tree)
 
 
-def side_by_side(translator: Translator, tree: Tree, data: dict) -> Reply:
+def compare_branches(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Compare two branches."""
-    a, b = _branch(data, tree, "first"), _branch(data, tree, "second")
-    found = compare(*(_trace(translator, tree, branch) for branch in (a, b)))
-    return Reply({"comparison": steps.comparison_payload(a, b, found)}, tree)
+    first, second = _branch(data, tree, "first"), _branch(data, tree, "second")
+    comparison = compare(*(_branch_trace(translator, tree, branch) for branch in (first, second)))
+    return Reply({"comparison": steps.comparison_payload(first, second, comparison)}, tree)
 
 
 ACTIONS: dict[str, Callable[[Translator, Tree, dict], Reply]] = {
     "force": force,
     "open": open_branch,
-    "target": target,
-    "beam": beam,
-    "node": node,
-    "details": details,
-    "rows": rows,
-    "compare": side_by_side,
+    "target": force_target,
+    "beam": search_beam,
+    "node": open_beam_node,
+    "details": branch_details,
+    "rows": attention_rows,
+    "compare": compare_branches,
 }
 
 
@@ -178,26 +179,33 @@ def _step(data: dict, tree: Tree) -> int:
     return step
 
 
-def _trace(translator: Translator, tree: Tree, branch: Branch) -> TranslationTrace:
-    found = _traced(translator, tree, target=branch.ids)
-    return found if branch.decoding is None else replace(found, decoding=branch.decoding)
+def _branch_trace(translator: Translator, tree: Tree, branch: Branch) -> TranslationTrace:
+    trace = _translate(translator, tree, target=branch.ids)
+    return trace if branch.decoding is None else replace(trace, decoding=branch.decoding)
 
 
-def _traced(translator: Translator, tree: Tree, **ids: Sequence[int]) -> TranslationTrace:
-    """Return the tree's sentence with a given `target`, or with a `prefix` that greedy decoding completes."""
-    of = tree.address
-    return translator.trace(of.text, of.direction, source_ids=of.source_ids, interventions=of.interventions, **ids)
+def _translate(translator: Translator, tree: Tree, **ids: Sequence[int]) -> TranslationTrace:
+    """Return the trace of the tree's sentence with a given `target`, or with a `prefix` that is completed greedily."""
+    address = tree.address
+    return translator.trace(
+        address.text,
+        address.direction,
+        source_ids=address.source_ids,
+        interventions=address.interventions,
+        **ids,
+    )
 
 
 def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int) -> Reply:
-    """Open a branch for a trace that was made from a tree. A branch that is there already keeps its origin."""
-    grown, branch = tree.add(trace, origin)
-    shown = replace(trace, decoding=branch.decoding)
-    return _opened(translator, grown, branch, shown, at=at, held=_held(tree, data))
+    """Add a trace to a tree as a branch, and show the branch. A branch that is in the tree keeps its origin."""
+    new_tree, branch = tree.add(trace, origin)
+    trace = replace(trace, decoding=branch.decoding)
+    return _reply(translator, new_tree, branch, trace, at=at, page_has=_page_has(tree, data))
 
 
-def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
-    """Which branches of the tree the page holds already, and the one whose steps it has. None of another tree."""
+def _page_has(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
+    """Return the numbers of the branches that the page already has, and the branch whose steps it has. They are sent as
+    differences."""
     holds = data.get("holds")
     if not isinstance(holds, dict) or holds.get("tree") != tree.key:
         return set(), None
@@ -207,26 +215,26 @@ def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
     )
 
 
-def _opened(
+def _reply(
     translator: Translator,
     tree: Tree,
     branch: Branch,
     trace: TranslationTrace,
     *,
     at: int | None,
-    held: tuple[set[int], Branch | None] = (set(), None),
+    page_has: tuple[set[int], Branch | None] = (set(), None),
 ) -> Reply:
-    """Return the answer that shows an opened branch. at: the step to go to; None: the page stays at its own."""
-    tokenizer, (known, path) = translator.tokenizer, held
-    written = [i for i in branch.ids if i not in tokenizer.special_ids]
-    respelled = tokenizer.encode(tokenizer.decode(written))
+    """Return the reply that shows a branch. at: the step to go to; None to stay at the page's step."""
+    tokenizer, (known, path) = translator.tokenizer, page_has
+    ids = [i for i in branch.ids if i not in tokenizer.special_ids]
+    retokenized = tokenizer.encode(tokenizer.decode(ids))
     page = {
         "tree": steps.tree_payload(tree, known),
         "path": steps.path_payload(
             trace,
             branch,
             vocabulary=translator.config.num_target_tokens,
-            respelled=None if respelled == written else tokenizer.tokens(respelled),
+            respelled=None if retokenized == ids else tokenizer.tokens(retokenized),
             held=path,
         ),
         "at": at,

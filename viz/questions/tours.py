@@ -1,4 +1,4 @@
-"""Questions of the tours and the worksheets."""
+"""Questions of the guided tours and the worksheets."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.tours import guide
 from attention_atlas.viz.tours.tour import tours
 
-every = cache(tours)
+all_tours = cache(tours)
 
 
 @question(lane="model")
 def page_stop(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """A stop of a tour, as guide.answered() says. fields: tour, stop (from 1), direction; "" for the page's own."""
+    """Return a stop of a tour with its measured claims. The fields are tour, stop (from 1), and direction ("" for the
+    page's)."""
     direction = None if address is None else address.direction
-    return guide.answered(context.translators, every(), fields, direction)
+    return guide.answered(context.translators, all_tours(), fields, direction)
 
 
 @question(lane="model")
 def page_task(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """A question of a worksheet. fields: text, direction, checkpoint, ask (its kind), word."""
+    """Return a question of a worksheet. The fields are text, direction, checkpoint, ask (the kind of question),
+    word."""
     return guide.task(context.translators, fields)
 
 
 @question(lane="page")
 def page_offer(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the choices for a worksheet: tours that ask, directions, and kinds of questions."""
-    return guide.sheets(context.translators, every())
+    """Return the choices for a worksheet: tours with questions, directions, and kinds of questions."""
+    return guide.sheets(context.translators, all_tours())

@@ -1,4 +1,4 @@
-"""Caches of translations and of recorded passes, by their addresses."""
+"""Caches of translations, recorded passes and visitors' own networks, by their addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attention_atlas.viz.panels.scene import not_served
 
 @dataclass(frozen=True)
 class CacheBytes:
-    """Bytes that each cache may take: of translations, of recorded passes, and of visitors' own networks."""
+    """The maximum bytes of the caches of translations, recorded passes and visitors' own networks."""
 
     traces: int = 256_000_000
     passes: int = 128_000_000
@@ -27,7 +27,8 @@ class CacheBytes:
 
 
 class Retrained(Exception):
-    """A toy's weights, trained here on another kind of CPU, differ from an address's. `address` names these."""
+    """A toy that was trained again has other weights than an address names, since it was trained on another kind of
+    CPU. `address` names the new weights."""
 
     def __init__(self, address: Address) -> None:
         super().__init__("a toy has other weights here")
@@ -35,37 +36,40 @@ class Retrained(Exception):
 
 
 class Traces:
-    """Finds translations by their addresses. It keeps those that were used last, and makes any other again."""
+    """A cache of translations by their addresses. A translation that is not in it is computed again."""
 
-    def __init__(self, translators: Translators, most: CacheBytes = CacheBytes()) -> None:
-        self.translators, self.toys = translators, Toys(most.toys)
-        self._kept: ByteCache[TranslationTrace] = ByteCache(most.traces, size_of)
-        self._passes: ByteCache[tuple[ForwardOutput, int]] = ByteCache(most.passes, lambda value: value[1])
+    def __init__(self, translators: Translators, max_bytes: CacheBytes = CacheBytes()) -> None:
+        self.translators, self.toys = translators, Toys(max_bytes.toys)
+        self._traces: ByteCache[TranslationTrace] = ByteCache(max_bytes.traces, trace_bytes)
+        self._passes: ByteCache[tuple[ForwardOutput, int]] = ByteCache(max_bytes.passes, lambda value: value[1])
 
     def add(self, trace: TranslationTrace) -> None:
-        """Keep a translation that was just made."""
+        """Add a translation under its address."""
         if (address := Address.of(trace)) is not None:
-            self._kept.put(address.key, trace)
+            self._traces.put(address.key, trace)
 
     def find(self, address: Address) -> TranslationTrace:
-        """The translation at this address. A Refusal for a model that is not served, ValueError for what it cannot
-        translate, Busy while too many wait; ToyNeeded and Retrained for a toy."""
+        """Return the translation at an address.
+
+        Raises Refusal for a model that is not served, ValueError for a text that it cannot translate, Busy if too many
+        requests wait, and for a toy ToyNeeded or Retrained.
+        """
         if address.recipe is not None:
-            self.translator_of(address)  # raises; questions about the translation need the model, too
-        return self._kept.get_or_compute(address.key, lambda: self._made(address))
+            self.translator_of(address)  # raises ToyNeeded: questions about the translation need the model, too
+        return self._traces.get_or_compute(address.key, lambda: self._translate(address))
 
     def recorded(self, translator: Translator, trace: TranslationTrace) -> ForwardOutput:
-        """Return the recorded pass over a translation, under its interventions; errors as in model.analysis.again."""
+        """Return the recorded pass over a translation under its interventions. Raises as model.analysis.again does."""
 
         def compute() -> tuple[ForwardOutput, int]:
             output = recorded(translator, trace)
-            logits = 4 * len(trace.target_ids) * len(translator.tokenizer)  # computed when they are first asked for
+            logits = 4 * len(trace.target_ids) * len(translator.tokenizer)  # computed when first used
             return output, output.nbytes + logits
 
         address = Address.of(trace)
         return (compute() if address is None else self._passes.get_or_compute(address.key, compute))[0]
 
-    def _made(self, address: Address) -> TranslationTrace:
+    def _translate(self, address: Address) -> TranslationTrace:
         translator, direction = self.translator_of(address)
         decoding, options = address.decoding, {}
         if address.target_ids is not None:
@@ -77,22 +81,23 @@ class Traces:
         )
         if address.target_ids is not None:
             return replace(trace, decoding=decoding)
-        self.add(trace)  # under the address that has its target, too
+        self.add(trace)  # also under the address with its target
         return trace
 
     def translator_of(self, address: Address) -> tuple[Translator, str]:
-        """The model and direction of an address. A Refusal if it is not served; ToyNeeded, Retrained for a toy."""
+        """Return the model and direction of an address. Raises Refusal if no such model is served, and for a toy
+        ToyNeeded or Retrained."""
         if address.recipe is not None:
             toy = self.toys.find(address.recipe)
             self.translators.lend(toy)
             if address.digest not in ("", toy.digest):
-                # Other weights may write another translation, so the text is translated again.
+                # Other weights may write another translation: the new address leaves the target open.
                 search = replace(address.decoding or GREEDY, given=0)
                 raise Retrained(replace(address, digest=toy.digest, target_ids=None, decoding=search))
             return toy, toy.directions[0]
         if address.digest:
-            if (made := self.translators.made(address.digest)) is not None:
-                return made, address.direction
+            if (translator := self.translators.made(address.digest)) is not None:
+                return translator, address.direction
             raise not_served(address.checkpoint)
         route = self.translators.routes[0]
         if address.direction:
@@ -102,13 +107,13 @@ class Traces:
         return self.translators[route.label], route.direction
 
 
-def size_of(trace: TranslationTrace) -> int:
-    """Bytes of a translation's arrays."""
+def trace_bytes(trace: TranslationTrace) -> int:
+    """Return the bytes of a translation's arrays."""
     return weight_bytes(trace) + sum(
         array.nbytes for array in (trace.log_probability, trace.top_ids, trace.top_probabilities)
     )
 
 
 def weight_bytes(trace: TranslationTrace) -> int:
-    """Bytes of a translation's maps."""
+    """Return the bytes of a translation's attention maps."""
     return sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)

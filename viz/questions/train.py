@@ -1,4 +1,4 @@
-"""Questions of the tab Train: a toy in training, and the address of what it translates."""
+"""Questions of the tab Train: train a toy (a small network of the visitor's own), and translate with it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.words import Words, say
 
-COMPARED = (20, max(measure.UPDATES))
+COMPARED_UPDATES = (20, max(measure.UPDATES))
 LIMITS = {"updates": settings.MAX_UPDATES, "learnt": f"{settings.LEARNT:g}"}
 
 
 @question(lane="page", on_cpu=True)
 def page_train(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Train a toy, and yield {"turn"} after each turn; the first part has {"run"}, what stays the same.
+    """Train a toy, and yield {"turn"} after each turn; the first part also has {"run"}, the constant facts of the run.
 
-    fields: corpus, settings, updates (at which the training ends), and from (0 where it is left out): the update at
-    which the page's run is. Where that run is not kept here, {"training": {"update", "of"}} is yielded while it is
-    trained again. Without a corpus: {} once the first run need not wait for PyTorch's optimisers.
+    The fields are corpus, settings, updates (the update at which training ends), and from (default 0), the update that
+    the page's run has reached. If that run is not in the cache, it is trained again, and {"training": {"update", "of"}}
+    is yielded meanwhile. Without a corpus, PyTorch's optimisers are loaded in advance and the answer is {}.
     """
     if "corpus" not in fields:
         context.traces.toys.prepare()
@@ -40,21 +40,21 @@ def page_train(context: Context, address: Address | None, fields: Mapping) -> An
 
 
 def _turns(context: Context, recipe: ToyRecipe, since: int) -> Generator[dict]:
-    begun = since > 0
+    has_run = since > 0
     for run, turn in context.traces.toys.watch(recipe, since):
         if turn is None:
             yield {"training": {"update": run.update, "of": since}}
             continue
         part = {"turn": progress(run, turn.points, turn.frames, turn.done)}
-        yield part if begun else {"run": beginning(run), **part}
-        begun = True
+        yield part if has_run else {"run": describe_run(run), **part}
+        has_run = True
 
 
 @question(lane="translate", on_cpu=True)
 def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return {opens, fill}: the address of a toy's translation, and what the controls are to show of it.
+    """Return {opens, fill}: the address of a toy's translation, and the values that the controls are to show.
 
-    fields: recipe; pair, the number of the sentence of the corpus.
+    The fields are recipe, and pair, the number of a sentence of the corpus.
     """
     recipe = directions.recipe_of(fields)
     pairs, _ = parse(recipe)
@@ -63,8 +63,8 @@ def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answ
     return {"opens": Address.of(trace).to_plain(), "fill": {"text": text, **directions.chosen_toy(recipe)}}
 
 
-def beginning(run: ToyRun) -> dict:
-    """Return what stays the same of a run, JSON-ready."""
+def describe_run(run: ToyRun) -> dict:
+    """Return the constant facts of a run, JSON-ready."""
     tokenizer = run.tokenizer
     tokens = [
         {
@@ -80,7 +80,7 @@ def beginning(run: ToyRun) -> dict:
 
 
 def progress(run: ToyRun, points: Sequence[object], frames: Sequence[object], done: str | None) -> dict:
-    """Return what one turn of a run brought, JSON-ready. done: the name of its end."""
+    """Return the results of one turn of a run, JSON-ready. done: why the run ended; None if it goes on."""
     return {
         "points": [[p.update, _finite(p.loss), _finite(p.minimised), _finite(p.gradient)] for p in points],
         "frames": [_frame(run, frame) for frame in frames],
@@ -142,18 +142,18 @@ def options() -> dict:
         "decoded": DECODED,
         "updates": settings.MAX_UPDATES,
         "scale": theme.SCALES["viridis"],
-        "measured": measured(),
+        "measured": switch_effects(),
     }
 
 
-def measured() -> dict[str, list[dict]]:
-    """Return what each switch was measured to do: {about, update, order, changed, default}, after the updates of
-    COMPARED and, of codes for positions, on the text in which order is all there is. changed, default: the lowest and
-    the highest loss with the switch and without it."""
-    found, order = measure.read(), f"{measure.ORDER} "
+def switch_effects() -> dict[str, list[dict]]:
+    """Return the measured effect of each switch: {about, update, order, changed, default} after COMPARED_UPDATES,
+    and for position codes also on the corpus in which only word order matters. changed and default are the lowest
+    and highest loss with and without the switch."""
+    losses, order = measure.read(), f"{measure.ORDER} "
 
     def compare(name: str, update: int) -> dict:
-        default, changed = found[measure.default_of(name)][update], found[name][update]
+        default, changed = losses[measure.default_of(name)][update], losses[name][update]
         about, is_order = _sentence(update, default, changed), name.startswith(order)
         return {
             "about": say("Word order: {found}", found=about) if is_order else about,
@@ -163,10 +163,10 @@ def measured() -> dict[str, list[dict]]:
             "default": default,
         }
 
-    switches = [name for name in found if name != "default" and not name.startswith(order)]
+    switches = [name for name in losses if name != "default" and not name.startswith(order)]
     return {
-        switch: [compare(switch, update) for update in COMPARED]
-        + [compare(name, COMPARED[-1]) for name in (order + switch,) if name in found]
+        switch: [compare(switch, update) for update in COMPARED_UPDATES]
+        + [compare(name, COMPARED_UPDATES[-1]) for name in (order + switch,) if name in losses]
         for switch in switches
     }
 
@@ -186,5 +186,5 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
 
 
 def place() -> dict:
-    """Return the description of the place of the tab Train that holds it (viz.panels.registry.describe_tab)."""
+    """Return the description of this component's place in the tab Train (see viz.panels.registry.describe_tab)."""
     return {"name": "toy", "title": say("Train your own"), "panels": [], "component": "train", "options": options()}

@@ -15,7 +15,7 @@ from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz.questions.traces import CacheBytes, Traces, size_of
+from attention_atlas.viz.questions.traces import CacheBytes, Traces, trace_bytes
 
 TEXT = "Ein kleiner Hund schläft."
 CHANGES = (
@@ -64,7 +64,7 @@ def test_what_cannot_be_run_again_has_no_address(tiny_translator):
     assert Address.of(trace) is None
     traces = Traces(Translators([tiny_translator]))
     traces.add(trace)
-    assert traces._kept.bytes == 0
+    assert traces._traces.bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_what_cannot_be_made_is_refused_in_words(tiny_translator, changed, words
 
 def test_translations_are_kept_within_their_bytes(tiny_translator):
     found = [tiny_translator.translate(f"{TEXT} {n}") for n in range(4)]
-    traces = Traces(Translators([tiny_translator]), CacheBytes(traces=2 * max(map(size_of, found))))
+    traces = Traces(Translators([tiny_translator]), CacheBytes(traces=2 * max(map(trace_bytes, found))))
     for trace in found:
         traces.add(trace)
-    assert size_of(found[3]) <= traces._kept.bytes <= traces._kept.max_bytes
+    assert trace_bytes(found[3]) <= traces._traces.bytes <= traces._traces.max_bytes
     assert traces.find(Address.of(found[3])) is found[3]
     assert traces.find(Address.of(found[0])) is not found[0], "the oldest is made again"
 

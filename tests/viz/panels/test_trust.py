@@ -21,7 +21,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.scene import Scene, Selection
-from attention_atlas.viz.questions.header import SAYS, WHERE, doubts
+from attention_atlas.viz.questions.header import LINKS, WARNINGS, warnings_about
 from attention_atlas.viz.shell import TABS
 from bench import trust as bench
 from tests.conftest import SENTENCES, build_tiny_model
@@ -51,11 +51,11 @@ def replace_digest(translator: Translator) -> Translator:
 
 def test_what_passed_speaks_and_leads_to_where_it_is_seen(measured):
     trace = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
-    found = doubts(trace, measured)
-    assert len(found) == len(SIGNALS) == len(SAYS)
+    found = warnings_about(trace, measured)
+    assert len(found) == len(SIGNALS) == len(WARNINGS)
     tabs = {name for _, name, _ in TABS}
     panels = {panel.name for group in registry.PANELS.values() for panel in group}
-    for link in WHERE.values():
+    for link in LINKS.values():
         assert link["tab"] in tabs and link.get("panel", "trust") in panels
     for one in found:
         assert one["step"] is None or 0 <= one["step"] < len(trace.target_ids)
@@ -66,7 +66,7 @@ def test_an_imported_model_is_read_as_ours_is(tmp_path):
     theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
     imported = trusted(tmp_path / "marian", "de-en")
     trace = imported.translate("Der Hund schläft 漢.", "de-en")
-    found = doubts(trace, imported)
+    found = warnings_about(trace, imported)
     assert len(found) == len(SIGNALS) - ("repeated" in {one["text"] for one in found})
     own = Scene(trace, Selection().clamp(trace), imported)
     assert own.reading.columns.sum() == pytest.approx(own.reading.share.sum())
@@ -77,17 +77,17 @@ def test_an_imported_model_is_read_as_ours_is(tmp_path):
 def test_visitors_at_once_are_each_told_of_their_own_translation(measured):
     texts = [f"{text} {number}" for text in SENTENCES[::2] for number in range(3)]
     traces = [replace(measured.trace(text, target=SENTENCES[1]), decoding=None) for text in texts]
-    expected = [doubts(trace, measured) for trace in traces]
+    expected = [warnings_about(trace, measured) for trace in traces]
     with ThreadPoolExecutor(8) as pool:
-        assert [*pool.map(lambda trace: doubts(trace, measured), traces)] == expected
+        assert [*pool.map(lambda trace: warnings_about(trace, measured), traces)] == expected
     assert len({str(one) for one in expected}) > 3, "all are told the same"
 
 
 def test_what_was_not_measured_forced_or_changed_is_silent(measured, tiny_translator):
     free = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
-    assert doubts(measured.trace(SENTENCES[0], target=SENTENCES[1]), measured) == []  # a person wrote it
-    assert doubts(replace(free, direction="en-fr"), measured) == []
-    assert doubts(free, tiny_translator) == [] == doubts(free, None)
+    assert warnings_about(measured.trace(SENTENCES[0], target=SENTENCES[1]), measured) == []  # a person wrote it
+    assert warnings_about(replace(free, direction="en-fr"), measured) == []
+    assert warnings_about(free, tiny_translator) == [] == warnings_about(free, None)
 
 
 def test_the_panels_show_what_was_measured(scene):

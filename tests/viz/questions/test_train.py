@@ -331,11 +331,11 @@ def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
 
 def test_each_sentence_says_what_was_measured():
     shipped = measure.read()
-    for switch, lines in train.measured().items():
+    for switch, lines in train.switch_effects().items():
         sentences = [line["about"] for line in lines]
-        cases = [(switch, update, words) for update, words in zip(train.COMPARED, sentences)]
+        cases = [(switch, update, words) for update, words in zip(train.COMPARED_UPDATES, sentences)]
         if len(sentences) > len(cases):
-            cases.append((f"{measure.ORDER} {switch}", train.COMPARED[-1], sentences[-1].values["found"]))
+            cases.append((f"{measure.ORDER} {switch}", train.COMPARED_UPDATES[-1], sentences[-1].values["found"]))
         for name, update, words in cases:
             default, changed = shipped[measure.default_of(name)][update], shipped[name][update]
             verdict = (
@@ -346,4 +346,7 @@ def test_each_sentence_says_what_was_measured():
                 else "reliably higher"
             )
             assert verdict in words and [words.values["low"], words.values["high"]] == [f"{v:.3g}" for v in changed]
-    assert {f"positions_{code}" for code in measure.CODES} | {"heads_1", "look_ahead_mask"} <= train.measured().keys()
+    assert {f"positions_{code}" for code in measure.CODES} | {
+        "heads_1",
+        "look_ahead_mask",
+    } <= train.switch_effects().keys()
