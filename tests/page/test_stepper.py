@@ -255,9 +255,9 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         found = page.evaluate(
             """async ([held, whole, part, late]) => {
           const { Path } = atlas, first = await Path.from(held), last = await Path.from(late.path);
-          if (last.lacking(2, 9) !== 2) throw new Error("it should lack all rows");
+          if (last.firstMissing(2, 9) !== 2) throw new Error("it should lack all rows");
           late.rows.forEach((rows) => last.addRows(rows));
-          if (last.lacking(2, 9) !== null) throw new Error("it should have all rows");
+          if (last.firstMissing(2, 9) !== null) throw new Error("it should have all rows");
           return Promise.all([Path.from(whole), Path.from(part, first), last].map(async (made) => {
             const path = await made, rows = [];
             for (const [kind, { layers, heads }] of Object.entries(path.kinds)) {

@@ -1,8 +1,8 @@
-// One step's attention of every layer and head: a strip of cells a head, over the source and over the prefix.
+// One step's attention in every layer and head: a strip of cells for each head, over the source and over the prefix.
 import { paintMap, sequentialScale } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
-import { say, t } from "../core/language.js";
 import { arrowStep, clamp, cellAt } from "../core/keys.js";
+import { say, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
 import { chipText } from "./tokens.js";
 
@@ -10,47 +10,47 @@ const KINDS = [
   ["cross", say("Cross-attention over the source")],
   ["decoder_self", say("Look back over the prefix")],
 ];
-const LABELS = 64; // columns above which their tokens are not written out
+const MAX_LABELS = 64; // with more columns than this, their tokens are not written out
 
-// hooks: select(kind, layer, head), about(title): of a picture
+// Create the pane of heads. hooks: select(kind, layer, head), about(title) describes a picture. Returns {root, open(path),
+// step(step, selection)}.
 export function createHeads(hooks, colours) {
-  const colour = sequentialScale(colours);
+  const colour = sequentialScale(colours),
+    title = t("What this step reads");
   const status = el("p", { class: "caption reading", "aria-live": "polite" });
-  const pictures = KINDS.map(([kind, title]) => picture(kind, title, hooks, status));
-  const legend = el(
-    "p",
-    { class: "legend caption" },
-    `${t("weight")} 0 `,
-    el("i", { class: "ramp", style: `background: linear-gradient(90deg, ${colours.join(",")})` }),
-    " 1",
+  const strips = KINDS.map(([kind, name]) => createStrip(kind, name, colour, hooks, status));
+  const ramp = `background: linear-gradient(90deg, ${colours.join(",")})`;
+  const picture = el(
+    "div",
+    {},
+    el(
+      "div",
+      { class: "strips" },
+      strips.map((strip) => strip.root),
+    ),
+    el(
+      "p",
+      { class: "legend caption" },
+      `${t("weight")} 0 `,
+      el("i", { class: "ramp", style: ramp }),
+      " 1",
+    ),
   );
   const root = el(
     "section",
     { class: "reading-pane" },
-    el("h2", {}, t("What this step reads")),
-    createPicture(
-      el(
-        "div",
-        {},
-        el(
-          "div",
-          { class: "strips" },
-          pictures.map((one) => one.root),
-        ),
-        legend,
-      ),
-      hooks.about(t("What this step reads")),
-    ),
+    el("h2", {}, title),
+    createPicture(picture, hooks.about(title)),
     status,
   );
   return {
     root,
-    open: (path) => pictures.forEach((one) => one.open(path)),
-    step: (at, selection) => pictures.forEach((one) => one.step(at, selection, colour)),
+    open: (path) => strips.forEach((strip) => strip.open(path)),
+    step: (step, selection) => strips.forEach((strip) => strip.step(step, selection)),
   };
 }
 
-function picture(kind, title, hooks, status) {
+function createStrip(kind, title, colour, hooks, status) {
   const labels = el("div", { class: "columns", "aria-hidden": "true" });
   const stack = el("div", {
     class: "stack",
@@ -65,22 +65,25 @@ function picture(kind, title, hooks, status) {
     el("div", { class: "scroll" }, labels, stack),
   );
   let path = null,
-    canvases = [],
-    options = [],
-    at = 0,
-    selected = null;
+    tokens = [], // of the columns
+    canvases = [], // one for each layer
+    options = [], // [layer][head]: what a screen reader reads in place of the canvases
+    current = 0, // the step
+    selected = null; // the selected head, if it is of this kind
 
-  function open(next) {
-    path = next;
-    const { layers, heads, keys } = path.kinds[kind],
-      tokens = kind === "cross" ? path.source : path.read;
+  const hasRows = () => current < path.length && path.has(current);
+
+  function open(newPath) {
+    path = newPath;
+    const { layers, heads, keys } = path.kinds[kind];
+    tokens = kind === "cross" ? path.source : path.read;
     root.style.setProperty("--keys", keys);
     stack.style.setProperty("--heads", heads);
+    const labelled = keys > MAX_LABELS ? [] : tokens;
     labels.replaceChildren(
-      ...(keys > LABELS ? [] : tokens.map((token) => el("span", {}, shorten(chipText(token), 10)))),
+      ...labelled.map((token) => el("span", {}, shorten(chipText(token), 10))),
     );
     canvases = Array.from({ length: layers }, () => el("canvas", { "aria-hidden": "true" }));
-    // What a screen reader walks through; the eye has the canvas.
     options = canvases.map((_, layer) =>
       Array.from({ length: heads }, (_, head) =>
         el("i", {
@@ -102,30 +105,30 @@ function picture(kind, title, hooks, status) {
     );
   }
 
-  function step(now, selection, colour) {
-    at = now;
+  function step(newStep, selection) {
+    current = newStep;
     selected = selection.kind === kind ? selection : null;
     const { layers, heads, keys } = path.kinds[kind],
-      seen = kind === "cross" ? keys : at + 1;
-    const shown = at < path.length && path.has(at);
+      visible = kind === "cross" ? keys : current + 1;
     for (let layer = 0; layer < layers; layer++) {
       const values = new Float32Array(heads * keys).fill(NaN);
-      for (let head = 0; shown && head < heads; head++)
-        values.set(path.row(kind, layer, head, at).slice(0, seen), head * keys);
+      for (let head = 0; hasRows() && head < heads; head++)
+        values.set(path.row(kind, layer, head, current).slice(0, visible), head * keys);
       paintMap(canvases[layer], { values, rows: heads, columns: keys }, colour);
       const mark = canvases[layer].nextSibling;
-      mark.hidden = !shown || !selected || selected.layer !== layer;
+      mark.hidden = !hasRows() || selected?.layer !== layer;
       if (!mark.hidden) mark.style.top = `${(100 * selected.head) / heads}%`;
     }
-    const chosen = selected && options[selected.layer]?.[selected.head];
-    if (chosen?.ariaSelected !== "true") {
-      options.flat().forEach((option) => (option.ariaSelected = String(option === chosen)));
-      stack.setAttribute("aria-activedescendant", chosen?.id ?? "");
+    const option = selected && options[selected.layer]?.[selected.head];
+    if (option?.ariaSelected !== "true") {
+      options.flat().forEach((node) => (node.ariaSelected = String(node === option)));
+      stack.setAttribute("aria-activedescendant", option?.id ?? "");
     }
-    [...labels.children].forEach((label, i) => label.classList.toggle("ahead", i >= seen));
+    [...labels.children].forEach((label, i) => label.classList.toggle("ahead", i >= visible));
   }
 
-  function place(event) {
+  // The cell that an event points at: {layer, head, key}, or null.
+  function cellUnder(event) {
     const canvas = event.target.closest(".cells")?.firstChild;
     if (!canvas) return null;
     const { heads, keys } = path.kinds[kind],
@@ -134,28 +137,26 @@ function picture(kind, title, hooks, status) {
   }
 
   stack.addEventListener("mousemove", (event) => {
-    const found = place(event);
-    if (!found || at >= path.length || !path.has(at)) return;
-    const tokens = kind === "cross" ? path.source : path.read,
-      weight = path.row(kind, found.layer, found.head, at)[found.key];
+    const cell = cellUnder(event);
+    if (!cell || !hasRows()) return;
     status.textContent = t("Layer {layer}, head {head} on “{token}”: {weight}", {
-      layer: found.layer + 1,
-      head: found.head + 1,
-      token: tokens[found.key].text,
-      weight: weight.toFixed(4),
+      layer: cell.layer + 1,
+      head: cell.head + 1,
+      token: tokens[cell.key].text,
+      weight: path.row(kind, cell.layer, cell.head, current)[cell.key].toFixed(4),
     });
   });
   stack.addEventListener("mouseleave", () => (status.textContent = ""));
   stack.addEventListener("click", (event) => {
-    const found = place(event);
-    if (found) hooks.select(kind, found.layer, found.head);
+    const cell = cellUnder(event);
+    if (cell) hooks.select(kind, cell.layer, cell.head);
   });
   stack.addEventListener("keydown", (event) => {
     const [move] = arrowStep(event) ?? [0];
     if (!move) return;
-    const { layers, heads } = path.kinds[kind];
-    const now = selected ? selected.layer * heads + selected.head : -1;
-    const next = clamp(now + move, layers * heads);
+    const { layers, heads } = path.kinds[kind],
+      index = selected ? selected.layer * heads + selected.head : -1,
+      next = clamp(index + move, layers * heads);
     hooks.select(kind, Math.floor(next / heads), next % heads);
     event.preventDefault();
     event.stopPropagation();

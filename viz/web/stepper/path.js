@@ -1,65 +1,67 @@
-// One branch of the tree as the page holds it: every step's candidates and attention rows. No page is needed here.
+// One branch of the tree of translations: every step's candidates and attention rows, decoded. It needs no DOM.
 import { Trace, base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
 export class Path {
-  // payload: viz/wire/steps.py, path_payload; held: the path whose shared steps it leaves out
-  static async from(payload, held) {
+  // Decode a payload (viz/wire/steps.py, path_payload). base: the path whose first steps the payload leaves out because
+  // both share them.
+  static async from(payload, base) {
     const path = new Path(),
-      steps = [...(payload.shared ? held.steps.slice(0, payload.shared) : []), ...payload.steps];
-    const { number, vocabulary, source, read, kinds, respelled, blocks, rows } = payload;
+      { number, vocabulary, source, read, kinds, respelled, blocks, rows, shared } = payload;
+    const steps = [...(shared ? base.steps.slice(0, shared) : []), ...payload.steps];
     Object.assign(path, { number, vocabulary, source, read, kinds, respelled, steps });
     path.length = steps.length;
-    path.details = null;
-    path.maps = null;
-    if (rows) path.maps = grown(held, payload);
+    path.details = null; // what temperatures and lenses need, once the server has sent it
+    path.maps = null; // of all steps; null for a long path
+    if (rows) path.maps = extendMaps(base, payload);
     else if (blocks.length) path.maps = await Trace.from({ kinds, blocks });
-    path.sent = new Map(); // step -> rows of long paths, which come some at a time
-    path.awaited = new Set(); // steps whose rows were asked for
+    path.rows = new Map(); // step -> kind -> weights, of a long path, which is sent a few steps at a time
+    path.requested = new Set(); // steps whose rows have been requested
     payload.blocks = [];
     return path;
   }
 
-  // Whether step's attention is here.
+  // Whether the attention of a step has arrived.
   has(step) {
-    return this.maps !== null || this.sent.has(step);
+    return this.maps !== null || this.rows.has(step);
   }
 
+  // Add the rows of the steps from first to last - 1 (viz/wire/steps.py, rows_payload).
   addRows({ first, last, rows }) {
-    const all = Object.entries(rows).map(([kind, packed]) => [
+    const decoded = Object.entries(rows).map(([kind, packed]) => [
       kind,
       decodeWeights(base64ToBytes(packed)),
     ]);
     for (let step = first; step < last; step++) {
-      const found = {};
-      for (const [kind, values] of all) {
+      const weights = {};
+      for (const [kind, values] of decoded) {
         const { layers, heads, keys } = this.kinds[kind];
-        found[kind] = new Float32Array(layers * heads * keys);
+        weights[kind] = new Float32Array(layers * heads * keys);
         for (let head = 0; head < layers * heads; head++) {
-          const from = (head * (last - first) + step - first) * keys;
-          found[kind].set(values.subarray(from, from + keys), head * keys);
+          const start = (head * (last - first) + step - first) * keys;
+          weights[kind].set(values.subarray(start, start + keys), head * keys);
         }
       }
-      this.sent.set(step, found);
+      this.rows.set(step, weights);
     }
   }
 
-  // The first of some steps whose rows are not here; null where there is none, or it is on its way.
-  lacking(from, to) {
-    for (let step = from; step < Math.min(to, this.length); step++)
-      if (!this.has(step)) return this.awaited.has(step) ? null : step;
+  // The first step from `start` to `end` - 1 whose rows are missing; null if there is none, or if it has been requested.
+  firstMissing(start, end) {
+    for (let step = start; step < Math.min(end, this.length); step++)
+      if (!this.has(step)) return this.requested.has(step) ? null : step;
     return null;
   }
 
-  // One head's weights over the keys at a step.
+  // The weights of a head over the keys at a step.
   row(kind, layer, head, step) {
     const { heads, keys } = this.kinds[kind];
     if (this.maps)
       return this.maps.head(kind, layer, head).subarray(step * keys, (step + 1) * keys);
     const start = (layer * heads + head) * keys;
-    return this.sent.get(step)[kind].subarray(start, start + keys);
+    return this.rows.get(step)[kind].subarray(start, start + keys);
   }
 
-  // The mean over all layers and heads.
+  // The mean of the weights over all layers and heads.
   meanRow(kind, step) {
     const { layers, heads, keys } = this.kinds[kind];
     const mean = new Float64Array(keys);
@@ -71,25 +73,27 @@ export class Path {
   }
 
   // The candidates of a step with their probabilities at a temperature, over the whole vocabulary; null until the
-  // details are here (temperature 1 needs none).
+  // details have arrived (temperature 1 needs none).
   candidates(step, temperature) {
     const { candidates } = this.steps[step];
     if (temperature === 1) return candidates;
     const normaliser = this.detail("log_normalisers", step, temperature);
     if (normaliser === null) return null;
-    return candidates.map((c) => ({
-      ...c,
-      probability: Math.exp(Math.log(c.probability) / temperature - normaliser),
+    return candidates.map((candidate) => ({
+      ...candidate,
+      probability: Math.exp(Math.log(candidate.probability) / temperature - normaliser),
     }));
   }
 
-  taken(step, temperature) {
+  // The probability of the token that was written, or null as above.
+  probability(step, temperature) {
     const normaliser = this.detail("log_normalisers", step, temperature);
     return normaliser === null
       ? null
       : Math.exp(this.steps[step].log_probability / temperature - normaliser);
   }
 
+  // The entropy of a step in bits, or null as above.
   entropy(step, temperature) {
     return this.detail("entropies", step, temperature);
   }
@@ -102,47 +106,49 @@ export class Path {
   }
 }
 
-// The maps of a path that shares its first steps with one that is here: those rows are copied. What a row has beyond
-// its own step is 0, so that rows of another length fit.
-function grown(held, { kinds, rows, shared }) {
+// The maps of a path that shares its first steps with `base`, whose rows are copied. A row is 0 beyond its own step, so a
+// row of another length can be cut or padded.
+function extendMaps(base, { kinds, rows, shared }) {
   const maps = new Trace({ kinds });
   for (const [kind, packed] of Object.entries(rows)) {
     const { layers, heads, queries, keys } = kinds[kind],
       size = queries * keys,
-      more = (queries - shared) * keys;
-    const added = decodeWeights(base64ToBytes(packed)),
-      width = Math.min(keys, held.kinds[kind].keys);
+      newSize = (queries - shared) * keys;
+    const newRows = decodeWeights(base64ToBytes(packed)),
+      width = Math.min(keys, base.kinds[kind].keys);
     for (let layer = 0; layer < layers; layer++) {
       const values = (maps.weights[kind][layer] = new Float32Array(heads * size));
       for (let head = 0; head < heads; head++) {
         for (let step = 0; step < shared; step++) {
-          const row = held.row(kind, layer, head, step).subarray(0, width);
+          const row = base.row(kind, layer, head, step).subarray(0, width);
           values.set(row, head * size + step * keys);
         }
-        const from = (layer * heads + head) * more;
-        values.set(added.subarray(from, from + more), head * size + shared * keys);
+        const start = (layer * heads + head) * newSize;
+        values.set(newRows.subarray(start, start + newSize), head * size + shared * keys);
       }
     }
   }
   return maps;
 }
 
-// What the page has of a tree and shows of it: so much need not be sent again.
-export const holding = (tree, path) => ({
+// Which tree, branches and path the page already has, so that the server need not send them again.
+export const describeHeld = (tree, path) => ({
   tree: tree.key,
   branches: tree.branches.map((branch) => branch.number),
   path: path.number,
 });
 
-// A tree as it was sent, with the branches that the page has.
-export function completed(sent, tree) {
+// A tree as the server sent it, with the branches that it left out because the page has them.
+export function mergeTree(received, tree) {
   const known = (number) => tree.branches.find((branch) => branch.number === number);
-  const branches = sent.branches.map((one) => (typeof one === "number" ? known(one) : one));
-  return { ...sent, branches };
+  const branches = received.branches.map((branch) =>
+    typeof branch === "number" ? known(branch) : branch,
+  );
+  return { ...received, branches };
 }
 
-// What tokens say.
-export const written = (tokens) =>
+// The text of tokens.
+export const textOf = (tokens) =>
   tokens
     .filter((token) => !token.symbol)
     .map((token) => token.text)

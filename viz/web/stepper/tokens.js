@@ -1,14 +1,15 @@
-// The two sentences as tokens, and the candidates of the step.
+// The source and the target as tokens, and the candidates for the next token.
 import { button, el, menu } from "../core/dom.js";
+import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
-import { formatPercent } from "../core/format.js";
 
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
 export const chipClass = (token, i) =>
   `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
 
-// hooks: jump(step), say(words), redraw()
+// Create both sentences. hooks: jump(step), announce(words), redraw(). Returns {root, shading: a menu, open(path, branch),
+// step(step, selection), expect(step, text), select(kind)}.
 export function createSentences(hooks) {
   const source = el("div", { class: "chips", dir: "auto" }),
     target = el("div", {
@@ -37,86 +38,86 @@ export function createSentences(hooks) {
   let sourceChips = [],
     targetChips = [],
     path = null,
-    how = "";
+    branch = null;
 
-  function open(next, branch) {
-    path = next;
-    how = branch.decoding;
+  function open(newPath, newBranch) {
+    [path, branch] = [newPath, newBranch];
     sourceChips = path.source.map((token, i) =>
       el("span", { class: `${chipClass(token, i)} shaded` }, chipText(token)),
     );
     source.replaceChildren(...sourceChips);
-    targetChips = branch.tokens.map((token, i) => {
-      const { rank } = path.steps[i],
-        values = { step: i + 1, token: token.text, p: formatPercent(branch.probabilities[i]) };
-      const say = () =>
-        hooks.say(t("Step {step}: “{token}”, probability {p}, rank {rank}", { ...values, rank }));
-      return button(chipText(token), () => hooks.jump(i), {
-        class: `${chipClass(token, i)}${i < branch.given && rank > 1 ? " given" : ""}`,
-        "aria-label": t("Step {step}: {token}, probability {p}", values),
-        onmouseenter: say,
-        onfocus: say,
-      });
-    });
+    targetChips = branch.tokens.map(targetChip);
     target.replaceChildren(...targetChips);
-    respelled.textContent = path.respelled
-      ? t("The tokenizer would split this text differently: {pieces}", {
-          pieces: path.respelled.map((piece) => piece.text).join(" "),
-        })
+    const pieces = path.respelled?.map((piece) => piece.text).join(" ");
+    respelled.hidden = !pieces;
+    respelled.textContent = pieces
+      ? t("The tokenizer would split this text differently: {pieces}", { pieces })
       : "";
-    respelled.hidden = !path.respelled;
   }
 
-  // What shades the source: that head where it reads it, or the mean of all.
-  function step(at, { kind, layer, head }) {
-    const one = shading.value === "head" && kind === "cross",
-      shown = at < path.length && path.has(at);
+  function targetChip(token, i) {
+    const { rank } = path.steps[i],
+      values = { step: i + 1, token: token.text, p: formatPercent(branch.probabilities[i]) },
+      words = t("Step {step}: “{token}”, probability {p}, rank {rank}", { ...values, rank });
+    const isForced = i < branch.given && rank > 1;
+    return button(chipText(token), () => hooks.jump(i), {
+      class: `${chipClass(token, i)}${isForced ? " given" : ""}`,
+      "aria-label": t("Step {step}: {token}, probability {p}", values),
+      onmouseenter: () => hooks.announce(words),
+      onfocus: () => hooks.announce(words),
+    });
+  }
+
+  function step(current, { kind, layer, head }) {
+    const byHead = shading.value === "head" && kind === "cross";
     let weights = null;
-    if (shown) weights = one ? path.row("cross", layer, head, at) : path.meanRow("cross", at);
+    if (current < path.length && path.has(current))
+      weights = byHead ? path.row("cross", layer, head, current) : path.meanRow("cross", current);
     targetChips.forEach((chip, i) => {
-      chip.classList.toggle("ahead", i > at);
-      chip.classList.toggle("next", i === at);
-      chip.ariaCurrent = i === at ? "step" : null;
+      chip.classList.toggle("ahead", i > current);
+      chip.classList.toggle("next", i === current);
+      chip.ariaCurrent = i === current ? "step" : null;
     });
     const largest = weights ? Math.max(...weights) : 0;
     sourceChips.forEach((chip, i) => {
       chip.style.setProperty("--p", weights ? (weights[i] / largest).toFixed(4) : "0");
       chip.title = weights ? t("attention {weight}", { weight: weights[i].toFixed(3) }) : "";
     });
-    const what = one
+    const shader = byHead
       ? t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })
       : t("the mean of all heads");
     const sentences = [
       weights
         ? t("Source shaded by {what} at this step; full colour is {p}.", {
-            what,
+            what: shader,
             p: formatPercent(largest),
           })
         : t("The sentence is complete."),
-      t("Decoding: {how}.", { how }),
+      t("Decoding: {how}.", { how: branch.decoding }),
     ];
     if (root.querySelector(".given"))
       sentences.push(t("Underlined tokens were given, not decoded."));
     note.textContent = sentences.join(" ");
   }
 
-  // While the server works: the token just chosen, at once.
-  function expect(at, text) {
-    targetChips.slice(at).forEach((chip) => chip.remove());
+  // Show a forced token at once, while the server decodes the rest.
+  function expect(current, text) {
+    targetChips.slice(current).forEach((chip) => chip.remove());
     target.append(el("span", { class: "chip starts next waiting" }, chipText({ text })));
   }
 
-  // Of the heads that read the source, one that is chosen is to be seen there.
+  // A head of cross-attention was selected: shade the source by it.
   const select = (kind) => kind === "cross" && (shading.value = "head");
 
   return { root, shading, open, step, expect, select };
 }
 
-// hooks: force(candidate), forceText(text, joined), temperature(value), about(title): of a picture
+// Create the pane of candidates. hooks: force(rank), forceText(text, joined), setTemperature(value), about(title) describes
+// a picture. Returns {root, draw(path, step, temperature), clearText()}.
 export function createCandidates(hooks) {
   const facts = el("p", { class: "facts", "aria-live": "polite" }),
     list = el("ol", { class: "candidates" });
-  const heat = el("input", {
+  const slider = el("input", {
     type: "range",
     min: "0.1",
     max: "2",
@@ -124,11 +125,11 @@ export function createCandidates(hooks) {
     value: "1",
     "aria-label": t("Temperature"),
     oninput: () => {
-      heatValue.textContent = Number(heat.value).toFixed(1);
-      hooks.temperature(Math.round(Number(heat.value) * 10) / 10);
+      output.textContent = Number(slider.value).toFixed(1);
+      hooks.setTemperature(Math.round(Number(slider.value) * 10) / 10);
     },
   });
-  const heatValue = el("output", {}, "1.0");
+  const output = el("output", {}, "1.0");
   const text = el("input", {
     type: "text",
     placeholder: t("any text"),
@@ -141,20 +142,13 @@ export function createCandidates(hooks) {
     event.preventDefault();
     hooks.forceText(text.value, joined.checked);
   }
-  const form = el(
-    "form",
-    { class: "force", onsubmit: submit },
-    text,
-    el("label", {}, joined, t("no space before")),
-    button(t("Put here"), null, { type: "submit" }),
-  );
   const root = el(
     "section",
     { class: "next-token" },
     el("h2", {}, t("Next token")),
     facts,
     createPicture(list, hooks.about(t("Next token"))),
-    el("label", { class: "heat" }, `${t("Temperature")} `, heat, heatValue),
+    el("label", { class: "heat" }, `${t("Temperature")} `, slider, output),
     el(
       "p",
       { class: "caption" },
@@ -162,72 +156,79 @@ export function createCandidates(hooks) {
         "Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.",
       ),
     ),
-    form,
+    el(
+      "form",
+      { class: "force", onsubmit: submit },
+      text,
+      el("label", {}, joined, t("no space before")),
+      button(t("Put here"), null, { type: "submit" }),
+    ),
   );
-  // A line of the list: what stands before, after and on its meter.
-  function line(rank) {
+
+  // The content of a row: `token` and `value` are set by draw().
+  function rowContent(rank) {
     const token = el("span", { class: "token" }),
       value = el("span", { class: "value" }),
       meter = el("span", { class: "meter" }, el("i", {}));
-    return { token, value, parts: [el("span", { class: "rank" }, rank), token, meter, value] };
+    return { token, value, nodes: [el("span", { class: "rank" }, rank), token, meter, value] };
   }
-  function row(i) {
-    const { token, value, parts } = line(i + 1),
-      choice = button(parts, () => hooks.force(i), { class: "candidate" });
+  function addRow() {
+    const i = rows.length,
+      { token, value, nodes } = rowContent(i + 1),
+      choice = button(nodes, () => hooks.force(i), { class: "candidate" });
     list.append(el("li", {}, choice));
-    return { choice, token, value };
+    rows.push({ choice, token, value });
   }
   const rows = [],
-    others = line(null),
-    rest = el("li", { class: "others" }, others.parts);
+    others = rowContent(null),
+    othersRow = el("li", { class: "others" }, others.nodes);
 
-  function draw(path, at, temperature) {
-    if (at >= path.length) {
+  function draw(path, step, temperature) {
+    list.hidden = step >= path.length;
+    if (list.hidden) {
       facts.textContent = t(
         "Nothing follows: this is the end of the branch. Go back to make another choice.",
       );
-      list.hidden = true;
       return;
     }
-    list.hidden = false;
-    const shown = path.candidates(at, temperature) || path.steps[at].candidates;
-    while (rows.length < shown.length) rows.push(row(rows.length));
-    const step = path.steps[at];
+    const { id, rank, candidates: plain } = path.steps[step],
+      candidates = path.candidates(step, temperature) || plain;
+    while (rows.length < candidates.length) addRow();
     rows.forEach(({ choice, token, value }, i) => {
-      const candidate = shown[i];
+      const candidate = candidates[i];
       choice.parentElement.hidden = !candidate;
       if (!candidate) return;
-      const isTaken = candidate.id === step.id,
+      const isWritten = candidate.id === id,
         values = { token: candidate.text, p: formatPercent(candidate.probability) };
       token.textContent = values.token;
       value.textContent = values.p;
       choice.style.setProperty("--p", candidate.probability.toFixed(4));
-      choice.classList.toggle("taken", isTaken);
-      choice.ariaCurrent = isTaken ? "true" : null;
-      choice.ariaLabel = isTaken
+      choice.classList.toggle("taken", isWritten);
+      choice.ariaCurrent = isWritten ? "true" : null;
+      choice.ariaLabel = isWritten
         ? t("{token}, {p}, taken", values)
         : t("{token}, {p}, choose instead", values);
     });
-    const count = path.vocabulary - shown.length,
-      share = Math.max(0, 1 - shown.reduce((sum, { probability }) => sum + probability, 0));
-    list.append(rest);
-    rest.hidden = count <= 0;
-    rest.style.setProperty("--p", share.toFixed(4));
+    const count = path.vocabulary - candidates.length,
+      listed = candidates.reduce((sum, { probability }) => sum + probability, 0),
+      share = Math.max(0, 1 - listed);
+    list.append(othersRow);
+    othersRow.hidden = count <= 0;
+    othersRow.style.setProperty("--p", share.toFixed(4));
     others.token.textContent = t("all {n} other tokens", { n: count });
     others.value.textContent = formatPercent(share);
-    const p = path.taken(at, temperature),
-      entropy = path.entropy(at, temperature);
+    const p = path.probability(step, temperature);
     facts.textContent =
       p === null
         ? t("Computing …")
         : t(
             "Taken: rank {rank}, {p}. The other {rest} is spread over {n} tokens. Entropy: {bits} bits.",
             {
-              rank: step.rank,
+              rank,
               p: formatPercent(p),
               rest: formatPercent(Math.max(0, 1 - p)),
               n: path.vocabulary - 1,
-              bits: entropy.toFixed(2),
+              bits: path.entropy(step, temperature).toFixed(2),
             },
           );
   }

@@ -1,9 +1,9 @@
-// How a person moves through the steps: buttons, a slider, the keyboard, and playing by itself.
+// How a person moves through the steps: buttons, a slider, keys, and playing automatically.
 import { isKeyFor, isTyping } from "../core/keys.js";
 import { button, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 
-// milliseconds that a step stands while it is played
+// How long a step stays while it is played, in milliseconds, and the name of that speed.
 const SPEEDS = [
   [1600, "0.5×"],
   [800, "1×"],
@@ -12,18 +12,18 @@ const SPEEDS = [
 ];
 const MOVES = {
   first: () => 0,
-  back: (now) => now - 1,
-  next: (now) => now + 1,
+  back: (step) => step - 1,
+  next: (step) => step + 1,
   last: () => Infinity,
 };
 const KEYS = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last", " ": "play" };
 
-// steps: go(step), move(change): to change(step), isAtEnd(), force(i): the candidate of this rank. beside: nodes at the end
-// of the bar.
-export function createTransport({ go, move, isAtEnd, force }, beside) {
+// Create the bar. hooks: go(step); move(change), where change(step) is the new step; isAtEnd(); force(rank) of a candidate.
+// extras: nodes at the end of the bar. Returns {root, pause, show, listen, position}.
+export function createTransport({ go, move, isAtEnd, force }, extras) {
   let timer = null;
 
-  const moving = (name, text, label, key) =>
+  const createMove = (name, text, label, key) =>
     button(text, () => press(name), {
       class: null,
       "data-move": name,
@@ -31,11 +31,11 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
       title: `${label} (${key})`,
     });
   const buttons = {
-    first: moving("first", "⇤", t("First"), "Home"),
-    back: moving("back", "←", t("Back"), "←"),
-    play: moving("play", "▶", t("Play"), t("Space")),
-    next: moving("next", "→", t("Next"), "→"),
-    last: moving("last", "⇥", t("Last"), "End"),
+    first: createMove("first", "⇤", t("First"), "Home"),
+    back: createMove("back", "←", t("Back"), "←"),
+    play: createMove("play", "▶", t("Play"), t("Space")),
+    next: createMove("next", "→", t("Next"), "→"),
+    last: createMove("last", "⇥", t("Last"), "End"),
   };
   const speed = menu(SPEEDS, 800, {
     "aria-label": t("Speed"),
@@ -51,14 +51,14 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
     oninput: () => move(() => Number(slider.value)),
   });
   const counter = el("output", { class: "counter" });
-  const bar = el(
+  const root = el(
     "div",
     { class: "transport", role: "toolbar", "aria-label": t("Steps") },
     el("div", { class: "segmented" }, Object.values(buttons)),
     speed,
     slider,
     counter,
-    beside,
+    extras,
   );
 
   function press(name) {
@@ -84,23 +84,24 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
     Object.assign(buttons.play, { textContent: "▶", ariaLabel: t("Play") });
   }
 
-  // opening: a branch is on its way, for which moves wait.
-  function show(at, { length, finished, opening }) {
-    const inside = at < length;
+  // Show a step. finished: whether the branch ends with the end token; isOpening: whether a branch is on its way, so that
+  // moves wait and no button is disabled.
+  function show(step, { length, finished, isOpening }) {
+    const isInside = step < length;
     slider.max = length;
-    slider.value = at;
-    counter.textContent = inside
-      ? t("Step {n} of {total}", { n: at + 1, total: length })
+    slider.value = step;
+    counter.textContent = isInside
+      ? t("Step {n} of {total}", { n: step + 1, total: length })
       : t("Done: {n} tokens", { n: length }) + (finished ? "" : `, ${t("stopped by the limit")}`);
-    for (const name of ["first", "back"]) buttons[name].disabled = at === 0 && !opening;
-    for (const name of ["next", "last"]) buttons[name].disabled = !inside && !opening;
+    for (const name of ["first", "back"]) buttons[name].disabled = step === 0 && !isOpening;
+    for (const name of ["next", "last"]) buttons[name].disabled = !isInside && !isOpening;
   }
 
-  // isReady(): whether there is something to move through.
-  function listen(root, isReady) {
+  // Listen to the keyboard. isReady(): whether there are steps to move through.
+  function listen(stepper, isReady) {
     document.addEventListener("keydown", (event) => {
-      if (!isReady() || !isKeyFor(root, event) || isTyping(event, "input")) return;
-      if (event.key === " " && event.target.closest("button")) return; // the button's own key
+      if (!isReady() || !isKeyFor(stepper, event) || isTyping(event, "input")) return;
+      if (event.key === " " && event.target.closest("button")) return; // Space presses that button
       if (KEYS[event.key]) press(KEYS[event.key]);
       else if (/^[0-9]$/.test(event.key)) force(event.key === "0" ? 9 : Number(event.key) - 1);
       else return;
@@ -108,5 +109,5 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
     });
   }
 
-  return { root: bar, pause, show, listen, where: () => counter.textContent };
+  return { root, pause, show, listen, position: () => counter.textContent };
 }

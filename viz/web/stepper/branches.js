@@ -1,0 +1,252 @@
+// The panels about branches: their tree, a comparison of two, and a translation that the visitor types. Each has draw(tree,
+// current), where `current` is the number of the branch on the page.
+import { button, el, shorten } from "../core/dom.js";
+import { formatFixed, formatPercent, formatSignificant } from "../core/format.js";
+import { createGrid, shareStyle } from "../core/grid.js";
+import { toText, say, t } from "../core/language.js";
+import { createPicture } from "../picture/copy.js";
+import { textOf } from "./path.js";
+
+const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
+const MAX_LOG_RATIO = 13.8; // that of a million; above it no number is shown
+
+const originOf = (branch) => toText(ORIGINS[branch.origin] ?? branch.decoding);
+const textAfterFork = (branch) => textOf(branch.tokens.slice(branch.fork));
+const titleOf = (branch) =>
+  `${branch.number} · ${originOf(branch)}: ${branch.fork ? "… " : ""}${shorten(textAfterFork(branch), 60) || t("(end)")}`;
+
+// open(number) is called for the branch that a person clicks.
+export function createTree({ open }) {
+  const list = el("ul", { class: "tree", "aria-label": t("Branches") }),
+    note = el("p", { class: "caption" });
+  const root = el("div", {}, note, list);
+
+  function draw(tree, current) {
+    const limit = t(
+      "Every choice makes a branch; nothing is lost by going back. Kept: the last {n} branches.",
+      { n: tree.limit },
+    );
+    const dropped = tree.dropped && t("{n} of the oldest were dropped.", { n: tree.dropped });
+    note.textContent = dropped ? `${limit} ${dropped}` : limit;
+    const numbers = new Set(tree.branches.map((branch) => branch.number));
+    const itemsBelow = (parent, depth) =>
+      tree.branches
+        .filter((branch) => (numbers.has(branch.parent) ? branch.parent : null) === parent)
+        .flatMap((branch) => [
+          item(branch, depth, branch.number === current),
+          ...itemsBelow(branch.number, depth + 1),
+        ]);
+    list.replaceChildren(...itemsBelow(null, 0));
+  }
+
+  function item(branch, depth, isCurrent) {
+    const shared = textOf(branch.tokens.slice(0, branch.fork)),
+      origin = `${originOf(branch)}${branch.finished ? "" : `, ${t("unfinished")}`}`,
+      total = t("log-probability {value}", { value: formatFixed(branch.total, 2) });
+    const content = [
+      el("span", { class: "number" }, branch.number),
+      el(
+        "span",
+        { class: "sentence", dir: "auto" },
+        el("span", { class: "shared" }, shared ? `${shared} ` : ""),
+        textAfterFork(branch) || t("(end)"),
+      ),
+      el("span", { class: "about" }, `${origin} · ${total}`),
+    ];
+    const choice = button(content, () => open(branch.number), {
+      class: `branch${isCurrent ? " current" : ""}`,
+      "aria-current": isCurrent ? "true" : null,
+    });
+    return el("li", { style: `--depth: ${depth}` }, choice);
+  }
+  return { root, draw };
+}
+
+// Compare two branches: their tokens, aligned, and how far each head's attention differs. hooks: compare(first, second) asks
+// the server, whose answer show() draws; select(kind, layer, head); about(title) describes a picture.
+export function createComparison(hooks) {
+  const menus = [t("First branch"), t("Second branch")].map((name) =>
+    el("select", { "aria-label": name, onchange: ask }),
+  );
+  const against = el("span", { class: "caption" }, t("against")),
+    content = el("div", { class: "compared" });
+  const root = el("div", {}, el("div", { class: "picks" }, menus[0], against, menus[1]), content);
+  let tree = null;
+  const selected = () => menus.map((menu) => Number(menu.value));
+
+  function draw(newTree, current) {
+    const before = selected(),
+      numbers = newTree.branches.map((branch) => branch.number);
+    const isUnchanged =
+      tree?.text === newTree.text &&
+      before[0] !== before[1] &&
+      before.includes(current) &&
+      before.every((number) => numbers.includes(number));
+    const second = current === numbers[0] ? numbers.at(-1) : current,
+      pair = isUnchanged ? before : [numbers[0], second];
+    tree = newTree;
+    menus.forEach((menu, i) => {
+      menu.replaceChildren(
+        ...tree.branches.map((branch) => el("option", { value: branch.number }, titleOf(branch))),
+      );
+      menu.value = String(pair[i]);
+    });
+    ask();
+  }
+
+  function ask() {
+    if (tree.branches.length > 1) return hooks.compare(...selected());
+    const hint = t(
+      "There is one branch so far. Choose another candidate at some step, and compare what became of it.",
+    );
+    content.replaceChildren(el("p", { class: "caption" }, hint));
+  }
+
+  // comparison: {numbers, rows: pairs of token indexes, cross and decoder_self: [layer][head] in bits, steps}.
+  function show({ numbers, rows, cross, decoder_self: prefix, steps }) {
+    const pair = numbers.map((number) => tree.branches.find((branch) => branch.number === number));
+    if (!pair.every(Boolean)) return; // one has been dropped since
+    const label = t("Tokens of the two branches, aligned");
+    const explanation =
+      cross === null
+        ? t("No words stand side by side after the fork: no step can be compared.")
+        : t(
+            "How much each head's attention differs after the fork, over the {n} words that stand side by side above: mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
+            { n: steps },
+          );
+    content.replaceChildren(
+      el(
+        "div",
+        { class: "aligned", tabindex: "0", role: "group", "aria-label": label },
+        rows.map((indexes) => alignedTokens(pair, indexes)),
+      ),
+      el("p", { class: "facts" }, verdict(pair)),
+      el("p", { class: "caption" }, explanation),
+    );
+    if (cross === null) return;
+    const maps = el(
+      "div",
+      { class: "maps" },
+      divergences("cross", t("Cross-attention"), cross),
+      divergences("decoder_self", t("Decoder self-attention"), prefix),
+    );
+    content.append(createPicture(maps, hooks.about(t("Compare"))));
+  }
+
+  // indexes: of a token of each branch, or null where a branch has none.
+  function alignedTokens(pair, indexes) {
+    const ids = pair.map((branch, i) => branch.ids[indexes[i]]),
+      isSame = !indexes.includes(null) && ids[0] === ids[1];
+    const cells = pair.map((branch, i) => {
+      const p = branch.probabilities[indexes[i]];
+      return el(
+        "span",
+        {
+          class: isSame ? "cell same" : "cell",
+          style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
+        },
+        branch.tokens[indexes[i]]?.text,
+        el("small", {}, p === undefined ? null : formatPercent(p)),
+      );
+    });
+    return el("span", { class: "pair" }, cells);
+  }
+
+  function verdict([first, second]) {
+    const difference = second.total - first.total,
+      size = Math.abs(difference);
+    const ratio =
+      size > MAX_LOG_RATIO ? t("more than a million") : formatSignificant(Math.exp(size), 2);
+    return t("Total log-probability {first} and {second}: {verdict}", {
+      first: formatFixed(first.total, 3),
+      second: formatFixed(second.total, 3),
+      verdict:
+        size < 5e-4
+          ? t("equal.")
+          : t("branch {number} is {n} times as probable.", {
+              number: (difference > 0 ? second : first).number,
+              n: ratio,
+            }),
+    });
+  }
+
+  function divergences(kind, name, values) {
+    const cell = (bits, layer, head) => ({
+      ...shareStyle(-Math.min(1, bits * 1.6)),
+      name: t("Layer {layer}, head {head}: {bits} bits", {
+        layer: layer + 1,
+        head: head + 1,
+        bits: formatFixed(bits, 4),
+      }),
+      title: t("{bits} bits", { bits: formatFixed(bits, 4) }),
+      content: bits === 0 ? "0" : formatFixed(bits, 2),
+    });
+    const { root: grid } = createGrid(
+      {
+        name,
+        columns: values[0].map((_, head) => `H${head + 1}`),
+        rows: values.map((_, layer) => `L${layer + 1}`),
+        cells: values.map((row, layer) => row.map((bits, head) => cell(bits, layer, head))),
+      },
+      { act: (layer, head) => hooks.select(kind, layer, head), quiet: true },
+    );
+    return el("figure", { class: "divergence" }, el("figcaption", {}, name), grid);
+  }
+  return { root, draw, show };
+}
+
+// A form for a translation that the model is made to write. force(text) is called with it.
+export function createOwnTarget({ force }) {
+  const text = el("textarea", {
+    rows: "2",
+    "aria-label": t("Your own translation"),
+    placeholder: t("Type a translation of the sentence"),
+    maxlength: "10000",
+    onkeydown: (event) => {
+      if (event.key !== "Enter" || event.shiftKey) return;
+      event.preventDefault();
+      root.requestSubmit();
+    },
+  });
+  const verdict = el("p", { class: "facts", "aria-live": "polite" });
+  function submit(event) {
+    event.preventDefault();
+    force(text.value);
+  }
+  const root = el(
+    "form",
+    { class: "own", onsubmit: submit },
+    el(
+      "p",
+      { class: "caption" },
+      t(
+        "The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it.",
+      ),
+    ),
+    text,
+    button(t("Force-decode it"), null, { type: "submit", class: "plain strong" }),
+    verdict,
+  );
+
+  function draw(tree, current) {
+    const [model] = tree.branches,
+      target = tree.branches.find(
+        ({ number, origin }) => number === current && origin === "target",
+      );
+    verdict.textContent = "";
+    if (!target) return;
+    const perToken = ({ total, ids }) => formatFixed(total / ids.length, 2);
+    verdict.textContent = t(
+      "Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).",
+      {
+        total: formatFixed(target.total, 2),
+        n: target.ids.length,
+        each: perToken(target),
+        total2: formatFixed(model.total, 2),
+        n2: model.ids.length,
+        each2: perToken(model),
+      },
+    );
+  }
+  return { root, draw };
+}
