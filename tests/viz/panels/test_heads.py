@@ -162,28 +162,28 @@ def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
 
 def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
     maps = word_maps(scene.translator, scene.trace)[RowToken.READ].weights
-    links = [list(link) for link in sorted(alignment.best(maps[2, 1]))]
+    links = [list(link) for link in sorted(alignment.best_links(maps[2, 1]))]
     given = {"sure": links, "possible": links[:1]}
-    _, both = alignment.scored(scene, given, alignment.SELECTED, RowToken.READ.value)
+    _, both = alignment.score_heads(scene, given, alignment.SELECTED, RowToken.READ.value)
     grids, table = both["blocks"]
     perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
     assert "layer 3, head 2" in perfect
     rates = np.frombuffer(base64.b64decode(grids["maps"][0]["data"]), "<f4").reshape(maps.shape[:2])
     expected = [
-        [1 - 2 * len(alignment.best(one) & set(map(tuple, links))) / (len(one) + len(links)) for one in layer]
+        [1 - 2 * len(alignment.best_links(one) & set(map(tuple, links))) / (len(one) + len(links)) for one in layer]
         for layer in maps
     ]
     np.testing.assert_allclose(rates, expected, atol=1e-6)
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
         for name in given:
             with pytest.raises(ValueError, match="asked for something unknown"):
-                alignment.scored(scene, {**given, name: wrong}, alignment.SELECTED, RowToken.READ.value)
+                alignment.score_heads(scene, {**given, name: wrong}, alignment.SELECTED, RowToken.READ.value)
 
 
 def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
     maps = word_maps(scene.translator, scene.trace)[RowToken.PREDICTED].weights
-    links = [list(link) for link in sorted(alignment.best(maps[0, 3]))]
-    _, both = alignment.scored(
+    links = [list(link) for link in sorted(alignment.best_links(maps[0, 3]))]
+    _, both = alignment.score_heads(
         scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, RowToken.READ.value
     )
     best = next(
@@ -226,7 +226,7 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
         assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"
     for wrong in ({"option": 1}, {"option": "0"}, {}):
         with pytest.raises(ValueError, match="option"):
-            match.chosen(two, wrong, ENCODER.value)
+            match.compare_with(two, wrong, ENCODER.value)
     (alone,) = match.side_by_side(scene, ENCODER.value)
     assert "No other model" in alone["text"]
     (nothing,) = match.side_by_side(replace(scene, made_by=tiny_translator), ENCODER.value)

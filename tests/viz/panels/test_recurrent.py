@@ -58,20 +58,20 @@ def between_words(weights: np.ndarray, rows: tuple[str, ...], columns: tuple[str
 def test_both_read_the_translation_that_is_shown_in_whichever_way_it_came(scene, served) -> None:
     other = recurrent.counterpart(scene)
     assert {type(other.model), type(scene.translator.model)} == {Transformer, Recurrent}
-    traces = recurrent.read_alike(scene, other)
+    traces = recurrent.read_by_both(scene, other)
     assert traces[type(scene.translator.model)] is scene.trace
     for kind, trace in traces.items():
         translator = next(one for one in served.all if type(one.model) is kind)
         assert translator.tokenizer.decode(list(trace.target_ids)) == scene.trace.translation
         output = translator.inspect(trace.source_ids, trace.target_ids)
         weights = output.weights(output.kinds[-1])[:, 0].numpy()
-        found = dict(zip((Transformer, Recurrent), recurrent.chosen(traces, recurrent.MEAN)))[kind]
+        found = dict(zip((Transformer, Recurrent), recurrent.select_maps(traces, recurrent.MEAN)))[kind]
         expected = between_words(weights.mean((0, 1)), trace.target_tokens, trace.source_tokens)
         np.testing.assert_allclose(found.values, expected, atol=1e-5)
 
 
 def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> None:
-    traces = recurrent.read_alike(scene, recurrent.counterpart(scene))
+    traces = recurrent.read_by_both(scene, recurrent.counterpart(scene))
     ours, sides = traces[Transformer], (traces[Transformer].target_tokens, traces[Transformer].source_tokens)
     aligned = between_words(traces[Recurrent].alignment.weights[0, 0], *sides)
     heads = {
@@ -79,29 +79,29 @@ def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> N
         for layer, head in np.ndindex(ours.cross.weights.shape[:2])
     }
     common = {place: np.minimum(weights, aligned).sum() / len(aligned) for place, weights in heads.items()}
-    likest, found, title = recurrent.chosen(traces, recurrent.LIKEST)
+    likest, found, title = recurrent.select_maps(traces, recurrent.LIKEST)
     best = max(common, key=common.get)
     np.testing.assert_allclose(likest.values, heads[best], atol=1e-5)
     np.testing.assert_allclose(found.values, aligned, atol=1e-5)
-    assert recurrent.shared(likest, found) == pytest.approx(common[best], abs=1e-5)
+    assert recurrent.shared_weight(likest, found) == pytest.approx(common[best], abs=1e-5)
     assert title == f"Cross-attention, layer {best[0] + 1}, head {best[1] + 1}"
-    telling, _, title = recurrent.chosen(traces, recurrent.TELLING)
+    telling, _, title = recurrent.select_maps(traces, recurrent.TELLING)
     place = tuple(int(number) - 1 for number in re.findall(r"\d+", title))
     np.testing.assert_allclose(telling.values, heads[place], atol=1e-5)
 
 
 def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> None:
-    found = recurrent.beside(scene, recurrent.MEAN)
+    found = recurrent.compare(scene, recurrent.MEAN)
     json.dumps(for_page(found), allow_nan=False)
     other = recurrent.counterpart(scene)
-    traces = recurrent.read_alike(scene, other)
+    traces = recurrent.read_by_both(scene, other)
     (cards,) = (block["items"] for block in found if block["type"] == "cards")
     assert cards[[Transformer, Recurrent].index(type(scene.translator.model))][1] == scene.trace.translation
     for (_, _, note), kind in zip(cards, (Transformer, Recurrent), strict=True):
         translator = next(one for one in served.all if type(one.model) is kind)
         (total,) = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
         assert f"{abs(total):#.3g}".rstrip(".") in note
-    maps = recurrent.chosen(traces, recurrent.MEAN)[:2]
+    maps = recurrent.select_maps(traces, recurrent.MEAN)[:2]
     (table,) = (block for block in found if block["type"] == "table")
     assert len(table["rows"]) == len(maps[0].rows)
     for number, (row, ours, theirs) in enumerate(zip(table["rows"], maps[0].values, maps[1].values, strict=True)):
@@ -133,7 +133,7 @@ def test_where_there_is_no_second_network_it_says_so_and_still_shows_what_update
     for around in (None, Translators([tiny_translator]), served):
         scene = Scene(trace, Selection(), tiny_translator, served=around)
         for found in (
-            recurrent.beside(scene, recurrent.TELLING),
+            recurrent.compare(scene, recurrent.TELLING),
             panels.contents(panels.named("recurrent"), scene, recurrent.TELLING)[-1],
         ):
             assert (
@@ -148,7 +148,7 @@ def test_the_page_shows_the_medians_that_were_measured(scene) -> None:
     for name, config in measure.CONFIGS.items():
         assert found.parameters[name] == measure.Updates(config).parameters
         assert all(0 < low <= middle <= high for low, middle, high in found.seconds[name])
-    picture = [block for block in recurrent.beside(scene, recurrent.MEAN) if block["type"] == "figure"][-1]["figure"]
+    picture = [block for block in recurrent.compare(scene, recurrent.MEAN) if block["type"] == "figure"][-1]["figure"]
     names = (("Transformer", "transformer"), ("recurrent network", "recurrent"))
     for line, (title, name) in zip(picture["data"], names, strict=True):
         assert title in json.dumps(line["name"])

@@ -1,4 +1,7 @@
-"""Word links of the sentence that is looked at, from any head; edited, they are what every head is scored by."""
+"""The panel "Word links": links between source and target words, read off attention.
+
+A visitor can correct the links; every head is then scored against them by its alignment error rate.
+"""
 
 from __future__ import annotations
 
@@ -19,118 +22,125 @@ from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import each
 from attention_atlas.viz.words import Words, join, say
 
-SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"
+SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"  # sources of links
 ROWS = {RowToken.READ: say("token read"), RowToken.PREDICTED: say("token written")}
-MEASURED = ""  # a row stands for the token by which the head was measured to link best
+MEASURED = ""  # as the survey measured for the head
 SHOWN = 10
 
 
 def alignment(scene: Scene, source: str, row: str) -> list[dict]:
+    """Draw the links of a source of links. row: which token a row of attention stands for."""
     if not all(word_texts(scene.trace)):
         return [blocks.paragraph("There are no words to link.")]
-    chosen = chosen_heads(scene)
-    if source == CHOSEN and not chosen:
+    voters = chosen_heads(scene)
+    if source == CHOSEN and not voters:
         return [blocks.paragraph("No heads of this model have been chosen to link words yet.")]
     stands_for = RowToken(row) if row else measured_row(scene, source)
-    what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, stands_for, chosen)
+    title, scores = link_scores(scene, word_maps(scene.translator, scene.trace), source, stands_for, voters)
     if source == CHOSEN:
         stands = say("Each head by the row it aligns best with.")
     elif stands_for is RowToken.READ:
         stands = say("A row stands for the token it reads.")
     else:
         stands = say("A row stands for the token it writes.")
-    told = say("{what}: each word of the translation with the source word that has most of it.", what=what)
+    caption = say("{what}: each word of the translation with the source word that has most of it.", what=title)
     return [
-        blocks.text(join((told, stands), " "), tone="note"),
-        blocks.links(*word_texts(scene.trace), scores, sorted(best(scores))),
+        blocks.text(join((caption, stands), " "), tone="note"),
+        blocks.links(*word_texts(scene.trace), scores, sorted(best_links(scores))),
         blocks.slot("score", blocks.note("Correct the links; every head is then scored against them.")),
     ]
 
 
 def measured_row(scene: Scene, source: str) -> RowToken:
-    """Which token's links these heads showed over many sentences, the one read or the one then written; where nobody
-    counted, the one read."""
+    """Return the token by whose links these heads scored better in the survey; the token read without a survey."""
     survey = scene.survey
-    found = survey.kinds[AttentionKind.CROSS].statistics if survey and AttentionKind.CROSS in survey.kinds else {}
-    if not {"alignment_read", "alignment_predicted"} <= found.keys():
+    statistics = survey.kinds[AttentionKind.CROSS].statistics if survey and AttentionKind.CROSS in survey.kinds else {}
+    if not {"alignment_read", "alignment_predicted"} <= statistics.keys():
         return RowToken.READ
     layer, head = selected(scene)
     at = {SELECTED: (layer, head), BY_LENGTH: (layer, head), LAYER: layer, ALTI: layer}.get(source, ...)
-    read, written = (np.nanmean(found[name].value[at]) for name in ("alignment_read", "alignment_predicted"))
+    read, written = (np.nanmean(statistics[name].value[at]) for name in ("alignment_read", "alignment_predicted"))
     return RowToken.READ if read >= written else RowToken.PREDICTED
 
 
 def selected(scene: Scene) -> tuple[int, int]:
-    """Layer and head of the cross-attention that is selected; where another kind is, the last layer's first."""
-    chosen = scene.selection
-    if chosen.kind is AttentionKind.CROSS:
-        return chosen.layer, chosen.head
+    """Return layer and head of the selected cross-attention; the first head of the last layer for another kind."""
+    selection = scene.selection
+    if selection.kind is AttentionKind.CROSS:
+        return selection.layer, selection.head
     return scene.trace.cross.num_layers - 1, 0
 
 
 def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
-    """Those that linked words for the survey; none where there is no survey, or one without links."""
+    """Return the heads that the survey chose to link words; none without such a survey."""
     survey = scene.survey
     return survey.linked_by if survey else ()
 
 
-def source_of(
-    scene: Scene, maps: Mapping[RowToken, WordMaps], source: str, row: RowToken, chosen: tuple[Voter, ...]
+def link_scores(
+    scene: Scene, maps: Mapping[RowToken, WordMaps], source: str, row: RowToken, voters: tuple[Voter, ...]
 ) -> tuple[Words, np.ndarray]:
-    """What links are read from, in words, and each word's share of each source word, [target word, source word]."""
-    own, (layer, head) = maps[row], selected(scene)
+    """Return the title of a source of links, and its scores [target word, source word]."""
+    row_maps, (layer, head) = maps[row], selected(scene)
     numbers = {"layer": layer + 1, "head": head + 1}
     if source == CHOSEN:
         return say(
-            "Chosen by agreement: {heads}", heads=join([named_head(v.layer, v.head) for v in chosen], "; ")
-        ), mean_map(maps, chosen)
-    return {
-        SELECTED: lambda: (say("Weight, layer {layer}, head {head}", **numbers), own.weights[layer, head]),
-        BY_LENGTH: lambda: (
-            say("Length of weight times value, layer {layer}, head {head}", **numbers),
-            own.by_length[layer, head],
-        ),
-        LAYER: lambda: (say("Weight, mean of layer {layer}", **numbers), own.weights[layer].mean(0)),
-        ALTI: lambda: (say("Contribution to the output of layer {layer} (ALTI)", **numbers), own.contributions[layer]),
-        ALL: lambda: (say("Weight, mean of all heads"), own.weights.mean((0, 1))),
-    }[source]()
+            "Chosen by agreement: {heads}", heads=join([named_head(v.layer, v.head) for v in voters], "; ")
+        ), mean_map(maps, voters)
+    if source == SELECTED:
+        return say("Weight, layer {layer}, head {head}", **numbers), row_maps.weights[layer, head]
+    if source == BY_LENGTH:
+        title = say("Length of weight times value, layer {layer}, head {head}", **numbers)
+        return title, row_maps.by_length[layer, head]
+    if source == LAYER:
+        return say("Weight, mean of layer {layer}", **numbers), row_maps.weights[layer].mean(0)
+    if source == ALTI:
+        title = say("Contribution to the output of layer {layer} (ALTI)", **numbers)
+        return title, row_maps.contributions[layer]
+    return say("Weight, mean of all heads"), row_maps.weights.mean((0, 1))
 
 
 def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
-    """The words of both sides as they are shown."""
+    """Return the words of source and translation for display."""
     return tuple(
         ["".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE for group in content_words(tokens)]
         for tokens in (trace.source_tokens, trace.target_tokens)
     )
 
 
-def best(scores: np.ndarray) -> Links:
-    """Each target word [target, source] with its best source word."""
+def best_links(scores: np.ndarray) -> Links:
+    """Return the link of each target word to its best source word. scores: [target, source]."""
     return frozenset((int(line.argmax()), target) for target, line in enumerate(scores))
 
 
-def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> list[dict]:
-    """The alignment error rate of every head, by the links that a person made on the page."""
+def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str) -> list[dict]:
+    """Score every head against the links that the visitor corrected: data has sure and possible links."""
     sources, targets = map(len, word_texts(scene.trace))
     sure, possible = (_links(data, name, sources, targets) for name in ("sure", "possible"))
     gold, maps = Gold(sure, sure | possible), word_maps(scene.translator, scene.trace)
-    found = [(score_links(best(values), gold), voter) for voter, values in every_head(maps)]
-    rates = {row: np.zeros(one.weights.shape[:2]) for row, one in maps.items()}
-    for one, voter in found:
+    head_scores = [(score_links(best_links(values), gold), voter) for voter, values in every_head(maps)]
+    rates = {row: np.zeros(row_maps.weights.shape[:2]) for row, row_maps in maps.items()}
+    for agreement, voter in head_scores:
         if not voter.by_length:
-            rates[voter.row][voter.layer, voter.head] = one.error_rate
-    rows = [(one, named_voter(voter), ROWS[voter.row]) for one, voter in found]
-    if chosen := chosen_heads(scene):
-        rows.append((score_links(best(mean_map(maps, chosen)), gold), say("the chosen heads"), "–"))
+            rates[voter.row][voter.layer, voter.head] = agreement.error_rate
+    rows = [(agreement, named_voter(voter), ROWS[voter.row]) for agreement, voter in head_scores]
+    if voters := chosen_heads(scene):
+        rows.append((score_links(best_links(mean_map(maps, voters)), gold), say("the chosen heads"), "–"))
     rows += [
-        (score_links(best(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[name])
-        for name, one in maps.items()
-        for number, layer in enumerate(one.contributions, start=1)
+        (score_links(best_links(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[row])
+        for row, row_maps in maps.items()
+        for number, layer in enumerate(row_maps.contributions, start=1)
     ]
     rows.sort(key=lambda row: row[0].error_rate)
-    numbers = [
-        [what, words, blocks.bar(min(1.0, one.error_rate)), blocks.number(one.precision), blocks.number(one.recall)]
-        for one, what, words in rows[:SHOWN]
+    cells = [
+        [
+            title,
+            row,
+            blocks.bar(min(1.0, score.error_rate)),
+            blocks.number(score.precision),
+            blocks.number(score.recall),
+        ]
+        for score, title, row in rows[:SHOWN]
     ]
     pale = say("0, pale: no link is wrong")
     pictures = [
@@ -145,20 +155,20 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
         ),
         blocks.row(
             blocks.maps(*pictures),
-            blocks.table(blocks.headings("links from", "row", "AER", "precision", "recall"), numbers),
+            blocks.table(blocks.headings("links from", "row", "AER", "precision", "recall"), cells),
         ),
     ]
 
 
 def named_voter(voter: Voter) -> Words:
-    """A head, and how it is read, in words."""
+    """Return the label of a head, and whether it is weighted by value length."""
     if not voter.by_length:
         return named_head(voter.layer, voter.head)
     return say("layer {layer}, head {head}, by length", layer=voter.layer + 1, head=voter.head + 1)
 
 
 def _links(data: Mapping[str, object], name: str, sources: int, targets: int) -> Links:
-    """Links that the page sent, between so many words; a Refusal for anything else."""
+    """Read links between this many words from the page. A Refusal for anything else."""
 
     def link(pair: object) -> tuple[int, int]:
         source, target = pair
@@ -179,7 +189,7 @@ PANEL = Panel(
     say("Kobayashi et al. 2020"),
     alignment,
     paper="https://arxiv.org/abs/2004.10102",
-    actions={"score": scored},
+    actions={"score": score_heads},
     controls=(
         Choice(
             say("Links from"),

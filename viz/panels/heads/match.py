@@ -1,4 +1,4 @@
-"""Two models side by side: which head of one does what which head of the other does."""
+"""The panel "Two models": for each head of this model the head of another model that behaves most like it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Other:
-    """A direction of a model, with its survey."""
+class SurveyedModel:
+    """A model in one direction, with its survey."""
 
     translator: Translator
     direction: str
@@ -43,20 +43,21 @@ class Other:
 
     @property
     def name(self) -> Words:
+        """The label in the menu."""
         return say("{direction} of {checkpoint}", direction=self.direction, checkpoint=self.translator.name)
 
 
-def others(scene: Scene) -> list[Other]:
-    """Every other direction and model of the page that was surveyed, those of other models first."""
+def other_surveys(scene: Scene) -> list[SurveyedModel]:
+    """Return every other surveyed model and direction of the page, other models first."""
     served = scene.served.all if scene.served else ()
-    found = [
-        Other(translator, direction, survey)
+    candidates = [
+        SurveyedModel(translator, direction, survey)
         for translator in served
         for direction in translator.directions
         if (translator.digest, direction) != (scene.translator.digest, scene.trace.direction)
         and (survey := surveys.surveyed(translator, direction))
     ]
-    return sorted(found, key=lambda one: one.translator.digest == scene.translator.digest)
+    return sorted(candidates, key=lambda model: model.translator.digest == scene.translator.digest)
 
 
 def side_by_side(scene: Scene, kind: str) -> list[dict]:
@@ -67,8 +68,8 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
                 n=surveys.SENTENCES,
             )
         ]
-    found = others(scene)
-    if not found:
+    models = other_surveys(scene)
+    if not models:
         return [
             blocks.paragraph(
                 "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
@@ -77,34 +78,36 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
             )
         ]
     return [
-        *([pick(say("beside"), [one.name for one in found], act=MATCH, slot=MATCH)] if len(found) > 1 else []),
-        blocks.slot(MATCH, *beside(scene, found[0], AttentionKind(kind))),
+        *([pick(say("beside"), [model.name for model in models], act=MATCH, slot=MATCH)] if len(models) > 1 else []),
+        blocks.slot(MATCH, *compare(scene, models[0], AttentionKind(kind))),
     ]
 
 
-def chosen(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
-    return beside(scene, option(data, others(scene)), AttentionKind(kind))
+def compare_with(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
+    """Compare with the model that the visitor chose in the menu."""
+    return compare(scene, option(data, other_surveys(scene)), AttentionKind(kind))
 
 
-def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
+def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dict]:
+    """Draw the heads of this model beside their nearest heads in another one."""
     survey = scene.survey
     if kind not in survey.kinds or kind not in other.survey.kinds:
         return [blocks.paragraph("One of the two has no such attention.")]
-    one, two = survey.kinds[kind], other.survey.kinds[kind]
-    names = compared(one, two)
+    here, there = survey.kinds[kind], other.survey.kinds[kind]
+    names = compared(here, there)
     if not names:
         return [blocks.paragraph("The two surveys have no statistic in common.")]
-    rows, apart = rows_of(scene, other, kind), distances(one, two)
+    rows, apart = compare_rows(scene, other, kind), distances(here, there)
     compares_rows = rows is not None
-    found = [
+    heads = [
         [
-            named_head(*layer_and_head(one, pair.head)),
-            named_head(*layer_and_head(two, pair.other)),
+            named_head(*layer_and_head(here, pair.head)),
+            named_head(*layer_and_head(there, pair.other)),
             blocks.bar(pair.nearness, f"{pair.distance:.2f}"),
             say("yes") if pair.mutual else say("no"),
             *([blocks.number(float(rows[pair.head, pair.other]))] if compares_rows else []),
-            _does(one, pair.head),
-            _does(two, pair.other),
+            _describe(here, pair.head),
+            _describe(there, pair.other),
         ]
         for pair in match(apart)
     ]
@@ -117,7 +120,7 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
         say("does here"),
         say("does there"),
     ]
-    others = blocks.folded(say("The other {n} heads", n=len(found) - SHOWN), blocks.table(columns, found[SHOWN:]))
+    rest = blocks.folded(say("The other {n} heads", n=len(heads) - SHOWN), blocks.table(columns, heads[SHOWN:]))
     values, title = (
         (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
         if compares_rows
@@ -132,14 +135,16 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
             n=len(names),
         ),
         blocks.row(
-            blocks.stack(blocks.table(columns, found[:SHOWN]), *([others] if len(found) > SHOWN else [])),
-            blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two))),
+            blocks.stack(blocks.table(columns, heads[:SHOWN]), *([rest] if len(heads) > SHOWN else [])),
+            blocks.maps(
+                blocks.heatmap(values, title, signed=False, rows=short_names(here), columns=short_names(there))
+            ),
         ),
     ]
 
 
-def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | None:
-    """How alike their rows are, where both can be given the same pieces; else None."""
+def compare_rows(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> np.ndarray | None:
+    """Return the similarity of every two heads' rows on the same tokens, or None if the models cannot read these."""
     direction = scene.trace.direction
     if other.direction != direction or not surveys.can(direction):
         return None
@@ -149,19 +154,19 @@ def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | Non
     return row_similarity(scene.translator, other.translator, direction, texts)[kind]
 
 
-def layer_and_head(found: KindSurvey, head: int) -> tuple[int, int]:
-    """Layer and head, of a head's number in all layers."""
-    return divmod(head, found.shape[1])
+def layer_and_head(survey: KindSurvey, head: int) -> tuple[int, int]:
+    """Return layer and head of a head numbered over all layers."""
+    return divmod(head, survey.shape[1])
 
 
-def short(found: KindSurvey) -> list[str]:
-    """Every head's place, as briefly as it can be told."""
-    return [f"{layer + 1}.{head + 1}" for layer, head in np.ndindex(found.shape)]
+def short_names(survey: KindSurvey) -> list[str]:
+    """Return "layer.head" of every head."""
+    return [f"{layer + 1}.{head + 1}" for layer, head in np.ndindex(survey.shape)]
 
 
-def _does(found: KindSurvey, head: int) -> Words | str:
-    layer, number = layer_and_head(found, head)
-    return join([STATISTICS[name].title for name in found.named()[layer][number]], ", ") or "–"
+def _describe(survey: KindSurvey, head: int) -> Words | str:
+    layer, number = layer_and_head(survey, head)
+    return join([STATISTICS[name].title for name in survey.named()[layer][number]], ", ") or "–"
 
 
 OF = Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value)
@@ -173,7 +178,7 @@ PANEL = Panel(
     ),
     say("Clark et al. 2019, section 6"),
     side_by_side,
-    actions={MATCH: chosen},
+    actions={MATCH: compare_with},
     paper="https://arxiv.org/abs/1906.04341",
     controls=(OF,),
 )

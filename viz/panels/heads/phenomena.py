@@ -1,4 +1,4 @@
-"""What each head is worth to each kind of contrastive pair."""
+"""The panel "Phenomena": how much each head contributes to right answers on each kind of contrastive pair."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ PHENOMENA = {
 
 
 def phenomena(scene: Scene, kind: str) -> list[dict]:
-    found = scene.trust.phenomena
-    asked = {name: np.array(one["heads"][kind]) for name, one in found.items() if kind in one["heads"]}
-    limit = max((float(np.abs(values).max()) for values in asked.values()), default=1.0)
+    results = scene.trust.phenomena
+    losses = {name: np.array(result["heads"][kind]) for name, result in results.items() if kind in result["heads"]}
+    limit = max((float(np.abs(values).max()) for values in losses.values()), default=1.0)
     pictures = [
-        map_of_heads(values, PHENOMENA.get(name, name), limit=limit, signed=True) for name, values in asked.items()
+        map_of_heads(values, PHENOMENA.get(name, name), limit=limit, signed=True) for name, values in losses.items()
     ]
     rows = [
-        [PHENOMENA.get(name, name), str(one["pairs"]), blocks.bar(one["sum"]), blocks.bar(one["mean"])]
-        for name, one in found.items()
+        [PHENOMENA.get(name, name), str(result["pairs"]), blocks.bar(result["sum"]), blocks.bar(result["mean"])]
+        for name, result in results.items()
     ]
-    told = say(
+    unit = say(
         "How much of its lead over a wrong translation a right one loses, in nats, with the head's mean output in "
         "its place."
     )
     return [
-        blocks.text(join((KIND_TITLES[AttentionKind(kind)], told), " · "), tone="note"),
+        blocks.text(join((KIND_TITLES[AttentionKind(kind)], unit), " · "), tone="note"),
         blocks.maps(*pictures),
         blocks.table(
             blocks.headings("Phenomenon", "pairs", "right by the sum", "right by the mean"),

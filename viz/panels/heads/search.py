@@ -1,4 +1,4 @@
-"""Search by example: a pinned cell, or a head's map here, and the heads and sentences that do the same."""
+"""The panel "Search by example": heads and sentences that do what the pinned cell or the selected head shows."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ SHOWN = 6
 
 
 def search(scene: Scene) -> list[dict]:
-    kind = scene.selection.kind
-    direction = scene.survey
-    found = direction.kinds.get(kind) if direction else None
-    return [*_by_cell(scene, found), *_by_map(scene, found)]
+    survey = scene.survey.kinds.get(scene.selection.kind) if scene.survey else None
+    return [*_by_cell(scene, survey), *_by_map(scene, survey)]
 
 
-def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
-    """What the pinned cell is an example of, and the heads that do that."""
-    chosen = scene.selection
-    maps = scene.trace.maps(chosen.kind)
-    if chosen.query is None or chosen.key is None:
+def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
+    """Name the statistics that the pinned cell is an example of, and the heads with most of each."""
+    selection = scene.selection
+    maps = scene.trace.maps(selection.kind)
+    if selection.query is None or selection.key is None:
         return [blocks.note("Pin a cell in the explorer (a row and a column) to search by it.")]
-    places = cells.places(chosen.kind, maps.query_tokens, maps.key_tokens)
-    named = [name for name, place in places.items() if place.cells[chosen.query, chosen.key]]
+    places = cells.places(selection.kind, maps.query_tokens, maps.key_tokens)
+    named = [name for name, place in places.items() if place.cells[selection.query, selection.key]]
     pinned = blocks.paragraph(
         "The pinned cell: {row}, attending to {key}.",
-        row=labels.row_name(scene.trace, chosen.kind, chosen.query),
-        key=labels.display(maps.key_tokens[chosen.key]),
+        row=labels.row_name(scene.trace, selection.kind, selection.query),
+        key=labels.display(maps.key_tokens[selection.key]),
     )
     if not named:
-        strong = maps.weights[..., chosen.query, chosen.key]
+        strong = maps.weights[..., selection.query, selection.key]
         none = blocks.paragraph("It is an example of none of the statistics: these heads put the most weight on it.")
         return [pinned, none, _ranking(strong, say("weight on the cell"))]
-    parts, allowed = [pinned], cells.allowed_cells(chosen.kind, *maps.weights.shape[2:])
+    parts, allowed = [pinned], cells.allowed_cells(selection.kind, *maps.weights.shape[2:])
     for name in named:
         now = cells.measured(maps.weights, allowed, {name: places[name]})[name].values
-        values = found.statistics[name].value if found and name in found.statistics else now
-        parts.append(blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, found, name, values)))
+        values = survey.statistics[name].value if survey and name in survey.statistics else now
+        parts.append(
+            blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, survey, name, values))
+        )
     return parts
 
 
 def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) -> dict:
-    """The heads of one kind that have most of something [layers, heads]."""
+    """Rank the heads of one kind by a value [layers, heads]; now: the value in this sentence."""
     order = np.argsort(-values, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(at, values.shape)) for at in order]
     if now is None:
@@ -69,24 +69,24 @@ def _share(value: float) -> dict:
     return blocks.bar(min(1.0, float(value)))
 
 
-def _sentences(scene: Scene, found: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
-    if found is None or name not in found.examples or not surveys.can(scene.trace.direction):
+def _sentences(scene: Scene, survey: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
+    if survey is None or name not in survey.examples or not surveys.can(scene.trace.direction):
         return []
     lines = sentences(parse_direction(scene.trace.direction)[0])
     best = np.unravel_index(int(values.argmax()), values.shape)
-    rows = [[lines[line]] for line in found.examples[name]["most"][best] if 0 <= line < len(lines)]
+    rows = [[lines[line]] for line in survey.examples[name]["most"][best] if 0 <= line < len(lines)]
     return [blocks.table([say("sentences in which the first of them does it most")], rows)]
 
 
-def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
-    """Heads whose rows are like the selected head's: here, and over the survey; and what it does here."""
-    chosen = scene.selection
-    maps = scene.trace.maps(chosen.kind)
+def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
+    """List heads with rows like the selected head's, in this sentence and over the survey, and describe the head."""
+    selection = scene.selection
+    maps = scene.trace.maps(selection.kind)
     layers, heads = maps.weights.shape[:2]
-    allowed = cells.allowed_cells(chosen.kind, *maps.weights.shape[2:])
-    own = chosen.layer * heads + chosen.head
+    allowed = cells.allowed_cells(selection.kind, *maps.weights.shape[2:])
+    own = selection.layer * heads + selection.head
     like_here = similarity(maps.weights.reshape(layers * heads, *maps.weights.shape[2:]), allowed)[own]
-    like_ever = found.similarity[own] if found else None
+    like_ever = survey.similarity[own] if survey else None
     order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
     rows = [
         [
@@ -98,17 +98,18 @@ def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
     ]
     title = say(
         "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
-        **labels.place(chosen.kind, chosen.layer, chosen.head),
+        **labels.place(selection.kind, selection.layer, selection.head),
     )
     return [
         blocks.table(blocks.headings("head", "same rows here", "over the survey"), rows, caption=title),
-        *_does(scene, found),
+        *_describe(scene, survey),
     ]
 
 
-def _does(scene: Scene, found: KindSurvey | None) -> list[dict]:
-    chosen = scene.selection
-    now = here(scene, chosen.kind, chosen.layer, chosen.head)
+def _describe(scene: Scene, survey: KindSurvey | None) -> list[dict]:
+    """Name what the selected head does most beyond chance in this sentence."""
+    selection = scene.selection
+    now = here(scene, selection.kind, selection.layer, selection.head)
     tested = {name: float(f.values) - f.chance for name, f in now.items() if STATISTICS[name].threshold is not None}
     if not tested:
         return []
@@ -119,10 +120,10 @@ def _does(scene: Scene, found: KindSurvey | None) -> list[dict]:
         value=f"{float(now[name].values):.2f}",
         chance=f"{now[name].chance:.2f}",
     )
-    if not found or name not in found.statistics:
+    if not survey or name not in survey.statistics:
         return [most]
-    values = found.statistics[name].value
-    return [most, blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, found, name, values))]
+    values = survey.statistics[name].value
+    return [most, blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, survey, name, values))]
 
 
 PANEL = Panel(

@@ -1,4 +1,4 @@
-"""What every head does in general: a survey over many sentences, and the card of one head."""
+"""The panel "All heads": a survey of every head over many sentences, and a card for one head."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.question import with_minus
-from attention_atlas.viz.wire.survey import graded, open_head, survey, take
+from attention_atlas.viz.wire.survey import graded, open_head, take
+from attention_atlas.viz.wire.survey import survey as survey_block
 from attention_atlas.viz.words import Words, join, say
 
 CARD = "card"
@@ -41,7 +42,7 @@ def overview(scene: Scene) -> list[dict]:
             )
         ]
     if scene.survey is not None:
-        return _found(scene, scene.survey)
+        return _overview(scene, scene.survey)
     return [
         blocks.paragraph(
             "These heads have not been surveyed, and this project has no sentences of its own in their source language."
@@ -49,73 +50,73 @@ def overview(scene: Scene) -> list[dict]:
     ]
 
 
-def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
+def _overview(scene: Scene, survey: DirectionSurvey) -> list[dict]:
     rule = say(
         "A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
         "from that of random rows with at most 5% false discoveries."
     )
     count = (
-        say("{n} of this project's own sentences.", n=found.sentences)
-        if found.corpus == OWN
-        else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus)
+        say("{n} of this project's own sentences.", n=survey.sentences)
+        if survey.corpus == OWN
+        else say("{n} sentences ({corpus}).", n=survey.sentences, corpus=survey.corpus)
     )
     return [
-        survey(found, scene.trace),
+        survey_block(survey, scene.trace),
         blocks.text(join((count, rule), " "), tone="note"),
         blocks.slot(CARD, blocks.note("Choose a head to see its card.")),
     ]
 
 
 def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """Everything that is known of one head. ValueError for one that is not there."""
-    found = scene.survey
-    kind, layer, head = head_of(found, data)
-    k = found.kinds[kind]
-    names = k.named()[layer][head]
-    does = graded(k, layer, head, names)
+    """Return the card of the head that the page names. ValueError if it is not in the survey."""
+    kind, layer, head = read_head(scene.survey, data)
+    kind_survey = scene.survey.kinds[kind]
+    names = kind_survey.named()[layer][head]
+    does = graded(kind_survey, layer, head, names)
     title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=does)
-    counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in k.statistics]
+    counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in kind_survey.statistics]
     return [
         blocks.text(title),
         open_head(kind.value, layer, head),
         blocks.row(
-            _statistics(scene, k, (kind, layer, head), names),
-            blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head)),
+            _statistics(scene, kind_survey, (kind, layer, head), names),
+            blocks.stack(_sentences(scene, kind_survey, (layer, head), names), _alike(kind_survey, layer, head)),
         ),
         blocks.folded(say("What is counted"), blocks.table(blocks.headings("statistic", "what is counted"), counted)),
     ]
 
 
-def head_of(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
-    """The head that the page names. ValueError for one that is not there."""
+def read_head(survey: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
+    """Read kind, layer and head from the page. ValueError if the survey does not have the head."""
     kind, layer, head = AttentionKind(data.get("kind")), data.get("layer"), data.get("head")
-    if found is None or kind not in found.kinds:
+    if survey is None or kind not in survey.kinds:
         raise ValueError(f"there is no survey of {kind.value}")
-    layers, heads = found.kinds[kind].shape
+    layers, heads = survey.kinds[kind].shape
     if not (is_integer(layer, 0, layers - 1) and is_integer(head, 0, heads - 1)):
         raise ValueError(f"{kind.value} has no layer {layer!r}, head {head!r}")
     return kind, layer, head
 
 
 def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, cells.Found]:
-    """The same statistics of the sentence that is looked at."""
+    """Return the statistics of a head in this sentence."""
     maps = scene.trace.maps(kind)
     return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
 
 
-def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
+def _statistics(scene: Scene, survey: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
+    """Return a table of the head's statistics over the survey and in this sentence."""
     kind, layer, head = at
     now, rows = here(scene, kind, layer, head), []
-    for name, e in found.statistics.items():
+    for name, estimate in survey.statistics.items():
         statistic = STATISTICS[name]
-        value, low, high = (float(part[layer, head]) for part in (e.value, e.low, e.high))
+        value, low, high = (float(part[layer, head]) for part in (estimate.value, estimate.low, estimate.high))
         tested = statistic.threshold is not None
         rows.append(
             [
                 statistic.title,
                 blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
                 with_minus(f"{low:.3f} – {high:.3f}"),
-                f"{e.chance:.3f}" if tested else "–",
+                f"{estimate.chance:.3f}" if tested else "–",
                 f"{statistic.threshold:.2f}" if tested else "–",
                 f"{float(now[name].values):.3f}" if name in now else "–",
             ]
@@ -123,13 +124,13 @@ def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, i
     return blocks.table(
         blocks.headings("statistic", "mean", "95% interval", "random rows", "threshold", "here, now"),
         rows,
-        marked=[index for index, name in enumerate(found.statistics) if name in names],
+        marked=[index for index, name in enumerate(survey.statistics) if name in names],
     )
 
 
-def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tuple[str, ...]) -> dict:
-    """Sentences for what the head is named for, else for what it does most beyond chance."""
-    above = {name: found.statistics[name].value[at] - found.statistics[name].chance for name in found.examples}
+def _sentences(scene: Scene, survey: KindSurvey, at: tuple[int, int], names: tuple[str, ...]) -> dict:
+    """Return example sentences for the head's first name, else for what it does most beyond chance."""
+    above = {name: survey.statistics[name].value[at] - survey.statistics[name].chance for name in survey.examples}
     name = names[0] if names else max(above, key=above.get, default=None)
     if name is None or not surveys.can(scene.trace.direction):
         return blocks.note("There are no example sentences in this language.")
@@ -137,7 +138,7 @@ def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tupl
     rows = [
         [words, lines[line]]
         for which, words in WHICH.items()
-        for line in found.examples[name][which][at][:SHOWN]
+        for line in survey.examples[name][which][at][:SHOWN]
         if 0 <= line < len(lines)
     ]
     caption = say(
@@ -146,9 +147,10 @@ def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tupl
     return blocks.table(["", say("sentence")], rows, caption=caption)
 
 
-def _alike(found: KindSurvey, layer: int, head: int) -> dict:
-    _, heads = found.shape
-    row = found.similarity[layer * heads + head].copy()
+def _alike(survey: KindSurvey, layer: int, head: int) -> dict:
+    """Return a table of the heads with the most similar rows."""
+    _, heads = survey.shape
+    row = survey.similarity[layer * heads + head].copy()
     row[layer * heads + head] = -np.inf
     best = np.argsort(-row)[:SHOWN]
     return blocks.table(
@@ -159,12 +161,12 @@ def _alike(found: KindSurvey, layer: int, head: int) -> dict:
 
 
 def named_head(layer: int, head: int) -> Words:
-    """A head's place in words."""
+    """Return the label of a head."""
     return say("layer {layer}, head {head}", layer=layer + 1, head=head + 1)
 
 
 def map_of_heads(values: np.ndarray, title: Words, *, limit: float, signed: bool, note: Words | str = "") -> dict:
-    """A number of each head [layers, heads] as a small map."""
+    """Return a small map of one number per head [layers, heads]."""
     names = {letter: [f"{letter}{i + 1}" for i in range(size)] for letter, size in zip("LH", values.shape)}
     return blocks.heatmap(values, title, limit=limit, signed=signed, note=note, rows=names["L"], columns=names["H"])
 

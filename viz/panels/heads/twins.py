@@ -1,4 +1,4 @@
-"""One sentence, two models: the same target forced on both."""
+"""The panel "One sentence": two models read the same sentence and the same forced translation."""
 
 from __future__ import annotations
 
@@ -22,51 +22,56 @@ OTHER, SHOWN = "other", 12
 SIDES = {Side.ENCODER: say("Encoder layers"), Side.DECODER: say("Decoder layers")}
 
 
-def others(scene: Scene) -> list[Translator]:
-    """Every other model of the page that translates this direction."""
+def other_models(scene: Scene) -> list[Translator]:
+    """Return every other model of the page that translates in this direction."""
+    direction = scene.trace.direction
     return [
-        one
-        for one in (scene.served.all if scene.served else ())
-        if one.digest != scene.translator.digest
-        and (scene.trace.direction in one.directions or (one.languages and scene.trace.direction in one.languages))
+        model
+        for model in (scene.served.all if scene.served else ())
+        if model.digest != scene.translator.digest
+        and (direction in model.directions or (model.languages and direction in model.languages))
     ]
 
 
 def two_models(scene: Scene) -> list[dict]:
-    found = others(scene)
-    if not found:
+    models = other_models(scene)
+    if not models:
         return [blocks.paragraph("No other model on this page translates this direction.")]
-    menu = [pick(say("beside"), [one.name for one in found], act=OTHER, slot=OTHER)] if len(found) > 1 else []
-    return [*menu, blocks.slot(OTHER, *beside(scene, found[0]))]
+    menu = [pick(say("beside"), [model.name for model in models], act=OTHER, slot=OTHER)] if len(models) > 1 else []
+    return [*menu, blocks.slot(OTHER, *compare(scene, models[0]))]
 
 
-def chosen(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    return beside(scene, option(data, others(scene)))
+def compare_with(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """Compare with the model that the visitor chose in the menu."""
+    return compare(scene, option(data, other_models(scene)))
 
 
-def beside(scene: Scene, other: Translator) -> list[dict]:
+def compare(scene: Scene, other: Translator) -> list[dict]:
+    """Draw word probabilities, similarity of layers and matching heads of this model and another one."""
     trace = scene.trace
     theirs = other.trace(trace.source_text, trace.direction, target=trace.translation)
     mine = scene.translator.trace(
         trace.source_text, trace.direction, source_ids=trace.source_ids, target=trace.target_ids
     )
-    found = compare_models((scene.translator, mine), (other, theirs))
+    comparison = compare_models((scene.translator, mine), (other, theirs))
     caption = say(
         "Log-probability of each word in nats, the same translation forced on both models; without its end, </s>."
     )
     columns = say("Word"), scene.translator.name, other.name
     return [
-        probable(columns, found.words, found.log_probability.T, caption),
-        *([layers(found.layer_similarity)] if found.layer_similarity else []),
+        probability_table(columns, comparison.words, comparison.log_probability.T, caption),
+        *([layer_maps(comparison.layer_similarity)] if comparison.layer_similarity else []),
         *(
-            partners(kind, found.head_similarity[kind], pairs, [one.maps(kind).num_heads for one in (mine, theirs)])
-            for kind, pairs in found.head_pairs.items()
+            head_pairs(
+                kind, comparison.head_similarity[kind], pairs, [trace.maps(kind).num_heads for trace in (mine, theirs)]
+            )
+            for kind, pairs in comparison.head_pairs.items()
         ),
     ]
 
 
-def probable(columns: Sequence[Words | str], rows: Sequence[str], pairs: np.ndarray, caption: Words) -> dict:
-    """Log-probabilities [row, 2] of the same words or sentences, under what all three columns are."""
+def probability_table(columns: Sequence[Words | str], rows: Sequence[str], pairs: np.ndarray, caption: Words) -> dict:
+    """Return a table of two models' log-probabilities [row, 2]. columns: the titles of the rows and of both models."""
 
     def written(value: float, sign: str = "") -> str:
         return with_minus(f"{value:{sign}.2f}")
@@ -84,14 +89,16 @@ def probable(columns: Sequence[Words | str], rows: Sequence[str], pairs: np.ndar
     return blocks.table((*columns, say("difference")), cells, foot=foot, caption=caption)
 
 
-def layers(found: Mapping[Side, np.ndarray]) -> dict:
-    """CKA [layers, the other's layers] of each side."""
+def layer_maps(similarity: Mapping[Side, np.ndarray]) -> dict:
+    """Return maps of the CKA of every two layers, [layer, layer of the other model] for each side."""
     note = say("CKA of every two layers, over words")
-    return blocks.maps(*(blocks.heatmap(values, SIDES[side], limit=1.0, note=note) for side, values in found.items()))
+    return blocks.maps(
+        *(blocks.heatmap(values, SIDES[side], limit=1.0, note=note) for side, values in similarity.items())
+    )
 
 
-def partners(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, int]], widths: Sequence[int]) -> dict:
-    """The likest pairs. widths: how many heads a layer has, here and there."""
+def head_pairs(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, int]], widths: Sequence[int]) -> dict:
+    """Return a table of the most similar pairs of heads. widths: heads per layer of either model."""
 
     def named(head: int, width: int) -> str:
         layer, number = divmod(head, width)
@@ -114,7 +121,7 @@ PANEL = Panel(
     ),
     say("Kornblith et al. 2019"),
     two_models,
-    actions={OTHER: chosen},
+    actions={OTHER: compare_with},
     paper="https://arxiv.org/abs/1905.00414",
     of_any_network=True,
 )

@@ -1,4 +1,4 @@
-"""Units of an encoder layer: the sentences that excite each most, and what the model writes if one is turned up."""
+"""The panel "Units": sentences that activate single neurons or dictionary units, and the effect of adding one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from attention_atlas.viz.words import say
 
 NAME, PERCENT = "heads-units", 100
 NEURONS, DICTIONARY = "neurons", "dictionary"
-READ = 200  # sentences
-SHOWN, SENTENCES = 12, 3
-MOST = 8192  # units that the slider reaches
+READ = 200  # sentences that are searched
+SHOWN, SENTENCES = 12, 3  # units in the table, and sentences for each
+MOST = 8192  # end of the slider of units
 KINDS = {NEURONS: say("neurons of the feed-forward"), DICTIONARY: say("a sparse dictionary of the stream")}
 QUALITY = {DICTIONARY: say("this dictionary"), "random": say("as many random directions"), NEURONS: say("neurons")}
 LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
@@ -42,9 +42,9 @@ def _stored(translator: Translator) -> Fitted | None:
 
 
 def _count(trace: TranslationTrace, translator: Translator) -> int:
-    """Of units in a layer or in the dictionary, whichever has more."""
-    found = _stored(translator)
-    return min(MOST, max(getattr(translator.config, "d_feedforward", 1), len(found.dictionary.bias) if found else 0))
+    """Return the number of units in a layer or in the dictionary, whichever has more."""
+    fitted = _stored(translator)
+    return min(MOST, max(getattr(translator.config, "d_feedforward", 1), len(fitted.dictionary.bias) if fitted else 0))
 
 
 UNIT = Slider(say("Unit"), 1, MOST, 1, name="unit", of=_count)
@@ -52,7 +52,7 @@ STRENGTH = Slider(say("Strength in %"), -500, 500, 0, step=25, name="strength")
 
 
 def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list[dict]:
-    """What excites the units that this sentence excites most, and the translation with one of them turned up."""
+    """Draw the units that this sentence activates most, and the translation with one unit added."""
     try:
         read = _units(scene, layer, kind)
     except Refusal as error:
@@ -72,32 +72,32 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
 
 
 def _units(scene: Scene, layer: int, kind: str) -> Units:
-    """Those of a layer; a dictionary's are of the layer that it was trained for. A Refusal where there is none."""
+    """Return the units of a layer; a dictionary has a layer of its own. A Refusal without a dictionary."""
     translator, direction = scene.translator, scene.trace.direction
     texts = sentences(parse_direction(direction)[0])[:READ]
     texts = tuple(text for text in texts if translator.fits(text, direction))
     if kind == NEURONS:
         return Units(translator, direction, layer - 1, texts)
-    found = _stored(scene.translator)
-    if found is None:
+    fitted = _stored(scene.translator)
+    if fitted is None:
         raise Refusal("No dictionary was trained for this model.")
-    return Units(translator, direction, found.layer, texts, found.dictionary)
+    return Units(translator, direction, fitted.layer, texts, fitted.dictionary)
 
 
 def _table(scene: Scene, read: Units) -> dict:
-    """The units that this sentence excites most, with the sentences of ours that do so most."""
+    """Return a table of the units that this sentence activates most, with example sentences for each."""
     values = read.of(scene.trace.source_ids, scene.trace.interventions)
     peaks, places = scene.result(read.peaks)
-    usual = np.maximum(peaks.max(0), 1e-6)  # a unit is judged by what it can do
+    usual = np.maximum(peaks.max(0), 1e-6)  # activations are compared with each unit's own maximum
     strongest = np.argsort(-(values.max(0) / usual), kind="stable")[:SHOWN]
     kind, rows = DICTIONARY if read.dictionary else NEURONS, []
     for number in strongest.tolist():
         token = scene.trace.source_tokens[int(values[:, number].argmax())]
         best = np.argsort(-peaks[:, number])[:SENTENCES].tolist()
-        chosen = blocks.to_panel("heads", NAME, layer=read.layer + 1, units=kind, unit=number + 1)
+        link = blocks.to_panel("heads", NAME, layer=read.layer + 1, units=kind, unit=number + 1)
         rows.append(
             [
-                blocks.button(str(number + 1), chosen),
+                blocks.button(str(number + 1), link),
                 blocks.token(labels.display(token)),
                 blocks.bar(min(1.0, float(values[:, number].max() / usual[number]))),
                 *(_marked(read, line, int(places[line, number])) for line in best),
@@ -113,7 +113,7 @@ def _table(scene: Scene, read: Units) -> dict:
 
 
 def _marked(read: Units, line: int, place: int) -> str:
-    """A sentence with the word at a token in brackets."""
+    """Return a sentence with the word at a token in brackets."""
     text = read.texts[line]
     tokens = read.translator.tokenizer.source_tokens(read.translator.encode(text, read.direction), text)
     groups = [group for group in word_groups(tokens) if not is_symbol(tokens[group[0]])]
@@ -122,20 +122,21 @@ def _marked(read: Units, line: int, place: int) -> str:
 
 
 def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]:
+    """Draw the translation as it is and with a unit added."""
     if not strength:
         return [
             blocks.note("Choose a unit by its number, then move the strength: its direction is added to every token.")
         ]
-    found = _turned(scene, read, unit, strength)
+    steered_trace = _translate_with(scene, read, unit, strength)
     kind = DICTIONARY if read.dictionary else NEURONS
     recipe = {"layer": read.layer + 1, "units": kind, "unit": unit, "strength": strength}
-    changes = found.target_ids != scene.trace.target_ids
+    changes = steered_trace.target_ids != scene.trace.target_ids
     return [
         blocks.cards(
             (say("As it is"), scene.trace.translation, scene.trace.source_text),
             (
                 say("With unit {n}", n=str(unit)),
-                found.translation or say("(nothing)"),
+                steered_trace.translation or say("(nothing)"),
                 say("The translation changes.") if changes else say("The translation stays the same."),
             ),
         ),
@@ -143,9 +144,11 @@ def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]
     ]
 
 
-def _turned(scene: Scene, read: Units, unit: int, strength: int) -> TranslationTrace:
-    """The sentence translated with a unit's direction added behind its layer; 100 %: as strongly as the sentences say
-    it that excite it most. A Refusal for a unit that there is not."""
+def _translate_with(scene: Scene, read: Units, unit: int, strength: int) -> TranslationTrace:
+    """Translate the sentence with a unit's direction added after its layer. A Refusal for an unknown unit.
+
+    strength: in percent of the unit's mean activation in its strongest sentences.
+    """
     written = read.written
     if unit > len(written):
         raise Refusal("There are {n} units here, and no number {unit}.", n=len(written), unit=str(unit))
@@ -155,33 +158,35 @@ def _turned(scene: Scene, read: Units, unit: int, strength: int) -> TranslationT
     return steered(scene.translator, scene.trace, f"encoder.{read.layer}.resid_post", Add(vector, strength / PERCENT))
 
 
-def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
-    """The translation with the unit turned up, for every tab."""
+def translate_with_unit(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """Translate with the unit added, for every tab."""
     config = scene.translator.config
-    layer, unit, strength = (one.coerce(fields.whole(data, one.name), config) for one in (LAYER, UNIT, STRENGTH))
+    sliders = (LAYER, UNIT, STRENGTH)
+    layer, unit, strength = (slider.coerce(fields.whole(data, slider.name), config) for slider in sliders)
     read = _units(scene, layer, KIND.coerce(fields.text(data, KIND.name), config))
-    return _turned(scene, read, unit, strength)
+    return _translate_with(scene, read, unit, strength)
 
 
 def _qualities(scene: Scene) -> list[dict]:
-    found = _stored(scene.translator)
+    """Return a table of how well the dictionary rebuilds the stream, against random directions and neurons."""
+    fitted = _stored(scene.translator)
     rows = [
         [
             QUALITY[name],
             *(
                 blocks.bar(min(1.0, max(0.0, share)), with_minus(f"{100 * share:.0f} %"))
-                for share in (one.recovered, one.explained)
+                for share in (quality.recovered, quality.explained)
             ),
-            blocks.number(one.active),
-            f"{100 * one.dead:.1f} %",
+            blocks.number(quality.active),
+            f"{100 * quality.dead:.1f} %",
         ]
-        for name, one in found.qualities.items()
+        for name, quality in fitted.qualities.items()
     ]
     columns = ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead"))
     caption = say(
         "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in training: "
         "how probable the model's own translations stay, from the stream's mean (0) to the stream itself.",
-        layer=found.layer + 1,
+        layer=fitted.layer + 1,
     )
     return [blocks.table(columns, rows, caption=caption)]
 
@@ -199,6 +204,6 @@ PANEL = Panel(
     needs=(
         Need(lambda scene: surveys.can(scene.trace.direction), say("There are no example sentences in this language.")),
     ),
-    translate=shown,
+    translate=translate_with_unit,
     paper="https://arxiv.org/abs/2406.04093",
 )

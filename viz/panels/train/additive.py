@@ -1,4 +1,4 @@
-"""The recurrent network's attention stage by stage, for one row, as One query shows a Transformer's."""
+"""The panel "Additive attention": the stages of a recurrent network's attention for one decoder row."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import QUERY
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.panels.train.recurrent import counterpart, read_alike
+from attention_atlas.viz.panels.train.recurrent import counterpart, read_by_both
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
 
 def additive(scene: Scene, query: int) -> list[dict]:
-    own = isinstance(scene.translator.model, Recurrent)
-    translator = scene.translator if own else counterpart(scene)
+    """Draw the stages of one row. query: the row from 1; 0 for the selected one."""
+    is_recurrent = isinstance(scene.translator.model, Recurrent)
+    translator = scene.translator if is_recurrent else counterpart(scene)
     if translator is None or translator.model.attention is None:
         return [
             blocks.paragraph(
                 "No recurrent network with attention is served for {direction}.", direction=scene.trace.direction
             )
         ]
-    trace = scene.trace if own else read_alike(scene, translator)[Recurrent]
+    trace = scene.trace if is_recurrent else read_by_both(scene, translator)[Recurrent]
     selected = scene.selection.query if scene.selection.query is not None else 1
     row = min(query - 1 if query else selected, len(trace.target_ids) - 1)
-    found = stages(translator.model, recorded(translator, trace), row)
+    row_stages = stages(translator.model, recorded(translator, trace), row)
     keys = [labels.display(token) for token in trace.source_tokens]
-    key_limit, sum_limit = (float(np.abs(x).max()) for x in (found.keys, found.sums))
-    products = found.active * found.score_vector
+    key_limit, sum_limit = (float(np.abs(x).max()) for x in (row_stages.keys, row_stages.sums))
+    products = row_stages.active * row_stages.score_vector
     product_limit = float(np.abs(products).max())
     rows = [
         [
             blocks.token(key),
-            blocks.strip(found.keys[i], limit=key_limit, name=say("U h of {token}", token=key)),
-            blocks.strip(found.sums[i], limit=sum_limit, name=say("W s + U h of {token}", token=key)),
-            blocks.strip(found.active[i], limit=1.0, name=say("tanh of {token}", token=key)),
+            blocks.strip(row_stages.keys[i], limit=key_limit, name=say("U h of {token}", token=key)),
+            blocks.strip(row_stages.sums[i], limit=sum_limit, name=say("W s + U h of {token}", token=key)),
+            blocks.strip(row_stages.active[i], limit=1.0, name=say("tanh of {token}", token=key)),
             blocks.strip(products[i], limit=product_limit, name=say("v × tanh of {token}", token=key)),
-            blocks.number(float(found.scores[i])),
-            blocks.bar(float(found.weights[i])),
+            blocks.number(float(row_stages.scores[i])),
+            blocks.bar(float(row_stages.weights[i])),
         ]
         for i, key in enumerate(keys)
     ]
@@ -56,20 +57,25 @@ def additive(scene: Scene, query: int) -> list[dict]:
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))"),
         blocks.table(
             (say("Word read"), "U h", "W s + U h", "tanh", "v × tanh", say("sum"), "softmax"),
-            [[say("state →"), "", blocks.strip(found.query, limit=sum_limit, name="W s"), "", "", "", ""], *rows],
-            foot=[say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum())))],
-            marked=(int(found.weights.argmax()) + 1,),
+            [[say("state →"), "", blocks.strip(row_stages.query, limit=sum_limit, name="W s"), "", "", "", ""], *rows],
+            foot=[say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(row_stages.weights.sum())))],
+            marked=(int(row_stages.weights.argmax()) + 1,),
             caption=say(
-                "{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=len(found.query)
+                "{n} dimensions per strip; blue is negative, orange positive, one scale per column.",
+                n=len(row_stages.query),
             ),
         ),
         blocks.facts(
             (
                 say("What the decoder is told"),
-                say("{n} numbers", n=len(found.context)),
+                say("{n} numbers", n=len(row_stages.context)),
                 say("the sum of weight × h, from both directions of reading"),
             ),
-            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")),
+            (
+                say("Largest error"),
+                blocks.compact(row_stages.error),
+                say("these stages against the model's own weights"),
+            ),
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""The current sentence in a training batch: source, decoder input, decoder output one place on, and the loss."""
+"""The panel "A training batch": the sentence among others as training sees them, with the loss of every cell."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from attention_atlas.viz.words import Words, say
 
 
 def batch(scene: Scene, sentence: int) -> list[dict]:
-    found = seen(scene.translator, scene.trace)
-    count, source = found.source.shape
-    at, target = min(sentence, count) - 1, found.inputs.shape[1]
-    longest = float(np.nanmax(found.losses)) or 1.0
+    """Draw a batch. sentence: the number, from 1, of the sentence whose tokens are listed."""
+    seen_batch = seen(scene.translator, scene.trace)
+    count, source = seen_batch.source.shape
+    at, target = min(sentence, count) - 1, seen_batch.inputs.shape[1]
+    longest = float(np.nanmax(seen_batch.losses)) or 1.0
     title = say("Loss of every cell: sentence × place")
     return [
         blocks.facts(
             (say("Source"), f"{count} × {source}", say("sentences × tokens, <pad> included")),
             (say("Decoder input and output"), f"{count} × {target}", say("the same tokens, one place apart")),
-            (say("Logits"), " × ".join(map(blocks.compact, found.logits)), say("one row for each token to be written")),
+            (
+                say("Logits"),
+                " × ".join(map(blocks.compact, seen_batch.logits)),
+                say("one row for each token to be written"),
+            ),
             (
                 say("Tokens that count"),
-                f"{found.real} / {count * target}",
+                f"{seen_batch.real} / {count * target}",
                 say("the rest is padding, which has no loss"),
             ),
         ),
@@ -40,7 +45,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
                 "id",
                 say("loss, nats"),
             ),
-            [_cells(found, at, place, longest) for place in range(max(source, target))],
+            [_cells(seen_batch, at, place, longest) for place in range(max(source, target))],
             caption=say(
                 "Sentence {n} of {all}. The decoder reads the right words, one place late: so all places are "
                 "trained in one pass, and the look-ahead mask keeps the answer from each.",
@@ -48,14 +53,14 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
                 all=count,
             ),
         ),
-        blocks.maps(blocks.heatmap(found.losses, title, signed=False, note=say("padding is grey"))),
+        blocks.maps(blocks.heatmap(seen_batch.losses, title, signed=False, note=say("padding is grey"))),
         blocks.formula("L = − (1 / N) · Σ log p(yₜ | y₁ … yₜ₋₁, x)", say("over the N tokens that are not <pad>")),
         blocks.facts(
-            (say("Loss of the batch"), f"{found.mean():.3f}", say("nats a token")),
+            (say("Loss of the batch"), f"{seen_batch.mean():.3f}", say("nats a token")),
             (
                 say("With smoothed labels"),
-                f"{found.mean(smoothed=True):.3f}",
-                said_of_smoothing(least(found.logits[-1])),
+                f"{seen_batch.mean(smoothed=True):.3f}",
+                smoothing_note(least(seen_batch.logits[-1])),
             ),
         ),
         blocks.note(
@@ -71,8 +76,8 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
     ]
 
 
-def said_of_smoothing(lowest: float) -> Words:
-    """What a loss with smoothed labels is, and what is least possible."""
+def smoothing_note(lowest: float) -> Words:
+    """Return the explanation of a loss with smoothed labels. lowest: the least possible loss."""
     return say(
         "nats a token, {share} of the label on all tokens; {least} is the least possible",
         share=SMOOTHING,
@@ -80,15 +85,15 @@ def said_of_smoothing(lowest: float) -> Words:
     )
 
 
-def _cells(found: SeenBatch, sentence: int, place: int, longest: float) -> list:
-    """A row of the table: what stands at a place on each side; nothing beyond a side's end."""
+def _cells(batch: SeenBatch, sentence: int, place: int, longest: float) -> list:
+    """Return a row of the table: the tokens at one place of each side, empty beyond its end, and the loss."""
     cells: list = [blocks.number(place)]
-    for ids, tokens in zip((found.source, found.inputs, found.outputs), found.tokens):
+    for ids, tokens in zip((batch.source, batch.inputs, batch.outputs), batch.tokens):
         inside = place < ids.shape[1]
         cells += (
             [blocks.token(labels.display(tokens[sentence][place])), str(ids[sentence, place])] if inside else ["", ""]
         )
-    loss = found.losses[sentence, place] if place < found.losses.shape[1] else np.nan
+    loss = batch.losses[sentence, place] if place < batch.losses.shape[1] else np.nan
     return [*cells, blocks.shade(loss / longest, f"{loss:.3f}") if np.isfinite(loss) else ""]
 
 

@@ -1,4 +1,4 @@
-"""How the model came to be what it is: six sentences at some twenty updates of its training."""
+"""The panel "How this model learned": recorded sentences at about twenty updates of the training."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import join, say
 
-MOST = 48  # records that the slider can reach: a run's history has some twenty, and one that goes on adds its own
+MOST = 48  # largest record of the slider; a run records about twenty, a continued run adds its own
 
-NOBODY = blocks.paragraph("How this model learned was not recorded.")
+UNRECORDED = blocks.paragraph("How this model learned was not recorded.")
 
 
-def recorded(scene: Scene) -> Learned | None:
-    """The model's history, where it has one."""
+def read_history(scene: Scene) -> Learned | None:
+    """Return the recorded training of the model, or None."""
     return learned.read(scene.translator.folder) if has_history(scene.translator) else None
 
 
 def has_history(translator: Translator) -> bool:
+    """Return whether the model's folder has a recorded training."""
     return translator.folder is not None and (translator.folder / NAME).is_file()
 
 
@@ -39,7 +40,7 @@ def _count(folder: Path, digest: str) -> int:
 
 
 def records(trace: TranslationTrace, translator: Translator) -> int:
-    """How many the history of a sentence's model has; 0 where none can be read, as the panel says."""
+    """Return the number of records of a sentence's model; 0 if there is no readable history."""
     try:
         return _count(translator.folder, translator.digest) if has_history(translator) else 0
     except ValueError:
@@ -50,14 +51,14 @@ SENTENCE = Slider(say("Recorded sentence"), 0, 6, 0, info=say("0: the first in t
 RECORD = Slider(say("Record"), 1, MOST, 1, of=records)
 
 
-def when(found: Learned, record: int) -> dict:
-    """Which update a record, counted from 0, is of."""
-    first, last = (int(found.updates[i]) for i in (0, -1))
+def update_text(history: Learned, record: int) -> dict:
+    """Return the text that names the update of a record (from 0)."""
+    first, last = (int(history.updates[i]) for i in (0, -1))
     at = say(
         "Update {n}, record {at} of {all}, from update {first} to {last}.",
-        n=int(found.updates[record]),
+        n=int(history.updates[record]),
         at=record + 1,
-        all=len(found.updates),
+        all=len(history.updates),
         first=first,
         last=last,
     )
@@ -65,26 +66,27 @@ def when(found: Learned, record: int) -> dict:
     return blocks.text(join([at, *earlier], " "))
 
 
-def how(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
-    found = recorded(scene)
-    if found is None:
-        return [NOBODY]
-    chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    probe = min(sentence, len(found.probes)) - 1
+def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
+    """Replay the records of one sentence (from 1; 0 for the first in this direction) and one head."""
+    history = read_history(scene)
+    if history is None:
+        return [UNRECORDED]
+    attention, at_layer, at_head, _ = resolve(scene, kind, layer, head)
+    probe = min(sentence, len(history.probes)) - 1
     if not sentence:  # the first in this direction, else the first of all
-        directions = [one["direction"] for one in found.probes]
+        directions = [probe["direction"] for probe in history.probes]
         probe = directions.index(scene.trace.direction) if scene.trace.direction in directions else 0
-    asked = found.probes[probe]
+    pair = history.probes[probe]
     return [
         blocks.cards(
-            (say("It read"), asked["source"], say("sentence {n} of {all}", n=probe + 1, all=len(found.probes))),
-            (say("Reference"), asked["reference"], say("a translation by a person")),
+            (say("It read"), pair["source"], say("sentence {n} of {all}", n=probe + 1, all=len(history.probes))),
+            (say("Reference"), pair["reference"], say("a translation by a person")),
         ),
-        *_head(found, probe, chosen, at_layer, at_head),
+        *_head(history, probe, attention, at_layer, at_head),
         blocks.figure(
             plot_curves(
-                {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
-                x=found.updates,
+                {say("this sentence"): history.loss[:, probe], say("mean of all"): history.loss.mean(1)},
+                x=history.updates,
                 x_title=say("update"),
                 y_title=say("loss, nats a token"),
                 logarithmic=True,
@@ -95,27 +97,27 @@ def how(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[d
     ]
 
 
-def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int) -> list[dict]:
-    read, keys = found.sides(kind, probe)
-    written = () if kind.side is Side.ENCODER else found.sentences(probe)[1]
+def _head(history: Learned, probe: int, kind: AttentionKind, layer: int, head: int) -> list[dict]:
+    read, keys = history.sides(kind, probe)
+    written = () if kind.side is Side.ENCODER else history.sentences(probe)[1]
     names = {"rows": labels.pair_names(read, written), "columns": [labels.display(token) for token in keys]}
     title = say("{kind}, layer {layer}, head {head}", **labels.place(kind, layer, head))
-    maps, distances = found.maps(kind, probe), found.distances(kind, layer, head)
-    settled = found.settled(kind, layer, head)
-    last = len(found.updates) - 1
+    maps, distances = history.maps(kind, probe), history.distances(kind, layer, head)
+    settled = history.settled(kind, layer, head)
+    last = len(history.updates) - 1
 
     def drawn(record: int) -> dict:
-        update = say("update {n}", n=int(found.updates[record]))
+        update = say("update {n}", n=int(history.updates[record]))
         return blocks.heatmap(maps[record, layer, head], update, signed=False, limit=1.0, **names)
 
     def record(at: int) -> list[dict]:
         return [
-            when(found, at),
+            update_text(history, at),
             blocks.cards(
                 (
                     say("It wrote, greedily"),
-                    str(found.translations[at, probe]) or say("(nothing)"),
-                    say("loss on the reference: {loss} nats a token", loss=f"{found.loss[at, probe]:.2f}"),
+                    str(history.translations[at, probe]) or say("(nothing)"),
+                    say("loss on the reference: {loss} nats a token", loss=f"{history.loss[at, probe]:.2f}"),
                 )
             ),
             blocks.maps(drawn(at), drawn(last)),
@@ -129,7 +131,7 @@ def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int
         ]
 
     form = (
-        blocks.compact(int(found.updates[settled])),
+        blocks.compact(int(history.updates[settled])),
         say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
     )
     if settled == last:
@@ -141,7 +143,7 @@ def _head(found: Learned, probe: int, kind: AttentionKind, layer: int, head: int
         blocks.figure(
             plot_curves(
                 {title: distances},
-                x=found.updates[: len(distances)],
+                x=history.updates[: len(distances)],
                 x_title=say("update"),
                 y_title=say("bits to its last maps"),
                 logarithmic=True,
@@ -160,7 +162,7 @@ PANEL = Panel(
         "translations and a head's pattern developed."
     ),
     say("Paper, section {n}", n="5"),
-    how,
+    replay,
     controls=(SENTENCE, KIND, LAYER, HEAD),
     of_any_network=True,
 )

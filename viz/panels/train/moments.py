@@ -1,5 +1,4 @@
-"""Two moments of one training, any record and the last: the measures of two models on one sentence, on the recorded
-sentences."""
+"""The panel "Two moments": a record of the training compared with the last one, as two models are compared."""
 
 from __future__ import annotations
 
@@ -16,54 +15,56 @@ from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.words import SPACE
 from attention_atlas.model.training.learned import Learned
-from attention_atlas.viz.panels.heads.twins import layers, partners, probable
+from attention_atlas.viz.panels.heads.twins import head_pairs, layer_maps, probability_table
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.panels.train.learned import NOBODY, RECORD, recorded, when
+from attention_atlas.viz.panels.train.learned import RECORD, UNRECORDED, read_history, update_text
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
 
 def moments(scene: Scene, record: int) -> list[dict]:
-    found = recorded(scene)
-    if found is None:
-        return [NOBODY]
-    at = min(record, len(found.updates)) - 1
-    states = {side: values for side in Side if (values := _layers(found, side, at)) is not None}
+    """Compare a record (from 1) with the last one."""
+    history = read_history(scene)
+    if history is None:
+        return [UNRECORDED]
+    at = min(record, len(history.updates)) - 1
+    states = {side: values for side in Side if (values := _layers(history, side, at)) is not None}
     unknown = blocks.note(
         "The states of this record were not kept: it is not known how similar its layers are to the last ones."
     )
     return [
-        when(found, at),
-        _probable(found, at),
-        layers(states) if states else unknown,
-        *(_heads(found, kind, at) for kind in found.kinds),
+        update_text(history, at),
+        _probabilities(history, at),
+        layer_maps(states) if states else unknown,
+        *(_heads(history, kind, at) for kind in history.kinds),
     ]
 
 
-def _probable(found: Learned, at: int) -> dict:
-    """Of the recorded sentences' references: word by word where that was recorded, else each as a whole."""
-    titles = [say("update {n}", n=int(found.updates[i])) for i in (at, -1)]
+def _probabilities(history: Learned, at: int) -> dict:
+    """Return the table of the references' probabilities, by word if the history has these, else by sentence."""
+    titles = [say("update {n}", n=int(history.updates[i])) for i in (at, -1)]
     caption = say(
         "Log-probability of the recorded sentences' references in nats, at the chosen update and at the last."
     )
-    probes = range(len(found.probes))
-    tokens, given = [found.sentences(probe)[1] for probe in probes], [found.log_probability(probe) for probe in probes]
-    if any(own is None or np.isnan(own[at]).any() for own in given):
-        names = [one["reference"] for one in found.probes]
-        sums = -found.loss[[at, -1]].T * np.array([len(target) for target in tokens])[:, None]
-        return probable((say("Sentence"), *titles), names, sums, caption)
-    words = [(target, own, group) for target, own in zip(tokens, given) for group in content_words(target)]
+    probes = range(len(history.probes))
+    tokens = [history.sentences(probe)[1] for probe in probes]
+    by_token = [history.log_probability(probe) for probe in probes]
+    if any(values is None or np.isnan(values[at]).any() for values in by_token):
+        names = [probe["reference"] for probe in history.probes]
+        sums = -history.loss[[at, -1]].T * np.array([len(target) for target in tokens])[:, None]
+        return probability_table((say("Sentence"), *titles), names, sums, caption)
+    words = [(target, values, group) for target, values in zip(tokens, by_token) for group in content_words(target)]
     names = ["".join(target[i] for i in group).replace(SPACE, "") for target, _, group in words]
-    sums = np.array([own[[at, -1]][:, list(group)].sum(1) for _, own, group in words])
-    return probable((say("Word"), *titles), names, sums, caption)
+    sums = np.array([values[[at, -1]][:, list(group)].sum(1) for _, values, group in words])
+    return probability_table((say("Word"), *titles), names, sums, caption)
 
 
-def _layers(found: Learned, side: Side, at: int) -> np.ndarray | None:
-    """CKA of a record's layers and the last one's, over all sentences; None where states were not recorded."""
+def _layers(history: Learned, side: Side, at: int) -> np.ndarray | None:
+    """Return the CKA of a record's layers and the last one's [layer, layer] over all sentences; None without states."""
     pairs = []
-    for probe in range(len(found.probes)):
-        products = found.products(side, probe)
+    for probe in range(len(history.probes)):
+        products = history.products(side, probe)
         if products is not None and products.shape[-1] >= MIN_WORDS and np.isfinite(products[at]).all():
             pairs.append((products[at].astype(float), products[-1].astype(float)))
     if not pairs:
@@ -72,13 +73,14 @@ def _layers(found: Learned, side: Side, at: int) -> np.ndarray | None:
     return np.array([[cka_of_products([(one[a], last[b]) for one, last in pairs]) for b in count] for a in count])
 
 
-def _heads(found: Learned, kind: AttentionKind, at: int) -> dict:
+def _heads(history: Learned, kind: AttentionKind, at: int) -> dict:
+    """Return the table of the most similar heads of one kind at both moments."""
     maps = [
-        tuple(pool_heads(found.maps(kind, probe)[i], kind, *found.sentences(probe)) for i in (at, -1))
-        for probe in range(len(found.probes))
+        tuple(pool_heads(history.maps(kind, probe)[i], kind, *history.sentences(probe)) for i in (at, -1))
+        for probe in range(len(history.probes))
     ]
-    alike, width = compare_heads(maps), found.maps(kind, 0).shape[2]
-    return partners(kind, alike, assign(alike), (width, width))
+    alike, width = compare_heads(maps), history.maps(kind, 0).shape[2]
+    return head_pairs(kind, alike, assign(alike), (width, width))
 
 
 PANEL = Panel(

@@ -1,4 +1,4 @@
-"""The recurrent network that came before, beside the Transformer: the same sentence, and what training takes."""
+"""The panel "Recurrent and Transformer": both networks on the same sentence, and the time of a training update."""
 
 from __future__ import annotations
 
@@ -31,38 +31,39 @@ WHICH = Choice(
     },
     LIKEST,
 )
-DEVELOPED = "dev"  # the part of a data set by which training was watched: the other one tests
+DEVELOPED = "dev"  # the split that training was monitored on; scores are of the others
 KINDS = (Transformer, Recurrent)
 NAMES = {Transformer: say("Transformer"), Recurrent: say("recurrent network")}
 
 
-def beside(scene: Scene, which: str) -> list[dict]:
+def compare(scene: Scene, which: str) -> list[dict]:
+    """Compare the two networks. which: the Transformer's map to show."""
     other = counterpart(scene)
-    nobody = blocks.paragraph(
+    missing = blocks.paragraph(
         "For {direction} there are not both a Transformer and a recurrent network here to read the same sentence.",
         direction=scene.trace.direction,
     )
     try:
-        found = _sentence(scene, other, which) if other else [nobody]
-    except Refusal as error:  # an empty translation, or one that is too long in the other's pieces
-        found = [blocks.text(error.words)]
-    return [*found, *_pace(measure.read())]
+        comparison = _sentence(scene, other, which) if other else [missing]
+    except Refusal as error:  # the translation is empty, or too long in the other network's tokens
+        comparison = [blocks.text(error.words)]
+    return [*comparison, *_pace(measure.read())]
 
 
 def counterpart(scene: Scene) -> Translator | None:
-    """The first that is served for this direction and is a network of the other kind, with an attention to show."""
+    """Return the first served model of this direction that is the other kind of network and has attention, or None."""
     if scene.served is None or type(scene.translator.model) not in KINDS:
         return None
     for route in scene.served.routes:
-        one = scene.served[route.label]
-        alike = type(one.model) not in KINDS or type(one.model) is type(scene.translator.model)
-        if route.direction == scene.trace.direction and not alike and one.model.num_layers:
-            return one
+        candidate = scene.served[route.label]
+        is_other_kind = type(candidate.model) in KINDS and type(candidate.model) is not type(scene.translator.model)
+        if route.direction == scene.trace.direction and is_other_kind and candidate.model.num_layers:
+            return candidate
     return None
 
 
-def read_alike(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
-    """What each network makes of the translation that the page shows, in its own pieces, by the network's class."""
+def read_by_both(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
+    """Return the traces of both networks over the page's translation, each in its own tokens, by network class."""
     trace = scene.trace
     return {
         type(scene.translator.model): trace,
@@ -70,8 +71,8 @@ def read_alike(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
     }
 
 
-def chosen(traces: dict[type, TranslationTrace], which: str) -> tuple[ScoreMap, ScoreMap, Words]:
-    """The Transformer's map as `which` says, the recurrent network's, and what to call the first."""
+def select_maps(traces: dict[type, TranslationTrace], which: str) -> tuple[ScoreMap, ScoreMap, Words]:
+    """Return the Transformer's map that `which` names, the recurrent network's, and the title of the first."""
     ours, aligned = traces[Transformer], between_words(traces[Recurrent], View(AttentionKind.ALIGNMENT))
     layers, heads = ours.cross.weights.shape[:2]
     every = tuple(np.ndindex(layers, heads))
@@ -79,33 +80,35 @@ def chosen(traces: dict[type, TranslationTrace], which: str) -> tuple[ScoreMap, 
         mean = View(AttentionKind.CROSS, heads=every, combine=Combine.MEAN)
         return between_words(ours, mean), aligned, say("Cross-attention, mean of all heads")
     telling = most_telling(ours)
-    found = between_words(ours, View(AttentionKind.CROSS, telling.layer, telling.head))
+    head_map = between_words(ours, View(AttentionKind.CROSS, telling.layer, telling.head))
     layer, head = telling.layer, telling.head
-    if which == LIKEST and shared(found, aligned) is not None:
+    if which == LIKEST and shared_weight(head_map, aligned) is not None:
         maps = {place: between_words(ours, View(AttentionKind.CROSS, *place)) for place in every}
-        layer, head = max(maps, key=lambda place: shared(maps[place], aligned))
-        found = maps[layer, head]
-    return found, aligned, say("Cross-attention, layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+        layer, head = max(maps, key=lambda place: shared_weight(maps[place], aligned))
+        head_map = maps[layer, head]
+    return head_map, aligned, say("Cross-attention, layer {layer}, head {head}", layer=layer + 1, head=head + 1)
 
 
 def between_words(trace: TranslationTrace, view: View) -> ScoreMap:
-    """A map between words, symbols hidden: row by row the word that is predicted."""
+    """Return a map between words without special tokens. A row is the word predicted next."""
     return score_map(trace, replace(view, words=True, special=Special.HIDE, predicted=True))
 
 
-def shared(one: ScoreMap, other: ScoreMap) -> float | None:
-    """The weight that two maps put on the same cells, a mean over rows: the sum of the smaller of the two. None where
-    the sentence is cut into different words."""
-    if (one.rows, one.columns) != (other.rows, other.columns) or not one.values.size:
+def shared_weight(first: ScoreMap, second: ScoreMap) -> float | None:
+    """Return the weight that two maps put on the same cells: the sum of the smaller values, averaged over rows.
+
+    None if the two split the sentence into different words.
+    """
+    if (first.rows, first.columns) != (second.rows, second.columns) or not first.values.size:
         return None
-    return float(np.nansum(np.minimum(one.values, other.values)) / len(one.rows))
+    return float(np.nansum(np.minimum(first.values, second.values)) / len(first.rows))
 
 
 def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
-    own = other.translate(scene.trace.source_text, scene.trace.direction)
-    wrote = {type(scene.translator.model): scene.trace.translation, type(other.model): own.translation}
-    traces = read_alike(scene, other)
-    ours, aligned, title = chosen(traces, which)
+    translation = other.translate(scene.trace.source_text, scene.trace.direction)
+    wrote = {type(scene.translator.model): scene.trace.translation, type(other.model): translation.translation}
+    traces = read_by_both(scene, other)
+    ours, aligned, title = select_maps(traces, which)
     cards = [
         (
             say("{network}: its translation", network=NAMES[kind]),
@@ -118,14 +121,14 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
         for kind in KINDS
     ]
     pictures = [
-        blocks.heatmap(found.values, name, rows=found.rows, columns=found.columns, limit=1.0, signed=False)
-        for found, name in ((ours, title), (aligned, say("Alignment of the recurrent network")))
+        blocks.heatmap(score.values, name, rows=score.rows, columns=score.columns, limit=1.0, signed=False)
+        for score, name in ((ours, title), (aligned, say("Alignment of the recurrent network")))
     ]
     return [
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))", say("recurrent network")),
         blocks.formula("α = softmax(q kᵀ / √d_k)", say("Transformer")),
         blocks.cards(*cards),
-        *_scores({type(one.model): one for one in (scene.translator, other)}, scene.trace.direction),
+        *_scores({type(model.model): model for model in (scene.translator, other)}, scene.trace.direction),
         blocks.note(
             "Below both read the translation above, word by word. A row is the word that is written next, a column a "
             "word of the source; begin, end and language symbols are left out."
@@ -136,8 +139,8 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
 
 
 def _scores(translators: dict[type, Translator], direction: str) -> list[dict]:
-    """Greedy BLEU of both on the test sets that both were scored on; nothing where there is none."""
-    found = {
+    """Return a table of greedy BLEU on the test sets that both were scored on, if any."""
+    scores = {
         kind: {
             score["data"]: score
             for score in translators[kind].metrics.get("scores", [])
@@ -150,11 +153,11 @@ def _scores(translators: dict[type, Translator], direction: str) -> list[dict]:
     rows = [
         [
             name,
-            *(blocks.number(round(found[kind][name]["bleu"], 1)) for kind in KINDS),
-            blocks.number(found[Recurrent][name]["sentences"]),
+            *(blocks.number(round(scores[kind][name]["bleu"], 1)) for kind in KINDS),
+            blocks.number(scores[Recurrent][name]["sentences"]),
         ]
-        for name in found[Transformer]
-        if name in found[Recurrent]
+        for name in scores[Transformer]
+        if name in scores[Recurrent]
     ]
     heads = (say("Test set"), *(NAMES[kind] for kind in KINDS), say("sentences"))
     note = say("BLEU of greedy translations, by sacreBLEU; higher is better. Sizes and training differ, too.")
@@ -162,9 +165,9 @@ def _scores(translators: dict[type, Translator], direction: str) -> list[dict]:
 
 
 def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
-    """Word by word where each points; nothing where the two cut the sentence into different words."""
-    alike_in_weight = shared(ours, theirs)
-    if alike_in_weight is None:
+    """Return where both point, word by word; nothing if they split the sentence into different words."""
+    common = shared_weight(ours, theirs)
+    if common is None:
         return []
     words = [
         (word, *(int(row.argmax()) for row in rows), *(float(row.max()) for row in rows))
@@ -191,7 +194,7 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
             ),
             (
                 say("Weight on the same cells"),
-                f"{alike_in_weight:.2f}",
+                f"{common:.2f}",
                 say("out of 1 per row: the smaller of the two, summed over words of the source"),
             ),
         ),
@@ -204,19 +207,20 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
     ]
 
 
-def _pace(found: measure.Pace) -> list[dict]:
+def _pace(pace: measure.Pace) -> list[dict]:
+    """Draw the time of a training update by sentence length, for both networks."""
     transformer, recurrent = (
-        np.array([1e3 * median for _, median, _ in found.seconds[name]]) for name in ("transformer", "recurrent")
+        np.array([1e3 * median for _, median, _ in pace.seconds[name]]) for name in ("transformer", "recurrent")
     )
     picture = plot_curves(
         {NAMES[Transformer]: transformer, NAMES[Recurrent]: recurrent},
-        x=np.array(found.lengths),
+        x=np.array(pace.lengths),
         x_title=say("tokens a sentence"),
         y_title=say("ms an update"),
     )
     picture.update_yaxes(rangemode="tozero")
-    picture.update_xaxes(type="log", tickvals=list(found.lengths), ticktext=[str(n) for n in found.lengths])
-    short, long = found.lengths[0], found.lengths[-1]
+    picture.update_xaxes(type="log", tickvals=list(pace.lengths), ticktext=[str(n) for n in pace.lengths])
+    short, long = pace.lengths[0], pace.lengths[-1]
     return [
         blocks.facts(
             *(
@@ -237,12 +241,12 @@ def _pace(found: measure.Pace) -> list[dict]:
             "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
             "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
             "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
-            tokens=found.tokens,
-            rounds=found.rounds,
-            threads=found.threads,
-            cpu=found.processor,
-            transformer=found.parameters["transformer"],
-            recurrent=found.parameters["recurrent"],
+            tokens=pace.tokens,
+            rounds=pace.rounds,
+            threads=pace.threads,
+            cpu=pace.processor,
+            transformer=pace.parameters["transformer"],
+            recurrent=pace.parameters["recurrent"],
         ),
     ]
 
@@ -255,7 +259,7 @@ PANEL = Panel(
         "sentence: where they point, what they write, and what reading in sequence costs in training."
     ),
     say("Bahdanau et al. 2015"),
-    beside,
+    compare,
     controls=(WHICH,),
     of_any_network=True,
     paper="https://arxiv.org/abs/1409.0473",

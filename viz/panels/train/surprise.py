@@ -1,4 +1,4 @@
-"""The cross-entropy of the current sentence, token by token, beside the loss of the training."""
+"""The panel "This sentence's loss": the cross-entropy of each token, compared with the loss of the training."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.panels.train.batch import said_of_smoothing
+from attention_atlas.viz.panels.train.batch import smoothing_note
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
 
 def surprise(scene: Scene) -> list[dict]:
+    """Draw the loss of each token, plain and with smoothed labels, and the training curve."""
     trace, folder = scene.trace, scene.translator.folder
     losses = -np.asarray(trace.log_probability, np.float64)
     lowest = least(scene.translator.config.num_target_tokens)
     try:
         columns = [losses, seen(scene.translator, trace).smoothed[0, : len(losses)]]
-    except Refusal:  # of changes that cannot be run again nothing but what was recorded is known
+    except Refusal:  # interventions that cannot be run again: only the recorded probabilities are known
         columns = [losses]
     means = [float(column.mean()) for column in columns]
     largest = [float(column.max(initial=0.0)) or 1.0 for column in columns]
@@ -45,7 +46,7 @@ def surprise(scene: Scene) -> list[dict]:
                 f"{means[0]:.3f}",
                 say("nats a token, mean of {n}; padding would not count. The least possible is 0", n=len(losses)),
             ),
-            *((say("With smoothed labels"), f"{mean:.3f}", said_of_smoothing(lowest)) for mean in means[1:]),
+            *((say("With smoothed labels"), f"{mean:.3f}", smoothing_note(lowest)) for mean in means[1:]),
             (say("Perplexity"), f"{np.exp(means[0]):.2f}", say("as if it chose among so many tokens each time")),
         ),
         blocks.table(
@@ -59,7 +60,7 @@ def surprise(scene: Scene) -> list[dict]:
 
 
 def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest: float) -> list[dict]:
-    """With smoothed labels, all of it: what is plain has other axes."""
+    """Draw the logged training loss. All values are with smoothed labels, so that they share an axis."""
     picture = plot_curves(
         {
             say("training loss"): curve,
