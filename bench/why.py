@@ -32,8 +32,7 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Columns, Question
 
 LENGTH = 16
 NO_END = -1  # no token has this id: decoding goes on to its limit

@@ -33,7 +33,7 @@ from attention_atlas.model.program import (
 )
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.survey.survey import OWN
-from attention_atlas.model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, first
+from attention_atlas.model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, best_method
 from attention_atlas.model.training import corpora
 from attention_atlas.model.translator import Translator
 
@@ -115,7 +115,7 @@ def section(found: Faithfulness) -> str:
     """The card's section: what was done, which row leads, and the tables."""
     titles = {slug: method.title for slug, method in METHODS.items()}
     best, bar = (
-        first(found, raw=attention.RAW.slug),
+        best_method(found, raw=attention.RAW.slug),
         (f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's"),
     )
     lead = (

@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 
 from attention_atlas.model.analysis.trust import FILE
-from attention_atlas.model.trace.trust.measured import PROVOKED, Found, Trust
-from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, SignalScore, Trust
 from attention_atlas.model.translator import Translator
 
 
 def trusted(folder: Path, direction: str = "de-en") -> Translator:
     """The checkpoint in the folder, which has the file from then on."""
     found = tuple(
-        Found(name, PROVOKED if i % 2 else "labelled", s.of, 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3, 8, 6)
+        SignalScore(name, PROVOKED if i % 2 else "labelled", s.of, 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3, 8, 6)
         for i, (name, s) in enumerate(SIGNALS.items())
     )
     heads = {"cross": [[0.1, -0.2, 0.0, 0.3]] * 3}

@@ -20,8 +20,7 @@ from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.trust.measured import Trust
-from attention_atlas.model.trace.trust.signals import Reading
+from attention_atlas.model.trace.trust import Reading, Trust
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translator.tracing import CPU_COPY_BYTES
 

@@ -34,7 +34,7 @@ from safetensors.numpy import save
 from attention_atlas.model.files import replace_file
 from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.rows import Why
+from attention_atlas.model.trace.why.attribution import Why
 
 __all__ = ["Attribution", "from_inseq", "to_inseq"]
 

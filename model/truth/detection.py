@@ -9,8 +9,16 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from attention_atlas.model.analysis.trust import read
-from attention_atlas.model.trace.trust.measured import Found, auroc
-from attention_atlas.model.trace.trust.signals import HALLUCINATION, OMISSION, REPETITION, SIGNALS, Reading, baselines
+from attention_atlas.model.trace.trust import (
+    HALLUCINATION,
+    OMISSION,
+    REPETITION,
+    SIGNALS,
+    Reading,
+    SignalScore,
+    auroc,
+    baselines,
+)
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
 from attention_atlas.model.truth.contrastive import spread
 from attention_atlas.model.truth.provoked import provoked
@@ -121,7 +129,7 @@ def detected(benchmark: Benchmark, bench: Bench, rows: Sequence[Row]) -> dict:
 
 def compared(
     signal: str, on: str, of: str, values: np.ndarray, without: dict[str, np.ndarray], labels: np.ndarray
-) -> Found:
+) -> SignalScore:
     """A signal beside the best of the baselines, with a bootstrap of the rows (the same ones for both). Six parameters:
     three names, and what is compared."""
     baseline = max(without, key=lambda name: auroc(without[name], labels))
@@ -134,7 +142,7 @@ def compared(
     mine, theirs = auroc(values, labels), auroc(without[baseline], labels)
     numbers = (round(float(v), 4) for v in (mine, theirs, mine - theirs, low, high))
     first, second, gain, low, high = numbers
-    return Found(signal, on, of, len(labels), int(labels.sum()), first, baseline, second, gain, low, high)
+    return SignalScore(signal, on, of, len(labels), int(labels.sum()), first, baseline, second, gain, low, high)
 
 
 def markdown(found: dict) -> str:
@@ -158,7 +166,7 @@ def markdown(found: dict) -> str:
         "| signal | finds | AUROC | best without a model | gain, 95 % interval | alarms, of them right |",
         "|---|---|---|---|---|---|",
     ]
-    for one in map(lambda values: Found(**values), found["found"]):
+    for one in map(lambda values: SignalScore(**values), found["found"]):
         lines.append(
             f"| {one.signal}{' (passed)' if one.passed else ''} | {one.of} | {one.auroc:.3f} | {one.baseline} "
             f"{one.baseline_auroc:.3f} | {one.gain:+.3f} ({one.low:+.3f} to {one.high:+.3f}) "

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from attention_atlas.model.trace.trust.signals import HALLUCINATION, REPETITION
+from attention_atlas.model.trace.trust import HALLUCINATION, REPETITION
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
 Random = np.random.Generator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from attention_atlas.model.trace.trust.measured import Found, Trust
+from attention_atlas.model.trace.trust import SignalScore, Trust
 from attention_atlas.model.truth import alignment, calibration, contrastive, detection
 from attention_atlas.model.truth.benchmark import read_benchmarks
 
@@ -27,9 +27,9 @@ def trust(results: list[dict]) -> dict[str, dict]:
     for direction in dict.fromkeys(one["direction"] for one in results):
         own = [one["found"] for one in results if one["direction"] == direction]
         quiet = next((one for one in own if "thresholds" in one), {})
-        signals = tuple(Found(**values) for one in own for values in one.get("found", ()))
+        signals = tuple(SignalScore(**values) for one in own for values in one.get("found", ()))
         told = Trust(quiet.get("thresholds", {}), signals)
-        loud = sum(bool(set(names) & set(told.shown)) for names in quiet.get("loud", ()))
+        loud = sum(bool(set(names) & set(told.shown_signals)) for names in quiet.get("loud", ()))
         sentences, calibrated = quiet.get("test", 0), next((one for one in own if "bins" in one), {})
         found[direction] = Trust(
             told.thresholds,
@@ -62,7 +62,7 @@ def tables(found: dict, *, level: int = 3) -> str:
     for direction, values in found["trust"].items():
         told = Trust.from_json(values)
         if told.sentences:
-            named = ", ".join(told.shown) or "none"
+            named = ", ".join(told.shown_signals) or "none"
             parts.append(
                 f"Of {direction} the page shows these signals: {named}. On {told.sentences} good translations any of "
                 f"them speaks up in {100 * told.false_alarms:.1f} %."

@@ -21,7 +21,7 @@ from attention_atlas.model.trace.interventions import (
     SubLayerOutput,
 )
 from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
-from attention_atlas.model.trace.why.heads import Replacement
+from attention_atlas.model.trace.why.effects import Replacement
 from attention_atlas.viz import View, compare, explore, link, plot_grid, plot_heatmap, plot_lines
 
 TEXT = "Der kleine Hund schläft."

@@ -30,7 +30,7 @@ from attention_atlas.model.serve.batching import _Job
 from attention_atlas.model.serve.limits import FLOAT, BatchLimits
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Question
 from attention_atlas.model.translator import Translator, tracing
 from attention_atlas.model.translator.tracing import trace_requests
 from bench.made.growth import TensorMemory

@@ -12,7 +12,7 @@ import pytest
 from attention_atlas.model.analysis.trust import stored
 from attention_atlas.model.checkpoint import load
 from attention_atlas.model.trace.alignment import parse_links, pool_scores, score_links
-from attention_atlas.model.trace.trust.measured import Trust
+from attention_atlas.model.trace.trust import Trust
 from attention_atlas.model.truth import __main__ as truth
 from attention_atlas.model.truth import alignment, benchmark, calibration, contrastive, detection, provoked
 from attention_atlas.model.truth.benchmark import Benchmark, read_benchmarks
@@ -168,7 +168,7 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
     assert sum(row[0] for row in by_name["calibrated"]["bins"]["all"]) > 0
     told = Trust.from_json(found["trust"]["de-en"])
     assert Trust.from_json(json.loads(json.dumps(told.to_json()))) == told
-    assert {one.signal for one in told.found} == {"unsure", "unmoved", "detached"}
+    assert {one.signal for one in told.scores} == {"unsure", "unmoved", "detached"}
     card = (where / "tiny" / "README.md").read_text()
     assert card.startswith("Before.") and card.endswith("\n## After\n") and "Old." not in card
     assert "another, published on the whole set | 5.0" in card and not any(w in card for w in ("Hund", "woman"))

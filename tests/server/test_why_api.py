@@ -11,7 +11,7 @@ from attention_atlas.model.analysis.why import pinned
 from attention_atlas.model.analysis.why.experiments.patching import Direction, HeadGrid
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.heads import Replacement
+from attention_atlas.model.trace.why.effects import Replacement
 from tests.conftest import SENTENCES
 from tests.server.test_api import ask, refused
 

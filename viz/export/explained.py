@@ -11,9 +11,9 @@ from itertools import takewhile
 
 import numpy as np
 
+from attention_atlas.model.trace.why.attribution import Why
+from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.why.parts import Parts
-from attention_atlas.model.trace.why.plain import plain
-from attention_atlas.model.trace.why.rows import Why
 from attention_atlas.viz.export.table import inert
 
 HEAD = ("row", "evidence", "unit")
@@ -21,8 +21,7 @@ HEAD = ("row", "evidence", "unit")
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """fields   JSON-ready (model.trace.why.plain): "columns", and "rows" with what names them, then evidence, unit, and
-             values, null for none
+    """fields   JSON-ready: "columns", and "rows" with what names them, then evidence, unit, and values, null for none
     arrays   what an archive holds besides
     """
 
@@ -34,7 +33,7 @@ class Explained:
         """The tokens' matrix and the parts of the decoder, both about one question."""
         arrays = {f"parts.{kind.value}": keys for kind, keys in parts.keys.items()}
         return cls(
-            {**plain(why), "parts": plain(parts)},
+            {**to_jsonable(why), "parts": to_jsonable(parts)},
             {"special": why.columns.special, **arrays, "parts.feed_forward": parts.feed_forward},
         )
 

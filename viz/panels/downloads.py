@@ -52,7 +52,7 @@ def file(data: Mapping[str, object], answer: Explained, name: str) -> File:
 
 
 def translation_fields(scene: Scene) -> dict:
-    """Return the fields of an experiment's file that name the translation, for model.trace.why.plain."""
+    """Return the fields of an experiment's file that name the translation, for to_jsonable()."""
     trace = scene.trace
     return {"text": trace.source_text, "translation": trace.translation, "target_tokens": trace.target_tokens}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from attention_atlas.model.analysis.why import faithful
 from attention_atlas.model.analysis.why.methods import attention, occlusion
 from attention_atlas.model.analysis.why.registry import METHODS, OCCLUSIONS
-from attention_atlas.model.trace.why.faithfulness import Faithfulness, first
+from attention_atlas.model.trace.why.faithfulness import Faithfulness, best_method
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.words import Words, say
 
@@ -65,7 +65,7 @@ def ranking_of(translator: Translator) -> Ranking:
         return Ranking(order, frozenset(), reason)
     ranked = [scores.method for scores in table.by_agreement()]
     order = (*ranked, *(name for name in order if name not in ranked))
-    best = first(table, raw=attention.RAW.slug)
+    best = best_method(table, raw=attention.RAW.slug)
     if best is None:
         occlusions = tuple(method.slug for method in OCCLUSIONS)
         folded = tuple(name for name in order if name not in occlusions)

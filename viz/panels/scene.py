@@ -27,10 +27,9 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.survey.survey import DirectionSurvey
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.trust.measured import Trust
-from attention_atlas.model.trace.trust.signals import Reading
+from attention_atlas.model.trace.trust import Reading, Trust
+from attention_atlas.model.trace.why.attribution import Against, Question
 from attention_atlas.model.trace.why.means import Means
-from attention_atlas.model.trace.why.question import Against, Question
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.maps import patterns

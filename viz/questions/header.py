@@ -10,8 +10,7 @@ from attention_atlas.model.trace.directions import Route
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.language import Refusal, words_of
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.trust.measured import PROVOKED, Found
-from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, SignalScore
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import directions
@@ -126,7 +125,11 @@ def can_warn(trace: TranslationTrace, translator: Translator | None) -> bool:
     scene = Scene(trace, made_by=translator)
     is_forced = trace.interventions or (trace.decoding and trace.decoding.given)
     is_long = len(trace.source_ids) + len(trace.target_ids) > MAX_TOKENS
-    return not (translator is None or is_forced or is_long) and TRANSFORMER.is_met(scene) and bool(scene.trust.shown)
+    return (
+        not (translator is None or is_forced or is_long)
+        and TRANSFORMER.is_met(scene)
+        and bool(scene.trust.shown_signals)
+    )
 
 
 def warnings_about(trace: TranslationTrace, translator: Translator | None) -> list[dict]:
@@ -135,7 +138,7 @@ def warnings_about(trace: TranslationTrace, translator: Translator | None) -> li
         return []
     scene, answers = Scene(trace, made_by=translator), []
     for name in scene.trust.alarms(scene.reading):
-        signal, measurement = SIGNALS[name], scene.trust.best(name)
+        signal, measurement = SIGNALS[name], scene.trust.best_score(name)
         place = signal.place(scene.reading)
         tokens = trace.source_tokens if signal.in_source else trace.target_tokens
         step = None if signal.in_source or not place else place[0]
@@ -152,12 +155,12 @@ def warnings_about(trace: TranslationTrace, translator: Translator | None) -> li
     return answers
 
 
-def share(measurement: Found) -> str:
+def share(measurement: SignalScore) -> str:
     """Return the share of a signal's alarms that were right, as a percentage."""
     return f"{measurement.right / measurement.alarms:.0%}" if measurement.alarms else "–"
 
 
-def describe_measurement(measurement: Found) -> Words:
+def describe_measurement(measurement: SignalScore) -> Words:
     """Say how often a signal was right about translations that people or rules had labelled."""
     numbers = {
         "share": share(measurement),

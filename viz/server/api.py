@@ -25,9 +25,9 @@ from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.decoding import to_plain
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.heads import Replacement, effects_table, sets_table
-from attention_atlas.model.trace.why.plain import plain
-from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.trace.why.attribution import Against
+from attention_atlas.model.trace.why.effects import Replacement, effects_table, sets_table
+from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
 from attention_atlas.viz.panels.circuit_study import circuit_of, pair_of
@@ -249,7 +249,7 @@ def why(
     """
     scene = _scene(context, text, step, contrast, direction)
     attributions = answer(scene.case, check_methods(methods or tuple(METHODS)))
-    return {**translation_fields(scene), **plain(attributions), "parts": plain(parts(scene.case))}
+    return {**translation_fields(scene), **to_jsonable(attributions), "parts": to_jsonable(parts(scene.case))}
 
 
 @endpoint(returns="what that token loses without each head, measured one by one, and what gradients foretold")
@@ -276,7 +276,7 @@ def why_heads(
     scene = _scene(context, text, step, contrast, direction)
     values = voices(scene.case, scene.translator, scene.trace, replacement)
     effects = heads.measured(scene.case, values), heads.estimated(scene.case, values)
-    return plain({**question_fields(scene), **effects_table(*effects)})
+    return to_jsonable({**question_fields(scene), **effects_table(*effects)})
 
 
 @endpoint(returns="one sentence's activations put into another's run, place by place: how far each brings it")
@@ -312,7 +312,7 @@ def why_patch(
     patch_direction = read_enum("way", way, Direction)
     scene = _scene(context, text, step, contrast, direction)
     effects = patched_with(scene, check_string("second", second), place, patch_direction)
-    return plain({**question_fields(scene), "second": second, "place": place, **effects.as_plain()})
+    return to_jsonable({**question_fields(scene), "second": second, "place": place, **effects.as_plain()})
 
 
 @endpoint(
@@ -377,7 +377,7 @@ def lens(context: EndpointContext, text: str, words: int = 3, direction: str = "
     pieces = lens_words and [
         [translator.tokenizer.tokens(row) for row in layer] for layer in lens_words.ids[..., :words].tolist()
     ]
-    return plain(
+    return to_jsonable(
         {
             **translation_fields(scene),
             "source_tokens": trace.source_tokens,
@@ -415,7 +415,9 @@ def why_smallest(
     values = voices(whole.case, scene.translator, scene.trace, replacement).draws[0]
     sets = [smallest.smallest_set(whole, values, seed=seed) for seed in ORDERS[:orders]]
     model = scene.translator.model
-    return plain({**translation_fields(scene), **sets_table(sets, replacement, model.num_layers, model.num_heads)})
+    return to_jsonable(
+        {**translation_fields(scene), **sets_table(sets, replacement, model.num_layers, model.num_heads)}
+    )
 
 
 def _scene(context: EndpointContext, text: str, step: int, contrast: str, direction: str) -> Scene:

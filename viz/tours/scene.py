@@ -12,7 +12,7 @@ from attention_atlas.model.analysis.survey.own import surveyed
 from attention_atlas.model.analysis.why import pinned
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.why.question import Against, Question
+from attention_atlas.model.trace.why.attribution import Against, Question
 from attention_atlas.model.trace.words import SPACE, word_groups
 from attention_atlas.viz.panels.scene import Scene, most_telling
 from attention_atlas.viz.tours.tour import Pair

@@ -8,7 +8,7 @@ import numpy as np
 
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Words, say
-from attention_atlas.model.trace.why.heads import HeadEffects, SmallestSet
+from attention_atlas.model.trace.why.effects import HeadEffects, SmallestSet
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.wire.blocks import compact
 from attention_atlas.viz.wire.question import with_minus

@@ -10,10 +10,8 @@ import numpy as np
 from attention_atlas.model.trace.language import Words, say
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.losses import Losses
-from attention_atlas.model.trace.why.question import Question
-from attention_atlas.model.trace.why.removal import Removal
+from attention_atlas.model.trace.why.attribution import Columns, Question
+from attention_atlas.model.trace.why.effects import Losses, Removal
 from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.wire import blocks

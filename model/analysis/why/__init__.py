@@ -20,9 +20,9 @@ from attention_atlas.model.analysis.why.attribution import attribute, attribute_
 from attention_atlas.model.analysis.why.experiments.asking import heads, parts, smallest_set
 from attention_atlas.model.analysis.why.experiments.patching import PatchEffects, patch
 from attention_atlas.model.trace.inseq import from_inseq, to_inseq
-from attention_atlas.model.trace.why.heads import HeadEffects, SmallestSet
+from attention_atlas.model.trace.why.attribution import Row, Why
+from attention_atlas.model.trace.why.effects import HeadEffects, SmallestSet
 from attention_atlas.model.trace.why.parts import Parts
-from attention_atlas.model.trace.why.rows import Row, Why
 
 __all__ = [
     "HeadEffects",

@@ -22,10 +22,9 @@ from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.serve.cores import side_by_side
 from attention_atlas.model.trace import check_sequence
 from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.attribution import Against, Row, Why, slug_of
+from attention_atlas.model.trace.why.faithfulness import spearman
 from attention_atlas.model.trace.why.means import Means
-from attention_atlas.model.trace.why.question import Against
-from attention_atlas.model.trace.why.ranks import spearman
-from attention_atlas.model.trace.why.rows import Row, Why, slug_of
 from attention_atlas.model.translator import Translator
 
 One = TypeVar("One")

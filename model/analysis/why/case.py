@@ -25,9 +25,8 @@ from attention_atlas.model.trace import check_integer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.language import Refusal, Words, say
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.columns import Columns, columns
+from attention_atlas.model.trace.why.attribution import Against, Columns, Question, make_columns
 from attention_atlas.model.trace.why.means import Means
-from attention_atlas.model.trace.why.question import Against, Question
 from attention_atlas.model.translator import Translator
 
 Baseline = tuple[np.ndarray | Tensor, np.ndarray | Tensor]  # of source and prefix, [d_model] or [positions, d_model]
@@ -275,7 +274,7 @@ def open_case(
         question,
         torch.tensor([trace.source_ids], device=device),
         torch.tensor([trace.decoder_ids[: question.step + 1]], device=device),
-        columns(trace, question.step, words=words),
+        make_columns(trace, question.step, words=words),
         trace.interventions,
         means,
         cross_layer=cross_layer,

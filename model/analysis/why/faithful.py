@@ -22,9 +22,15 @@ from attention_atlas.model.analysis.why.registry import METHODS, other_occlusion
 from attention_atlas.model.files import read_json
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.why.evidence import Evidence
-from attention_atlas.model.trace.why.faithfulness import Curves, Faithfulness, MethodFaithfulness, bootstrap, from_dict
+from attention_atlas.model.trace.why.faithfulness import (
+    Curves,
+    Faithfulness,
+    MethodFaithfulness,
+    bootstrap,
+    from_dict,
+    spearman,
+)
 from attention_atlas.model.trace.why.means import Means
-from attention_atlas.model.trace.why.ranks import spearman
 from attention_atlas.model.translator import Translator
 
 FILE = "faithfulness.json"  # in the checkpoint's folder

@@ -9,8 +9,8 @@ import numpy as np
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.trace.language import Words
+from attention_atlas.model.trace.why.attribution import Row
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
-from attention_atlas.model.trace.why.rows import Row
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attention_atlas.model.nets.blocks import ROOM, exact, log_probabilities, with_float64
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Question
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from attention_atlas.model.trace.language import Refusal, say
 from attention_atlas.model.trace.scores import Groups
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace, a_trace
-from attention_atlas.model.trace.why.question import Against, Question
+from attention_atlas.model.trace.why.attribution import Against, Question
 from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
 from attention_atlas.model.translator import Translator
 

@@ -1,18 +1,22 @@
-"""What kind of number a number is. Importable without torch."""
+"""The kind and unit of every number that explains a token, and `to_jsonable`, which makes results JSON-ready."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 
 class Evidence(str, Enum):
-    """Three kinds, and every number of the laboratory says which it is.
+    """How a number was obtained; every result names it.
 
     MEASURED     something was changed and the model was run again
-    EXACT_SPLIT  parts that sum to what they explain; the error of the sum stands beside them
-    PROXY        computed from inside the pass (attention, norms, gradients); nothing was changed
+    EXACT_SPLIT  parts that sum to what they explain, with the error of the sum
+    PROXY        computed from inside one pass (attention, norms, gradients); nothing was changed
     """
 
     MEASURED = "measured"
@@ -21,8 +25,12 @@ class Evidence(str, Enum):
 
 
 class Unit(str, Enum):
-    """What a value counts. NATS: of log-odds where there is a contrast, of log-probability where there is none.
-    SHARE: parts of 1. NORM: length of a vector."""
+    """The unit of a value.
+
+    NATS   of log-odds with a contrast, of log-probability without one
+    SHARE  a part of 1
+    NORM   the length of a vector
+    """
 
     NATS = "nats"
     SHARE = "share"
@@ -31,15 +39,14 @@ class Unit(str, Enum):
 
 @dataclass(frozen=True)
 class Sum:
-    """What some values should add up to, and what they do add up to. tolerance: the largest error that counts as met,
-    in the values' unit."""
+    """The sum that values should have, the sum that they have, and the largest error that counts as equal."""
 
     expected: float
     found: float
     tolerance: float
 
     def as_plain(self) -> dict[str, Any]:
-        """For model.trace.why.plain."""
+        """Return the fields that to_jsonable() writes."""
         return {"expected": self.expected, "found": self.found, "error": self.error, "holds": self.holds}
 
     @property
@@ -51,3 +58,26 @@ class Sum:
     def holds(self) -> bool:
         """Whether the values add up."""
         return abs(self.error) <= self.tolerance
+
+
+def to_jsonable(value: Any) -> Any:
+    """Return a value as JSON-ready data.
+
+    A dataclass becomes an object of its fields, or of what its as_plain() returns; an enum its value, an array a list,
+    a set a sorted list, and NaN becomes null. Translatable texts and what JSON has already stay as they are.
+    """
+    if hasattr(value, "as_plain"):
+        return to_jsonable(value.as_plain())
+    if is_dataclass(value):
+        return {field.name: to_jsonable(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, np.ndarray | np.generic):
+        return to_jsonable(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(to_jsonable(key)): to_jsonable(item) for key, item in value.items()}
+    if isinstance(value, frozenset | set):
+        return to_jsonable(sorted(value))
+    if isinstance(value, list | tuple):
+        return [to_jsonable(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

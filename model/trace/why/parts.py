@@ -1,4 +1,4 @@
-"""Direct logit attribution: a token's logit as a sum of what each part of the decoder wrote. Imports no torch."""
+"""Direct logit attribution: a token's logit as a sum of what each part of the decoder wrote."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.result import Result
+from attention_atlas.model.trace.why.attribution import Question
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
-from attention_atlas.model.trace.why.question import Question
 
-TOLERANCE = 1e-4  # nats: what float32 passes may leave
+TOLERANCE = 1e-4  # nats: float32 rounding of a pass
 
 
 @dataclass(frozen=True, eq=False)
 class Parts(Result):
-    """What each part adds to the question's logit difference (without a contrast: to the token's logit less the mean
-    logit of the vocabulary), in nats, all float64. The norms' scales are held as they were, so a part is not the effect
-    of removing it.
+    """What each part of the decoder adds to the question's logit difference, in nats, float64.
+
+    Without a contrast the difference is the token's logit less the vocabulary's mean logit. The norms' scales are held
+    fixed, so a part is not the effect of removing it. Encoder heads have no direct path to a logit: they are missing,
+    which does not mean 0.
 
     token, position  the decoder's input at this row
-    keys             kind -> [layers, heads, key]: each head by the key it read; they sum to the head
+    keys             kind -> [layers, heads, key]: each head split by the key it read; the sum over keys is the head
     feed_forward     [layers]
-    output_biases    kind -> [layers]: of the attentions' output projections
-    norm_biases      [norms]: the norms' own, in the order of the pass
-    constant         the output projection's own bias
-    expected         the logit difference that the model itself computed
-
-    Encoder heads have no direct path to a logit: the encoder is absent here, which is not 0.
+    output_biases    kind -> [layers]: biases of the attentions' output projections
+    norm_biases      [norms]: biases of the norms, in the order of the pass
+    constant         bias of the output projection
+    expected         the logit difference that the model computed
     """
 
     question: Question
@@ -45,13 +45,13 @@ class Parts(Result):
     unit: Unit = Unit.NATS
 
     def as_plain(self) -> dict[str, Any]:
-        """For model.trace.why.plain: heads without the keys that they read, which an archive has."""
+        """Return the fields that to_jsonable() writes: heads without their split by key, which the NPZ archive has."""
         names = ("evidence", "unit", "token", "position", "feed_forward", "output_biases", "norm_biases", "constant")
         heads = {kind: self.heads(kind) for kind in self.keys}
         return {**{name: getattr(self, name) for name in names}, "heads": heads, "sum": self.sum}
 
     def columns_of_table(self) -> dict[str, Any]:
-        """A line for each part: `part`, `kind`, `layer` and `head` where it has one, and `nats`, which sum to
+        """Return a table with a line for each part: `part`, `kind`, `layer`, `head`, and `nats`, which sum to
         `expected`."""
         lines: list[tuple] = [("token", None, None, None, self.token), ("position", None, None, None, self.position)]
         for kind in self.keys:
@@ -67,14 +67,14 @@ class Parts(Result):
         return f"{self.question.in_words}: {self.sum.found:.3f} of {self.expected:.3f} nats"
 
     def heads(self, kind: AttentionKind) -> np.ndarray:
-        """[layers, heads] of one kind. ValueError for the encoder's."""
+        """Return each head's part, [layers, heads]. Raises ValueError for encoder heads."""
         if kind not in self.keys:
             raise ValueError(f"{AttentionKind(kind).value} heads have no direct path to a logit")
         return self.keys[kind].sum(-1)
 
     @property
     def sum(self) -> Sum:
-        """The parts' sum beside the model's own logit difference."""
+        """The sum of all parts, and the logit difference that it should equal."""
         arrays = (*self.keys.values(), self.feed_forward, *self.output_biases.values(), self.norm_biases)
         total = sum(float(array.sum()) for array in arrays) + self.token + self.position + self.constant
         return Sum(self.expected, total, TOLERANCE)

@@ -16,8 +16,7 @@ from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import told_by_spelling
-from attention_atlas.model.trace.trust.measured import Found, Trust, auroc
-from attention_atlas.model.trace.trust.signals import SIGNALS, Reading, baselines
+from attention_atlas.model.trace.trust import SIGNALS, Reading, SignalScore, Trust, auroc, baselines
 from tests.conftest import SENTENCES
 
 FAITHFUL = Reading(
@@ -114,12 +113,12 @@ def test_a_model_without_dropout_says_so(tiny_translator, trace, monkeypatch):
 
 
 def test_only_what_passed_is_shown_and_only_of_these_weights(tmp_path):
-    good = Found("unsure", "labelled", "hallucination", 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3)
+    good = SignalScore("unsure", "labelled", "hallucination", 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3)
     weak, doubtful = replace(good, signal="detached", gain=0.02), replace(good, signal="unmoved", low=-0.01)
     told = Trust(dict.fromkeys(SIGNALS, 0.4), (good, weak, doubtful))
-    assert told.shown == ("unsure",)
+    assert told.shown_signals == ("unsure",)
     assert told.alarms(replace(FAITHFUL, log_probability=np.log([0.1] * 4))) == ["unsure"] and not told.alarms(FAITHFUL)
     own = replace(good, on="provoked", gain=0.05)  # of its own translations, which are what the page shows
-    assert Trust({}, (good, own, replace(own, low=-0.1))).best("unsure") == own
+    assert Trust({}, (good, own, replace(own, low=-0.1))).best_score("unsure") == own
     (tmp_path / FILE).write_text(json.dumps({"digest": "abc", "trust": {"de-en": told.to_json()}}))
     assert stored(tmp_path, "abc")["de-en"] == told and stored(tmp_path, "other") == {} == stored(None, "abc")

@@ -14,7 +14,13 @@ from attention_atlas.model.analysis.why.methods import attention, occlusion
 from attention_atlas.model.analysis.why.registry import METHODS
 from attention_atlas.model.files import write_json
 from attention_atlas.model.trace.why.evidence import Evidence
-from attention_atlas.model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
+from attention_atlas.model.trace.why.faithfulness import (
+    Faithfulness,
+    Interval,
+    MethodFaithfulness,
+    best_method,
+    from_dict,
+)
 from attention_atlas.viz.panels import rankings
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import holds
@@ -77,7 +83,7 @@ def test_what_stands_first_is_decided_by_what_was_measured(
     tiny_translator, tmp_path, monkeypatch, agreements, expected
 ) -> None:
     found = table(**agreements)
-    best = first(found, raw=attention.RAW.slug)
+    best = best_method(found, raw=attention.RAW.slug)
     assert (best and best.method) == expected
     assert from_dict(json.loads(json.dumps(asdict(found)))) == found
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)

@@ -15,7 +15,7 @@ import torch
 from attention_atlas.model.analysis.model_comparison import compare_models
 from attention_atlas.model.analysis.sentence_pairs import contrastive_pairs
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.trace.trust import SIGNALS
 from attention_atlas.model.training.history import NAME, History, Probe
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators

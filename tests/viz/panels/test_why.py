@@ -17,8 +17,8 @@ from attention_atlas.model.analysis.why.passes.change import masked
 from attention_atlas.model.analysis.why.pinned import ask, default_step
 from attention_atlas.model.analysis.why.registry import METHODS
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.why.losses import Losses
-from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.trace.why.attribution import Against
+from attention_atlas.model.trace.why.effects import Losses
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.scene import MAX_TOKENS, PageQuestion, Scene, Selection, read_question

@@ -14,7 +14,7 @@ from attention_atlas.model.analysis.survey.own import surveyed
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.why.question import Against
+from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.training import learned
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators

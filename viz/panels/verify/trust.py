@@ -8,8 +8,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.trust import dropout_passes
 from attention_atlas.model.trace.alignment import content_words
-from attention_atlas.model.trace.trust.measured import PROVOKED, Trust
-from attention_atlas.model.trace.trust.signals import SIGNALS
+from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, Trust
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels.panel import Panel, Slider
@@ -100,7 +99,7 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
 
 def _signals(scene: Scene) -> list[dict]:
     told = scene.trust
-    if not told.found:
+    if not told.scores:
         return [blocks.note("This model has not been measured on labelled data yet.")]
     rows = [
         [
@@ -114,7 +113,7 @@ def _signals(scene: Scene) -> list[dict]:
             blocks.number(SIGNALS[one.signal].measure(scene.reading)),
             blocks.number(told.thresholds.get(one.signal, float("nan"))),
         ]
-        for one in told.found
+        for one in told.scores
     ]
     columns = blocks.headings(
         "Signal", "finds", "on", "AUROC", "best without a model", "gain", "shown", "here", "speaks above"

@@ -14,7 +14,7 @@ from attention_atlas.model.analysis.circuits.passes import ScoringMethod
 from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
@@ -232,7 +232,7 @@ def as_plain(
     scene: Scene, text: str, circuit: Circuit, worth: list[tuple[Edge, float]], tested: FaithfulnessCurves
 ) -> dict:
     """The question and its circuit, for files and the API."""
-    return plain(
+    return to_jsonable(
         {
             **question_fields(scene),
             "second": text,

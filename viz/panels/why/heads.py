@@ -14,9 +14,9 @@ from attention_atlas.model.analysis.why.experiments.removal import beside
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.heads import Head, HeadEffects, Replacement, effects_table
-from attention_atlas.model.trace.why.plain import plain
-from attention_atlas.model.trace.why.ranks import spearman
+from attention_atlas.model.trace.why.effects import Head, HeadEffects, Replacement, effects_table
+from attention_atlas.model.trace.why.evidence import to_jsonable
+from attention_atlas.model.trace.why.faithfulness import spearman
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
@@ -73,7 +73,7 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str)
     """The estimates and what is measured, as a file."""
     *_, (_, estimates, found) = _found(scene, instead, extent)
     table = {**question_fields(scene), **effects_table(found, estimates)}
-    return file(data, Explained(plain(table)), about_step("heads", scene))
+    return file(data, Explained(to_jsonable(table)), about_step("heads", scene))
 
 
 def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:

@@ -11,7 +11,7 @@ from attention_atlas.model.analysis.why.experiments.patching import GRIDS, Direc
 from attention_atlas.model.analysis.why.neighbours import neighbours
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import is_symbol
-from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.maps import labels
@@ -109,7 +109,7 @@ def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, dir
     """The map as a file."""
     found = patched_with(scene, text, place, Direction(direction))
     fields = {**question_fields(scene), "second": text, "place": place, **found.as_plain()}
-    return file(data, Explained(plain(fields)), about_step("patch", scene))
+    return file(data, Explained(to_jsonable(fields)), about_step("patch", scene))
 
 
 def _grid(effects: PatchEffects, name: Words) -> dict:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from attention_atlas.model.analysis.why.experiments.smallest import shrinking
 from attention_atlas.model.analysis.why.experiments.smallest import whole as whole_translation
 from attention_atlas.model.analysis.why.passes.ablations import all_heads
-from attention_atlas.model.trace.why.heads import Replacement, SmallestSet, sets_table
-from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.effects import Replacement, SmallestSet, sets_table
+from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.panels.downloads import EXPORT, exports, file, translation_fields
 from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
@@ -49,7 +49,7 @@ def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
     yield [
         *notes,
         *_shown(scene, sets),
-        exports({"sets": plain(sets)}),
+        exports({"sets": to_jsonable(sets)}),
         *([_translate_alone(scene, sets)] if silent else []),
     ]
 
@@ -108,7 +108,7 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:
         raise ValueError("there is no set of heads to write down")
     model = scene.translator.model
     found = sets_table(sets, Replacement(instead), model.num_layers, model.num_heads)
-    return file(data, Explained(plain({**translation_fields(scene), **found})), "smallest-set")
+    return file(data, Explained(to_jsonable({**translation_fields(scene), **found})), "smallest-set")
 
 
 PANEL = Panel(

@@ -12,9 +12,8 @@ from attention_atlas.model.analysis.why.experiments.removal import without
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.analysis.why.passes.change import masked, replaced
 from attention_atlas.model.analysis.why.registry import METHODS, OCCLUSIONS
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.removal import Removal
-from attention_atlas.model.trace.why.rows import Why
+from attention_atlas.model.trace.why.attribution import Columns, Why
+from attention_atlas.model.trace.why.effects import Removal
 from attention_atlas.viz.panels import rankings
 from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
 from attention_atlas.viz.panels.panel import Panel

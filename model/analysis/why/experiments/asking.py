@@ -15,9 +15,9 @@ from attention_atlas.model.analysis.why.experiments.heads import Voices, mean_vo
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.heads import HeadEffects, Replacement, SmallestSet
+from attention_atlas.model.trace.why.attribution import Against
+from attention_atlas.model.trace.why.effects import HeadEffects, Replacement, SmallestSet
 from attention_atlas.model.trace.why.parts import Parts
-from attention_atlas.model.trace.why.question import Against
 from attention_atlas.model.translator import Translator
 
 DRAWS = 8  # other sentences of a resample ablation

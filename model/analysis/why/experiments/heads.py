@@ -19,8 +19,8 @@ from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.serve.cores import side_by_side
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.why.effects import Head, HeadEffects, Replacement
 from attention_atlas.model.trace.why.evidence import Evidence
-from attention_atlas.model.trace.why.heads import Head, HeadEffects, Replacement
 from attention_atlas.model.translator import Translator
 
 AT_ONCE = 48  # heads between two reports

@@ -25,9 +25,8 @@ from attention_atlas.model.trace.kinds import AttentionKind, NamedEnum, Side, Su
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.result import Result
 from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.attribution import Against, rows_by_layer
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
-from attention_atlas.model.trace.why.question import Against
-from attention_atlas.model.trace.why.rows import by_layer
 from attention_atlas.model.translator import Translator
 
 LEAST_GAP = 1.0  # nats between the two runs: below it a recovered share is a quotient of nothings
@@ -107,9 +106,9 @@ class PatchEffects(Result):
     unit: Unit = Unit.NATS
 
     def as_plain(self) -> dict[str, Any]:
-        """For model.trace.why.plain: a row a layer."""
+        """For model.trace.why.evidence: a row a layer."""
         names = ("direction", "base", "other", "pairs", "columns", "recovered")
-        rows = by_layer(self.metrics, self.evidence, self.unit)
+        rows = rows_by_layer(self.metrics, self.evidence, self.unit)
         return {**{name: getattr(self, name) for name in names}, "rows": rows}
 
     def columns_of_table(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.metric import candidates
 from attention_atlas.model.analysis.why.passes.change import Change
 from attention_atlas.model.nets.blocks import exact
-from attention_atlas.model.trace.why.removal import Removal
+from attention_atlas.model.trace.why.effects import Removal
 
 SHOWN = 5  # of the most probable tokens, before and after
 

@@ -24,7 +24,7 @@ from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.serve.cores import side_by_side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.heads import Head, SmallestSet
+from attention_atlas.model.trace.why.effects import Head, SmallestSet
 from attention_atlas.model.translator import Translator
 
 SIZES = (1, 2, 3, 5, 8, 12, 18, 26, 36, 48, 64, 90, 130, 190, 280, 400)  # of sets of heads, tried in one batch

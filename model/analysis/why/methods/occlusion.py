@@ -16,8 +16,8 @@ from attention_atlas.model.analysis.why.method import Answer, Method
 from attention_atlas.model.analysis.why.metric import candidates, measure
 from attention_atlas.model.analysis.why.passes.change import masked, replaced
 from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.why.effects import Losses
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
-from attention_atlas.model.trace.why.losses import Losses
 
 INSTEAD = 3  # tokens of each run: the one in question may be among them
 

@@ -19,7 +19,7 @@ from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.heads import Head
+from attention_atlas.model.trace.why.effects import Head
 
 Instead = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]: what is heard of a closed gate
 Place = tuple[int, int]  # a layer of both stacks (of cross-attention's keys and values: ~layer), and the heads up to it

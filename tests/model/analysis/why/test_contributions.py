@@ -12,8 +12,7 @@ from attention_atlas.model.analysis.why.methods import attention, flow
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

@@ -15,8 +15,7 @@ from attention_atlas.model.analysis.why.passes.ablations import all_heads, close
 from attention_atlas.model.analysis.why.split import parts
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
 from tests.model.analysis.why.test_split import random_cases
 

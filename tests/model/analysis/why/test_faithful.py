@@ -24,6 +24,7 @@ from attention_atlas.model.analysis.why.pinned import ask
 from attention_atlas.model.analysis.why.registry import METHODS
 from attention_atlas.model.faithfulness import HEADING, main, section
 from attention_atlas.model.files import BEFORE, with_section
+from attention_atlas.model.trace.why.attribution import FORMER_NAMES
 from attention_atlas.model.trace.why.faithfulness import (
     Faithfulness,
     Interval,
@@ -31,7 +32,6 @@ from attention_atlas.model.trace.why.faithfulness import (
     bootstrap,
     from_dict,
 )
-from attention_atlas.model.trace.why.rows import FORMERLY
 from tests import ROOT
 
 SAMPLES = ROOT / "tests" / "samples"  # written by earlier versions
@@ -279,5 +279,5 @@ def test_without_sentences_it_is_said(tiny_checkpoint, tmp_path):
 
 def test_a_table_that_was_written_when_methods_had_only_titles_opens():
     found = from_dict(json.loads((SAMPLES / "faithfulness-titles.json").read_text(encoding="utf-8")))
-    assert [one.method for one in found.methods] == [slug for slug in METHODS if slug in FORMERLY.values()]
-    assert METHODS.keys() >= set(FORMERLY.values()) and all(slug.replace("_", "").isalpha() for slug in METHODS)
+    assert [one.method for one in found.methods] == [slug for slug in METHODS if slug in FORMER_NAMES.values()]
+    assert METHODS.keys() >= set(FORMER_NAMES.values()) and all(slug.replace("_", "").isalpha() for slug in METHODS)

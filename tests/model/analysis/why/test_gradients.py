@@ -8,8 +8,7 @@ import torch
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.methods import gradients
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
 
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41]

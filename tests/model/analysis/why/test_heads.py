@@ -20,11 +20,10 @@ from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.interventions import Interventions, Positions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.columns import Columns
+from attention_atlas.model.trace.why.attribution import Columns, Question
+from attention_atlas.model.trace.why.effects import Replacement
 from attention_atlas.model.trace.why.evidence import Evidence
-from attention_atlas.model.trace.why.heads import Replacement
 from attention_atlas.model.trace.why.means import Means
-from attention_atlas.model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

@@ -10,7 +10,7 @@ from attention_atlas.model.analysis.why.attribution import answer, attribute
 from attention_atlas.model.analysis.why.forms import forms
 from attention_atlas.model.analysis.why.means_cache import BATCH, SENTENCES, MeansCache
 from attention_atlas.model.analysis.why.neighbours import neighbours
-from attention_atlas.model.trace.why.plain import plain
+from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
@@ -50,7 +50,7 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     python = attribute(translator, trace, step=2).rows
     for row, shown, told in zip(python, answer(page.case).rows, rows, strict=True):
         np.testing.assert_array_equal(row.values, shown.values)  # Python, the page and the API: with the same means
-        assert plain(row) == {name: value for name, value in told.items() if name != "agreement"}
+        assert to_jsonable(row) == {name: value for name, value in told.items() if name != "agreement"}
     translator.digest = "another"
     assert MeansCache().find(translator, "de-en") is None
 

@@ -14,8 +14,7 @@ from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.analysis.why.passes.change import masked, replaced
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Against, Question
+from attention_atlas.model.trace.why.attribution import Against, Columns, Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

@@ -19,8 +19,7 @@ from attention_atlas.model.analysis.why.experiments.patching import (
 )
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS

@@ -17,8 +17,8 @@ from attention_atlas.model.analysis.why.split import parts
 from attention_atlas.model.trace.interventions import Edge, Interventions, Positions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.trace.why.evidence import Evidence
-from attention_atlas.model.trace.why.question import Against
 from attention_atlas.model.trace.words import word_groups
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."

@@ -11,8 +11,7 @@ from attention_atlas.model.analysis.why.experiments.patching import Direction, H
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.analysis.why.split import parts
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
 
 CROSS = AttentionKind.CROSS

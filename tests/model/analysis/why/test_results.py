@@ -15,9 +15,9 @@ from attention_atlas.model.analysis import why
 from attention_atlas.model.analysis.why.case import ask_case
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.heads import HeadEffects
-from attention_atlas.model.trace.why.plain import plain
-from attention_atlas.model.trace.why.rows import Why
+from attention_atlas.model.trace.why.attribution import Why
+from attention_atlas.model.trace.why.effects import HeadEffects
+from attention_atlas.model.trace.why.evidence import to_jsonable
 from tests.conftest import SENTENCES
 
 TEXT, STEP = SENTENCES[0], 3
@@ -46,7 +46,7 @@ def test_a_saved_answer_is_given_back_bit_by_bit(answers, tmp_path):
         path = tmp_path / f"{type(answer).__name__}.json"
         answer.save(path)
         again = type(answer).load(path)
-        assert plain(again) == plain(answer) and type(again) is type(answer)
+        assert to_jsonable(again) == to_jsonable(answer) and type(again) is type(answer)
         again.save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
     found = Why.load(tmp_path / "Why.json")

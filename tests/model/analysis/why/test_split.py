@@ -16,8 +16,7 @@ from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.columns import Columns
-from attention_atlas.model.trace.why.question import Question
+from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
 
 DECODER, CROSS = AttentionKind.DECODER_SELF, AttentionKind.CROSS

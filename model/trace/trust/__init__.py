@@ -1,1 +1,0 @@
-"""When to distrust a translation. Imports no torch."""
