@@ -34,7 +34,7 @@ from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import Token, TokenKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE, in_words, words_by_spaces
+from attention_atlas.model.trace.words import SPACE, number_words, words_by_spaces
 
 __all__ = ["trace_of"]
 
@@ -178,7 +178,7 @@ class _Names:
         return self.tokens(ids)
 
     def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        return in_words(tokens, words_by_spaces(tokens))
+        return number_words(tokens, words_by_spaces(tokens))
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.theirs.decode(list(ids), skip_special_tokens=True).strip()

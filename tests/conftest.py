@@ -21,7 +21,7 @@ from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.trace.maps import AttentionMaps
 from attention_atlas.model.trace.scores import ScoreMap
-from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.tokens import tokens_from_spelling
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
@@ -114,10 +114,10 @@ def tiny_translator(tiny_checkpoint) -> Translator:
     return Translator.load(tiny_checkpoint, device="cpu", limits=TINY_LIMITS)
 
 
-HOSTILE_SOURCE = told_by_spelling(
+HOSTILE_SOURCE = tokens_from_spelling(
     ("<2en>", "▁der", "▁der", "<img src=x onerror=alert(1)>", "${alert(1)}", "&amp;", "▁😀", "</s>")
 )
-HOSTILE_TARGET = told_by_spelling(("▁the", "▁the", "</b>", "▁שלום", "{{value}}", "</s>"))
+HOSTILE_TARGET = tokens_from_spelling(("▁the", "▁the", "</b>", "▁שלום", "{{value}}", "</s>"))
 
 
 @pytest.fixture()
@@ -133,7 +133,7 @@ def hand_made_trace() -> TranslationTrace:
             weights /= weights.sum(-1, keepdims=True)
         return AttentionMaps(weights.astype(np.float32), queries, keys)
 
-    inputs = told_by_spelling(("<s>", *HOSTILE_TARGET[:-1]))
+    inputs = tokens_from_spelling(("<s>", *HOSTILE_TARGET[:-1]))
     steps, k = len(inputs), 10
     probabilities = -np.sort(-random.dirichlet(np.full(k + 5, 0.3), size=steps))[:, :k].astype(np.float32)
     return TranslationTrace(

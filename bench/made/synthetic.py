@@ -6,7 +6,7 @@ import numpy as np
 
 from attention_atlas.model.decode.held import in_torch
 from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
-from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.tokens import tokens_from_spelling
 from attention_atlas.model.trace.translation import TranslationTrace
 
 CANDIDATES = 10
@@ -32,9 +32,9 @@ def random_trace(
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         return AttentionMaps((weights / weights.sum(-1, keepdims=True)).astype(np.float32), queries, keys)
 
-    source_tokens = told_by_spelling(("<2en>", *(f"▁wort{i}" for i in range(source - 2)), "</s>"))
-    target_tokens = told_by_spelling((*(f"▁word{i}" for i in range(target - 1)), "</s>"))
-    inputs = told_by_spelling(("<s>", *target_tokens[:-1]))
+    source_tokens = tokens_from_spelling(("<2en>", *(f"▁wort{i}" for i in range(source - 2)), "</s>"))
+    target_tokens = tokens_from_spelling((*(f"▁word{i}" for i in range(target - 1)), "</s>"))
+    inputs = tokens_from_spelling(("<s>", *target_tokens[:-1]))
     probabilities = np.tile(np.linspace(0.5, 0.01, CANDIDATES, dtype=np.float32), (target, 1))
     return TranslationTrace(
         source_text=" ".join(t[1:] for t in source_tokens[1:-1]),

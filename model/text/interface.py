@@ -11,7 +11,7 @@ from typing import Any
 
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import Token, TokenKind
-from attention_atlas.model.trace.words import in_words, words_by_spaces
+from attention_atlas.model.trace.words import number_words, words_by_spaces
 
 MAX_CHARACTERS = 10_000
 LINE_ENDS = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
@@ -73,7 +73,7 @@ class TextTokenizer(ABC):
     def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
         """A sentence's tokens, each with the number of its word. The one place that decides what a word is: what stands
         between spaces, unless a tokenizer of a script without spaces says otherwise."""
-        return in_words(tokens, words_by_spaces(tokens))
+        return number_words(tokens, words_by_spaces(tokens))
 
     def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]:
         """The pieces of target ids as they stand in the vocabulary, such as "\u2581ich"."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
-from attention_atlas.model.trace.tokens import Token, told_by_spelling
+from attention_atlas.model.trace.tokens import Token, tokens_from_spelling
 from attention_atlas.model.training.history import NAME, read_arrays
 
 LOG = "metrics.jsonl"
@@ -44,7 +44,7 @@ class Learned:
         """The tokens of a source and of its reference, y1 .. yT: pieces with the symbols around them."""
         _, target = parse_direction(self.probes[probe]["direction"])
         found = self.tokens[probe]
-        return told_by_spelling((f"<2{target}>", *found["source"], "</s>")), told_by_spelling(
+        return tokens_from_spelling((f"<2{target}>", *found["source"], "</s>")), tokens_from_spelling(
             (*found["target"], "</s>")
         )
 

@@ -44,7 +44,7 @@ from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.survey.survey import Survey
-from attention_atlas.model.trace.tokens import whole_ids
+from attention_atlas.model.trace.tokens import check_ids
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator.steering import fill_vectors
 from attention_atlas.model.translator.tracing import is_long, trace_requests
@@ -176,7 +176,7 @@ class Translator:
         if isinstance(sentence, str):
             return self.encode(sentence, direction)
         ids = sentence.source_ids if isinstance(sentence, TranslationTrace) else sentence
-        return self._check_source(whole_ids(ids, self.config.vocabulary_size))
+        return self._check_source(check_ids(ids, self.config.vocabulary_size))
 
     def target_ids(self, sentence: Sentence, direction: str | None = None) -> list[int]:
         """Return the target ids of a text, of ids or of a trace.
@@ -187,11 +187,11 @@ class Translator:
         if isinstance(sentence, str):
             return self.encode_target(sentence, direction)
         ids = sentence.target_ids if isinstance(sentence, TranslationTrace) else sentence
-        return whole_ids(ids, self.config.num_target_tokens)
+        return check_ids(ids, self.config.num_target_tokens)
 
     def check_target(self, target_ids: Sequence[int]) -> list[int]:
         """Return the ids as a list. Raises Refusal if there are none or too many, or `</s>` before the last."""
-        ids, limit = whole_ids(target_ids, self.config.num_target_tokens), self.max_tokens - 1
+        ids, limit = check_ids(target_ids, self.config.num_target_tokens), self.max_tokens - 1
         if not ids:
             raise Refusal("The target is empty: there is nothing to follow.")
         if len(ids) > limit:
@@ -236,7 +236,7 @@ class Translator:
         return ids
 
     def _check_sources(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
-        checked = [whole_ids(ids, self.config.vocabulary_size) for ids in check_sequence("sources", sources)]
+        checked = [check_ids(ids, self.config.vocabulary_size) for ids in check_sequence("sources", sources)]
         if not all(checked):
             raise Refusal("The text is empty: type a sentence to translate.")
         return checked
@@ -645,7 +645,7 @@ class Translator:
     def _encode_prefix(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:
         if isinstance(prefix, str):
             prefix = [*self.forced_prefix(direction), *self.encode_typed(prefix)] if prefix.strip() else ()
-        ids = () if prefix is None else whole_ids(prefix, self.config.num_target_tokens)
+        ids = () if prefix is None else check_ids(prefix, self.config.num_target_tokens)
         return tuple(self.check_target(ids)) if ids else ()
 
     def _request(
@@ -663,7 +663,7 @@ class Translator:
         if source_ids is None:
             ids = self.encode(text := text or "", direction)
         else:
-            ids = self._check_source(whole_ids(source_ids, self.config.vocabulary_size))
+            ids = self._check_source(check_ids(source_ids, self.config.vocabulary_size))
             text = self.tokenizer.decode_source(ids) if text is None else text
         check_positions(interventions, self.config, [ids], self.max_tokens)
         return Request(normalize_text(text), tuple(ids), direction, interventions, decoding)

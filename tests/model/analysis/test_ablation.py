@@ -11,7 +11,7 @@ from attention_atlas.model.analysis.order import order_blindness, shuffled, toke
 from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.maps import jensen_shannon_bits
-from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.tokens import tokens_from_spelling
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 
@@ -82,16 +82,16 @@ def test_shuffling_keeps_the_words() -> None:
 
 
 def test_token_order_keeps_words_whole() -> None:
-    old = told_by_spelling(("<2en>", "▁ich", "▁bin", "▁dein", "▁Va", "ter", "</s>"))
-    new = told_by_spelling(("<2en>", "▁bin", "▁Va", "ter", "▁ich", "▁dein", "</s>"))
+    old = tokens_from_spelling(("<2en>", "▁ich", "▁bin", "▁dein", "▁Va", "ter", "</s>"))
+    new = tokens_from_spelling(("<2en>", "▁bin", "▁Va", "ter", "▁ich", "▁dein", "</s>"))
     order = token_order(old, new)
     assert [old[i] for i in order] == list(new)
-    twice = told_by_spelling(("<2en>", "▁a", "▁a", "▁b", "</s>"))
-    assert list(token_order(twice, told_by_spelling(("<2en>", "▁b", "▁a", "▁a", "</s>")))) == [0, 3, 1, 2, 4]
+    twice = tokens_from_spelling(("<2en>", "▁a", "▁a", "▁b", "</s>"))
+    assert list(token_order(twice, tokens_from_spelling(("<2en>", "▁b", "▁a", "▁a", "</s>")))) == [0, 3, 1, 2, 4]
     with pytest.raises(ValueError, match="'Haus' is not a word"):
-        token_order(old, told_by_spelling(("<2en>", "▁Haus", "</s>")))
+        token_order(old, tokens_from_spelling(("<2en>", "▁Haus", "</s>")))
     with pytest.raises(ValueError, match="use every word once"):
-        token_order(old, told_by_spelling(("<2en>", "▁ich", "</s>")))
+        token_order(old, tokens_from_spelling(("<2en>", "▁ich", "</s>")))
 
 
 def test_without_positions_an_encoder_is_blind_to_order_and_a_causal_decoder_is_not(tiny_translator, trace) -> None:

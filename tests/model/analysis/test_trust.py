@@ -15,7 +15,7 @@ from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.tokens import tokens_from_spelling
 from attention_atlas.model.trace.trust import SIGNALS, Reading, SignalScore, Trust, auroc, baselines
 from tests.conftest import SENTENCES
 
@@ -24,8 +24,8 @@ FAITHFUL = Reading(
     np.log([0.1, 0.01, 0.01, 0.5]),
     np.array([0.7, 0.8, 0.7, 0.6]),
     np.array([0.2, 0.8, 0.9, 0.9, 0.0]),
-    told_by_spelling(("<2en>", "▁der", "▁Hund", "▁schläft", "</s>")),
-    told_by_spelling(("▁the", "▁dog", "▁sleeps", "</s>")),
+    tokens_from_spelling(("<2en>", "▁der", "▁Hund", "▁schläft", "</s>")),
+    tokens_from_spelling(("▁the", "▁dog", "▁sleeps", "</s>")),
 )
 
 

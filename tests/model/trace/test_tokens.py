@@ -11,7 +11,7 @@ import pytest
 from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.trace.maps import AttentionMaps
-from attention_atlas.model.trace.tokens import Token, TokenKind, facts, is_byte, is_symbol, with_facts
+from attention_atlas.model.trace.tokens import Token, TokenKind, facts_to_plain, is_byte, is_symbol, tokens_from_facts
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.maps import labels, reduce
 from attention_atlas.viz.maps.reduce import View
@@ -63,7 +63,7 @@ def test_files_keep_the_facts(literal, form):
     write, read = {"json": (storage.to_json, storage.from_json), "npz": (storage.to_npz, storage.from_npz)}[form]
     found = read(write(literal))
     for name in ("source_tokens", "decoder_inputs", "target_tokens"):
-        assert facts(getattr(found, name)) == facts(getattr(literal, name))
+        assert facts_to_plain(getattr(found, name)) == facts_to_plain(getattr(literal, name))
     assert found.cross.key_tokens[2].kind is TokenKind.TEXT and word_groups(found.source_tokens)[1] == (1, 2)
 
 
@@ -82,7 +82,7 @@ def test_a_file_without_facts_is_read_by_its_spelling(literal):
 )
 def test_what_are_no_facts_is_refused(found):
     with pytest.raises(ValueError, match="no facts of 2 tokens"):
-        with_facts(("a", "b"), found)
+        tokens_from_facts(("a", "b"), found)
 
 
 def test_every_kind_has_tokens_with_facts(hand_made_trace):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention_atlas.model.trace.tokens import Token, TokenKind, is_symbol, told_by_spelling
-from attention_atlas.model.trace.words import in_words, word_groups
+from attention_atlas.model.trace.tokens import Token, TokenKind, is_symbol, tokens_from_spelling
+from attention_atlas.model.trace.words import number_words, word_groups
 
 
 @pytest.mark.parametrize(
@@ -22,19 +22,19 @@ from attention_atlas.model.trace.words import in_words, word_groups
     ],
 )
 def test_subwords_become_words(tokens, words):
-    assert word_groups(told_by_spelling(tokens)) == words
+    assert word_groups(tokens_from_spelling(tokens)) == words
 
 
 @given(st.lists(st.sampled_from(("▁a", "b", ".", "<s>", "</s>", "<2en>", "▁", "<0xC3>", "▁,", "'")), max_size=12))
 def test_every_position_is_in_one_word_and_symbols_stand_alone(tokens):
-    tokens = told_by_spelling(tokens)
+    tokens = tokens_from_spelling(tokens)
     groups = word_groups(tokens)
     assert [i for group in groups for i in group] == list(range(len(tokens)))
     assert all(len(group) == 1 for group in groups if any(is_symbol(tokens[i]) for i in group))
 
 
 def test_what_a_tokenizer_says_of_words_goes_before_spaces():
-    tokens = in_words([Token(piece) for piece in ("今", "天", "很", "▁好")], ((0, 1), (2, 3)))
+    tokens = number_words([Token(piece) for piece in ("今", "天", "很", "▁好")], ((0, 1), (2, 3)))
     assert word_groups(tokens) == ((0, 1), (2, 3)) and word_groups(tokens[1:]) == ((0,), (1, 2))
 
 

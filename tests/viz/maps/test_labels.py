@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.tokens import tokens_from_spelling
 from attention_atlas.viz.maps import labels
 
 
@@ -30,7 +30,7 @@ from attention_atlas.viz.maps import labels
     ],
 )
 def test_what_is_shown_of_a_token(token, shown):
-    assert labels.display(*told_by_spelling([token])) == shown
+    assert labels.display(*tokens_from_spelling([token])) == shown
 
 
 @given(st.text(max_size=12))
@@ -49,11 +49,11 @@ def test_escaped_text_has_no_markup_left(text):
 
 
 def test_word_labels_join_pieces_and_bytes():
-    assert labels.word_label(told_by_spelling(("▁Bäck", "er"))) == "Bäcker"
-    assert labels.word_label(told_by_spelling(("▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"))) == "😀"
-    assert labels.word_label(told_by_spelling(("<0xC3>",))) == "‹C3›"
-    assert labels.word_label(told_by_spelling(("▁",))) == "▁"
-    assert labels.word_label(told_by_spelling(("</s>",))) == "</s>"
+    assert labels.word_label(tokens_from_spelling(("▁Bäck", "er"))) == "Bäcker"
+    assert labels.word_label(tokens_from_spelling(("▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"))) == "😀"
+    assert labels.word_label(tokens_from_spelling(("<0xC3>",))) == "‹C3›"
+    assert labels.word_label(tokens_from_spelling(("▁",))) == "▁"
+    assert labels.word_label(tokens_from_spelling(("</s>",))) == "</s>"
 
 
 def test_ticks_are_thinned_escaped_and_keep_equal_labels_apart():

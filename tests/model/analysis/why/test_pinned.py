@@ -16,7 +16,7 @@ from attention_atlas.model.analysis.why.registry import METHODS
 from attention_atlas.model.analysis.why.split import parts
 from attention_atlas.model.trace.interventions import Edge, Interventions, Positions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.tokens import told_by_spelling
+from attention_atlas.model.trace.tokens import tokens_from_spelling
 from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.trace.why.evidence import Evidence
 from attention_atlas.model.trace.words import word_groups
@@ -47,7 +47,7 @@ def test_the_default_is_the_least_certain_content_word(trace):
 def test_of_a_word_of_pieces_the_uncertain_piece_is_asked_about():
     trace = SimpleNamespace(
         direction="de-en",
-        target_tokens=told_by_spelling(["▁The", "▁Now", "ak", "ow", "▁lives", "."]),
+        target_tokens=tokens_from_spelling(["▁The", "▁Now", "ak", "ow", "▁lives", "."]),
         log_probability=np.log([0.1, 0.9, 0.3, 0.8, 0.5, 0.2]),
     )
     assert pinned.default_step(trace) == 2
@@ -61,7 +61,7 @@ def test_of_a_word_of_pieces_the_uncertain_piece_is_asked_about():
     ],
 )
 def test_a_contraction_of_function_words_is_none_itself(target, direction, expected):
-    tokens = told_by_spelling(re.findall("▁?[^▁'’:]+|['’:]", "▁" + target.replace(" ", "▁")))
+    tokens = tokens_from_spelling(re.findall("▁?[^▁'’:]+|['’:]", "▁" + target.replace(" ", "▁")))
     found = pinned.content_words(SimpleNamespace(direction=direction, target_tokens=tokens))
     assert ["".join(tokens[i] for i in group).replace("▁", "") for group in found] == expected
 
