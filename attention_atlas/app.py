@@ -22,7 +22,6 @@ try:
 except ImportError:
     spaces = None
 from attention_atlas.model.families import hub
-from attention_atlas.model.nets.lean.halves import trust
 from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
 from attention_atlas.model.serve.limits import BatchLimits
@@ -75,8 +74,6 @@ def main(argv: list[str] | None = None) -> None:
         limits=limits,
         models=[hub.locate(name) for name in args.model],
     )
-    for translator in translators.all:
-        trust(translator.model)  # nobody else changes it
     if not any(map(directions.is_large, translators.all)):
         # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
         # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.

@@ -32,8 +32,8 @@ import torch
 
 from attention_atlas.model import processor
 from attention_atlas.model.decode.trace_builder import Request
+from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.nets.lean.step import DecoderStep
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
 from attention_atlas.model.translator import Translator
 from bench import load, speed

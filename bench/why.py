@@ -27,7 +27,7 @@ from attention_atlas.model.analysis.why.passes.ablations import all_heads
 from attention_atlas.model.analysis.why.split import parts
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.nets.linear import linear
+from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
 from attention_atlas.model.trace.interventions import Edge, Interventions
@@ -220,7 +220,7 @@ def operations(config: ModelConfig) -> tuple[float, float]:
 
 def matrix_speed(width: int) -> float:
     """Floating-point operations a second of a product of the shapes that a batch has, the best of several: of whatever
-    numbers, or of those that float16 holds, if that is faster (model.nets.linear)."""
+    numbers, or of those that float16 holds, if that is faster (model.nets.products)."""
     rows, right = torch.randn(512, width), torch.randn(width, 4 * width)
     packed = nn.Parameter(right.half().float().t())
     with torch.inference_mode():

@@ -193,7 +193,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
-    # float32, and all that a matrix makes of one input lies in one piece, as model.nets.lean reads it.
+    # float32, and all that a matrix makes of one input lies in one piece, as model.nets.products packs it.
     tensor = tensor.float()
     return tensor.t().contiguous().t() if tensor.ndim == 2 else tensor
 

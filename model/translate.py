@@ -21,7 +21,6 @@ from itertools import islice
 from pathlib import Path
 
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.nets.lean.halves import trust
 from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import keep_freed_memory
@@ -39,7 +38,6 @@ def main(argv: list[str] | None = None) -> None:
         with processes.process_group():
             return _write_traces(args)
     translator = Translator.load(args.checkpoint, args.device)
-    trust(translator.model)  # nobody else changes it
     direction = translator.check_direction(args.direction)
     lines: Iterable[str] = args.text or _lines(sys.stdin.buffer)
     if args.attention:
@@ -67,7 +65,6 @@ def _write_traces(args: argparse.Namespace) -> None:
     if args.beam > 1 or args.attention or args.json:
         raise ValueError("--traces are of greedy decoding, and go without --beam, --attention and --json")
     translator = Translator.load(args.checkpoint, args.device)
-    trust(translator.model)  # nobody else changes it
     direction = translator.check_direction(args.direction)
     first = processes.rank() == 0
     # Of a stream that all processes share, one reads.

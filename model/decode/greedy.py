@@ -8,7 +8,6 @@ import torch
 
 from attention_atlas.model.decode.stepped import Steps
 from attention_atlas.model.decode.steps import StepDecoder
-from attention_atlas.model.nets.blocks import largest
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import Transformer
@@ -40,7 +39,7 @@ def greedy(
     start = torch.tensor([[begin_id, *prefix]] * batch, device=device)
     decoder = StepDecoder(model, source, start, interventions=interventions)
     while alive:
-        best = largest(decoder.choices)
+        best = decoder.choices.argmax(-1)
         if seen is not None:
             seen.add(alive, decoder, best)
         going = []

@@ -12,8 +12,8 @@ from torch import Tensor
 from attention_atlas.model.decode.distributions import Choices
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.nets.attention import attention_weights
+from attention_atlas.model.nets.decoder_step import LayerRows
 from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.nets.lean.step import LayerRows
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.places.visit import Visit, visit
 from attention_atlas.model.nets.sweep import Changes, Sweep

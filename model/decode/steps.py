@@ -1,14 +1,12 @@
-"""Decoding by hand, one token at a time over a key/value cache. Greedy decoding and beam search are built on it."""
+"""Decode one token at a time over a key/value cache. Greedy decoding and beam search are built on StepDecoder."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.nets.lean.kept import Kept, kept
-from attention_atlas.model.nets.lean.step import DecoderStep, LayerRows
-from attention_atlas.model.nets.places.hooks import are_hooked
+from attention_atlas.model.nets.decoder_step import DecoderStep, LayerRows
+from attention_atlas.model.nets.layer import SourceMemory, SubLayer
 from attention_atlas.model.nets.places.visit import projected
 from attention_atlas.model.nets.records import LayerRecord
 from attention_atlas.model.nets.sweep import Changes, Sweep
@@ -17,15 +15,18 @@ from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 
 
 class StepDecoder:
-    """A batch of growing prefixes over encoded sources, and the distribution of each one's next token.
+    """A batch of growing prefixes over encoded sources, and the logits of each one's next token.
 
     prefix   int64 [batch, length], from `<s>` on
-    logits   float [batch, vocabulary]: of the token after the prefix
+    logits   float [batch, vocabulary] of the token after the prefix
     records  the decoder's LayerRecords of the rows added last, with record=True
-    rows     by layer, what the attentions of a single row added last were computed of; empty where several were added,
-             and where the model's own path was taken
+    rows     by layer, the LayerRows of the last step; empty where several tokens were read at once, or where the step
+             ran Transformer.decode
 
-    Any token may be appended, not only the best; rewind() goes back. Each step costs the model only its new rows.
+    Any token may be appended, not only the most probable one; rewind() goes back. Each step computes only new rows.
+
+    >>> decoder = StepDecoder(model, model.encode(source_ids), torch.tensor([[begin_id]]))
+    >>> decoder.append(decoder.choices.argmax(-1))
     """
 
     def __init__(
@@ -37,13 +38,12 @@ class StepDecoder:
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> None:
-        """prefix: int64 [batch, length], at least `<s>`; it is run in one pass. interventions: the rows of a sweep are
-        the batch's."""
+        """Read prefix, int64 [batch, length] with at least `<s>`, in one pass. A sweep has one row for each prefix."""
         self.model, self.source, self.interventions, self.record = model, source, interventions, record
         model.check(interventions, batch=len(prefix))
         self.cache = model.new_cache()
-        self.kept: Kept | None = None
-        self.step = self._lean_step()
+        self.step: DecoderStep | None = None
+        self._build_step()
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
         self.records: tuple[LayerRecord, ...] = ()
@@ -60,20 +60,18 @@ class StepDecoder:
                 hidden, self.records = self.model.decode(
                     ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record
                 )
-                last = hidden[:, -1:]
-                self.logits = projected(
-                    self.model, last, self.interventions, first=self.prefix.shape[1] + ids.shape[1] - 1
-                )[:, 0]
+                first = self.prefix.shape[1] + ids.shape[1] - 1
+                self.logits = projected(self.model, hidden[:, -1:], self.interventions, first=first)[:, 0]
             self.prefix = torch.cat((self.prefix, ids), dim=1)
 
     @property
     def choices(self) -> Tensor:
-        """The logits that decoding chooses by: minus infinity for tokens that this model may never write."""
+        """The logits that decoding chooses by: minus infinity for tokens that this model must never write."""
         banned = self.model.config.banned_ids
         return self.logits.index_fill(-1, self.prefix.new_tensor(banned), float("-inf")) if banned else self.logits
 
     def append(self, ids: Tensor) -> None:
-        """Append one token to each prefix: ids [batch]."""
+        """Append one token, ids [batch], to each prefix."""
         self.extend(ids[:, None])
 
     def rewind(self, length: int) -> None:
@@ -85,7 +83,7 @@ class StepDecoder:
         self.extend(last)
 
     def reorder(self, rows: Tensor) -> None:
-        """Make rows [new_batch] of the prefixes the new batch; row i must keep the source it had."""
+        """Make rows [new_batch] of the prefixes the new batch; row i must keep its source."""
         self.prefix, self.logits = self.prefix.index_select(0, rows), self.logits.index_select(0, rows)
         self.cache.reorder(rows)
 
@@ -95,17 +93,45 @@ class StepDecoder:
         self.source = self.source.select(rows)
         if isinstance(self.interventions, Sweep) and self.interventions.rows > 1:
             self.interventions = self.interventions.select(rows)
-            self.step = self._lean_step()
+            self._build_step()
 
-    def _lean_step(self) -> DecoderStep | None:
-        """None where the model's own path is to be taken."""
-        lean = (
+    def _build_step(self) -> None:
+        """Use the cached step where it supports this model and these interventions, else Transformer.decode."""
+        products = None if self.step is None else self.step.products
+        self.step = None
+        if (
             isinstance(self.model, Transformer)
-            and not (self.record or self.model.training or are_hooked(self.model))
+            and not (self.record or self.model.training or has_hooks(self.model))
             and DecoderStep.supports(self.interventions)
-        )
-        if not lean:
-            return None
-        if self.kept is None:
-            self.kept = kept(self.model)
-        return self.kept.step(self.model, self.interventions)
+        ):
+            self.step = DecoderStep(self.model, self.interventions, products)
+
+
+def has_hooks(model: nn.Module) -> bool:
+    """Return whether a module has one of torch's forward hooks, so that a step must call the modules.
+
+    Raises ValueError for a hook on a module that no pass calls: it would be ignored silently.
+    """
+    modules, is_hooked = [model], False
+    for module in modules:  # the list grows; Module.modules() takes several times as long, once for each translation
+        is_hooked = is_hooked or module._forward_hooks or module._forward_pre_hooks
+        if module._modules:
+            modules.extend(part for part in module._modules.values() if part is not None)
+    if is_hooked and isinstance(model, Transformer):
+        for name, module in model.named_modules():
+            if (module._forward_hooks or module._forward_pre_hooks) and (reason := _never_called(name, module)):
+                raise ValueError(f"a hook on {name or 'the model itself'} would never be called: {reason}")
+    return bool(is_hooked)
+
+
+def _never_called(name: str, module: nn.Module) -> str:
+    """Return why no pass calls a module of a Transformer, and what to use instead; "" if passes call it."""
+    if isinstance(module, Transformer):
+        return "a translation calls encode() and decode(); hook encoder or decoder"
+    if isinstance(module, SubLayer):
+        return "hook the module that it stands around, or edit resid_mid, resid_cross or resid_post (translator.edit)"
+    if isinstance(module, nn.Embedding):
+        return "its matrix is read directly; edit encoder.embed, decoder.embed or logits (translator.edit)"
+    if name.endswith("cross_attention.projection") or isinstance(module, nn.ModuleList):
+        return "its parts are used one by one; edit cross.q, cross.k or cross.v (translator.edit)"
+    return ""

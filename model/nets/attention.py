@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_atlas.model.nets.linear import Linear, linear
+from attention_atlas.model.nets.products import Linear, linear
 from attention_atlas.model.nets.sweep import AttentionEdit
 from attention_atlas.model.trace.language import Refusal
 

@@ -49,14 +49,7 @@ def _of_block(project: Callable[[Tensor], Tensor], rows: Tensor, ids: Tensor, dt
 
 def most_probable(project: Callable[[Tensor], Tensor], hidden: Tensor, vocabulary: int) -> Tensor:
     """The most probable token int64 [row] of each row of hidden [row, d_model]; project as above."""
-    return torch.cat([largest(project(hidden[part])) for part in blocks(len(hidden), vocabulary)])
-
-
-def largest(logits: Tensor) -> Tensor:
-    """logits [.., vocabulary] -> the largest one's id in each row, int64 [..]."""
-    if logits.device.type == "cpu" and logits.dtype == torch.float32 and not logits.requires_grad:
-        return torch.from_numpy(logits.numpy().argmax(-1))  # ten times faster than torch's
-    return logits.argmax(-1)
+    return torch.cat([project(hidden[part]).argmax(-1) for part in blocks(len(hidden), vocabulary)])
 
 
 def exact(x: Tensor) -> Tensor:

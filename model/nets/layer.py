@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from attention_atlas.model.config import Activation, ModelConfig, Norm
 from attention_atlas.model.nets.attention import AtPart, MultiHeadAttention
 from attention_atlas.model.nets.cache import LayerCache
-from attention_atlas.model.nets.lean.attention import for_steps, of_sentences
-from attention_atlas.model.nets.linear import Linear
 from attention_atlas.model.nets.places.registry import AFTER, SHORT
 from attention_atlas.model.nets.places.visit import visit
+from attention_atlas.model.nets.products import Linear
 from attention_atlas.model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
 from attention_atlas.model.nets.sweep import Changes, attention_edit
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, LayerEdit
@@ -252,8 +251,8 @@ class SourceMemory:
         found = self.projected.get(layer.index)
         if found is None:
             found = layer.cross_attention.project_keys_values(self.memory)
-            if self.memory.is_inference():
-                found = for_steps(*found)
+            if self.memory.is_inference():  # a step of decoding would copy them each time
+                found = found[0].contiguous(), found[1].contiguous()
             self.projected[layer.index] = found
         return found
 
@@ -262,6 +261,9 @@ class SourceMemory:
         return SourceMemory(
             self.memory.index_select(0, rows),
             None if self.mask is None else self.mask.index_select(0, rows),
-            projected={layer: of_sentences(keys, values, rows) for layer, (keys, values) in self.projected.items()},
+            projected={
+                layer: (keys.index_select(0, rows), values.index_select(0, rows))
+                for layer, (keys, values) in self.projected.items()
+            },
             padded_lengths=None if self.padded_lengths is None else self.padded_lengths.index_select(0, rows),
         )

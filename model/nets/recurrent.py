@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from attention_atlas.model.config import LIMITS, check_fraction, check_truth, check_whole_number
 from attention_atlas.model.nets.layer import Dropout
-from attention_atlas.model.nets.linear import Linear, linear
 from attention_atlas.model.nets.masks import padding_mask
+from attention_atlas.model.nets.products import Linear, linear
 from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS

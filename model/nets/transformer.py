@@ -13,10 +13,10 @@ from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.layer import Dropout, Layer, SourceMemory, norm
-from attention_atlas.model.nets.linear import linear
 from attention_atlas.model.nets.masks import causal_mask, padding_mask
 from attention_atlas.model.nets.places.visit import check_places, has_visits, projected, visit
 from attention_atlas.model.nets.positions import RelativePositions, position_modules
+from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
 from attention_atlas.model.nets.sweep import Changes, check
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS

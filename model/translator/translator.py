@@ -23,7 +23,6 @@ from attention_atlas.model.decode.beam import BeamResult, beam_search
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
 from attention_atlas.model.decode.trace_builder import Request
-from attention_atlas.model.nets.lean.halves import looking_once
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.places.registry import Place, places
@@ -501,7 +500,6 @@ class Translator:
         # Equal batches, as few as batch_size allows: a small last batch would leave a core waiting for the others.
         count = len(list(batched(longest_first, batch_size)))
         batches = list(batched(longest_first, math.ceil(len(sources) / count))) if count else []
-        decode = looking_once(decode)
         decoded = map_over_cores(decode, batches) if self.device.type == "cpu" else map(decode, batches)
         targets = dict(zip(chain(*batches), chain(*decoded)))
         return [targets[i] for i in range(len(sources))]
@@ -634,7 +632,7 @@ class Translator:
         Raises ValueError as trace() does.
         """
         workers = torch.get_num_threads() if self.device.type == "cpu" else 1
-        trace = looking_once(partial(self.trace_batch, direction=direction))
+        trace = partial(self.trace_batch, direction=direction)
         for part in batched(check_sequence("texts", texts), workers * check_count("batch size", batch_size)):
             longest_first = sorted(range(len(part)), key=lambda i: -len(normalize_text(part[i])))  # little is padded
             batches = list(batched(longest_first, min(batch_size, math.ceil(len(part) / workers))))

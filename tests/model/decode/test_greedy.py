@@ -14,9 +14,9 @@ from attention_atlas.model.decode.distributions import TOP_TOKENS, Choices, Dist
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import forced_with_records, greedy_with_records
 from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets import decoder_step
 from attention_atlas.model.nets.cache import KeyValueCache
-from attention_atlas.model.nets.lean import step
-from attention_atlas.model.nets.lean.step import DecoderStep
+from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import Interventions
@@ -190,7 +190,9 @@ class Later(Interventions):
 def test_the_lean_step_refuses_what_it_does_not_know(tiny_model, monkeypatch):
     with pytest.raises(ValueError, match="does not support Later"):
         DecoderStep(tiny_model, Later())
-    monkeypatch.setitem(step._SUPPORTED, Later, step._SUPPORTED[Interventions])  # as if Interventions had the field
+    monkeypatch.setitem(
+        decoder_step._SUPPORTED, Later, decoder_step._SUPPORTED[Interventions]
+    )  # as if Interventions had the field
     assert DecoderStep.supports(Later(heads_off=BROKEN.heads_off))
     with pytest.raises(ValueError, match="does not support warmth"):
         DecoderStep(tiny_model, Later(warmth=2.0))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from attention_atlas.model.nets.lean import halves
+from attention_atlas.model.nets.products import packed, packing_is_supported
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.wire import blocks
 from bench import parts
@@ -29,12 +29,12 @@ def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
     assert of["integrated_gradients"] > 20 * of["gradient_x_input"] > 0
 
 
-@pytest.mark.skipif(not halves._packs(), reason="this processor's PyTorch packs no float16")
+@pytest.mark.skipif(not packing_is_supported(), reason="this processor's PyTorch packs no float16")
 @pytest.mark.parametrize("rows", [1, 100])
 def test_products_of_packed_matrices_are_counted(rows):
     """Or a method that multiplies by them takes less time than its bound."""
-    packed = halves.half(nn.Parameter(torch.randn(16, 48).half().float().t()), slice(None))
-    assert parts.counted(lambda: packed(torch.randn(rows, 3, 16))) == 2 * rows * 3 * 16 * 48
+    product = packed(nn.Parameter(torch.randn(16, 48).half().float().t()))
+    assert parts.counted(lambda: product(torch.randn(rows, 3, 16))) == 2 * rows * 3 * 16 * 48
 
 
 def test_a_panel_is_timed_to_its_first_part_and_to_its_last(tiny_checkpoint, capsys, monkeypatch):
