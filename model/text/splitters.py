@@ -1,48 +1,47 @@
-"""From a text to the pieces of a vocabulary and back: by SentencePiece, byte by byte, by merging bytes or letters."""
+"""Split a text into the pieces of a vocabulary and join them again: by SentencePiece, bytes, or byte pair encoding."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Sequence
 
 import sentencepiece
+from tokenizers import decoders, models, pre_tokenizers
 
 from attention_atlas.model.trace.tokens import Token, TokenKind
 
-SPACE = "\u2581"  # how SentencePiece writes a space
+SPACE = "\u2581"  # SentencePiece's character for a space
+HEADER = "#version: 0.2"  # the first line of a list of merges
 
 
 class Splitter(ABC):
-    """From a text to pieces and back. put_first: the space that it puts before any text, as it writes it."""
+    """Splits a text into pieces and joins them. put_first: the space that it writes before any text."""
 
     put_first: str = ""
 
     @abstractmethod
     def split(self, text: str) -> list[str]:
-        """The pieces of a text, one after the other."""
+        """Return the pieces of a text in order."""
 
     @abstractmethod
     def join(self, pieces: list[str]) -> str:
-        """The text of pieces."""
+        """Return the text of pieces."""
 
     @abstractmethod
     def token(self, piece: str) -> Token:
-        """A piece as it is shown: a space is SPACE, a byte that is no character "<0xC3>"."""
+        """Return a piece as it is displayed: a space is SPACE, a byte that is no character is "<0xC3>"."""
 
     def in_place(self, tokens: Sequence[Token]) -> Sequence[Token]:
-        """The tokens of a sentence, where what stands before a piece says how it is shown."""
+        """Return the tokens of a sentence, where the display of a piece depends on the piece before it."""
         return tokens
 
 
 class SentencePieces(Splitter):
-    """A SentencePiece model's, by its own rule."""
+    """A SentencePiece model."""
 
     def __init__(self, model: bytes) -> None:
-        """ValueError if it is no SentencePiece model."""
+        """Raises ValueError if the bytes are no SentencePiece model."""
         self.put_first = SPACE
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -65,7 +64,7 @@ class SentencePieces(Splitter):
 
 
 class Bytes(Splitter):
-    """Every byte of UTF-8 is a piece (Xue et al. 2022); one that is a character of its own is called by it."""
+    """Every byte of UTF-8 is a piece (Xue et al. 2022); the printable characters of ASCII are their own names."""
 
     pieces = tuple(
         SPACE if byte == 0x20 else chr(byte) if 0x20 < byte < 0x7F else f"<0x{byte:02X}>" for byte in range(256)
@@ -81,121 +80,88 @@ class Bytes(Splitter):
         return Token(piece, TokenKind.BYTE if len(piece) > 1 else TokenKind.TEXT)
 
 
-def _letters() -> dict[int, str]:
-    """The character by which each byte is written in a vocabulary of merged bytes: itself where it can be seen."""
-    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in seen]
-    return {byte: chr(byte) for byte in seen} | {byte: chr(256 + n) for n, byte in enumerate(others)}
+class MergedPieces(Splitter):
+    """Byte pair encoding (Sennrich et al. 2016), by the library `tokenizers`."""
+
+    suffix = ""  # of a word's last letter, in the merges
+
+    def __init__(self, merges: str) -> None:
+        """merges: a header, then lines of two pieces each, in the order in which they were learned.
+
+        Raises ValueError for anything else.
+        """
+        header, *lines = merges.rstrip("\n").split("\n")
+        pairs = [tuple(line.split(" ")) for line in lines]
+        if not header.startswith(HEADER) or not all(len(pair) == 2 and all(pair) for pair in pairs):
+            raise ValueError("not a list of merges: each line has two pieces")
+        unknown = ""  # stands for a letter of no merge
+        pieces = dict.fromkeys((unknown, *(piece for pair in pairs for piece in (*pair, "".join(pair)))))
+        ids = {piece: i for i, piece in enumerate(pieces)}
+        self.model = models.BPE(ids, pairs, unk_token=unknown, end_of_word_suffix=self.suffix)
+
+    def split_word(self, word: str) -> list[str]:
+        """Return the pieces of a word after all merges, without the suffix."""
+        spelled = word.encode("utf-8")
+        return [spelled[slice(*token.offsets)].decode("utf-8") for token in self.model.tokenize(word)]
 
 
-LETTERS = _letters()
-BYTES = {letter: byte for byte, letter in LETTERS.items()}
-ENDINGS = re.compile("'(?:s|t|re|ve|m|ll|d)")
-WORDS = re.compile(" ?L+| ?N+| ?O+|[S ]+(?![^S ])|[S ]+")  # of a text's classes
-BLANKS = {*"\t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000", *map(chr, range(0x2000, 0x200B))}
+class MergedBytes(MergedPieces):
+    """Byte pair encoding over the bytes of UTF-8 (Radford et al. 2019): BART's and Blenderbot's.
 
-
-HEADER = "#version: 0.2"  # of a list of merges
-
-
-def _ranks(merges: str) -> dict[tuple[str, str], int]:
-    """Which pair was learned when. merges: a line of two pieces each, best first, after the header. ValueError for
-    anything else."""
-    header, *lines = merges.rstrip("\n").split("\n")
-    pairs = [tuple(line.split(" ")) for line in lines]
-    if not header.startswith(HEADER) or not all(len(pair) == 2 and all(pair) for pair in pairs):
-        raise ValueError("not a list of merges: each line has two pieces")
-    return {pair: rank for rank, pair in enumerate(pairs)}
-
-
-def _merged(parts: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
-    """The parts of a word after all merges (Sennrich et al. 2016, algorithm 1)."""
-    while len(parts) > 1:
-        pair = min(pairwise(parts), key=lambda pair: ranks.get(pair, len(ranks)))
-        if pair not in ranks:
-            break
-        joined, at = [], 0
-        while at < len(parts):
-            both = tuple(parts[at : at + 2]) == pair
-            joined.append("".join(pair) if both else parts[at])
-            at += 1 + both
-        parts = joined
-    return parts
-
-
-class MergedBytes(Splitter):
-    """Byte pair encoding (Sennrich et al. 2016) over the bytes of UTF-8 (Radford et al. 2019): BART's.
-
-    Words are cut first, each with the space before it: what stands after an apostrophe in English, runs of letters, of
-    numbers, of anything else. In each the pair of pieces that was learned first is merged, again and again.
+    The text is cut into words first, each with the space before it: English contractions, runs of letters, of digits,
+    of anything else.
     """
 
-    PREFIX = "a space first"  # what is added to the header for Blenderbot
+    PREFIX = "a space first"  # ends the header where a space precedes any text: Blenderbot
+    # A vocabulary writes a byte as the character of this number if it is printable, else as the next one from 256.
+    PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+    LETTERS = {chr(byte): byte for byte in PRINTABLE} | {
+        chr(256 + n): byte for n, byte in enumerate(sorted({*range(256)} - {*PRINTABLE}))
+    }
 
     def __init__(self, merges: str) -> None:
-        """merges: a line of two pieces each, best first, after the header. ValueError for anything else."""
-        self.put_first = LETTERS[0x20] if merges.split("\n")[0].endswith(self.PREFIX) else ""
-        self.ranks = _ranks(merges)
-        self.merged = lru_cache(maxsize=10_000)(self._merged)
+        super().__init__(merges)
+        space_first = merges.split("\n")[0].endswith(self.PREFIX)
+        self.put_first = "\u0120" * space_first
+        self.words = pre_tokenizers.ByteLevel(add_prefix_space=space_first)
+        self.decoder = decoders.ByteLevel()
 
     def split(self, text: str) -> list[str]:
-        if self.put_first and text and not text.startswith(" "):
-            text = f" {text}"
-        classes, at, pieces = "".join(map(self._class, text)), 0, []
-        while at < len(text):
-            found = ENDINGS.match(text, at) or WORDS.match(classes, at)
-            word = "".join(LETTERS[byte] for byte in text[at : found.end()].encode("utf-8"))
-            pieces += self.merged(word)
-            at = found.end()
-        return pieces
-
-    def _class(self, character: str) -> str:
-        if character == " ":
-            return " "
-        kind = unicodedata.category(character)[0]
-        return kind if kind in "LN" else "S" if character in BLANKS else "O"
-
-    def _merged(self, word: str) -> tuple[str, ...]:
-        return tuple(_merged(list(word), self.ranks))
+        return [piece for word, _ in self.words.pre_tokenize_str(text) for piece in self.split_word(word)]
 
     def join(self, pieces: list[str]) -> str:
-        return self._spelled(pieces).decode("utf-8", errors="replace").strip()
-
-    def _spelled(self, pieces: list[str]) -> bytes:
-        return bytes(BYTES[letter] for piece in pieces for letter in piece if letter in BYTES)
+        return self.decoder.decode(pieces).strip()
 
     def token(self, piece: str) -> Token:
-        spelled = self._spelled([piece])
-        try:
-            return Token(spelled.decode("utf-8").replace(" ", SPACE))
-        except UnicodeDecodeError:  # a part of a character, or of several
-            return Token(f"<0x{spelled[0]:02X}>", TokenKind.BYTE) if len(spelled) == 1 else Token(piece)
+        text = self.decoder.decode([piece])
+        if "\ufffd" not in text:
+            return Token(text.replace(" ", SPACE))
+        # A part of a character, or of several.
+        return Token(f"<0x{self.LETTERS[piece]:02X}>", TokenKind.BYTE) if len(piece) == 1 else Token(piece)
 
 
-class MergedLetters(Splitter):
-    """Byte pair encoding over the letters of words in lower case, where "@@" says that a word goes on (Sennrich et al.
-    2016): Blenderbot-small's. Full stops, commas and the like begin a word, an apostrophe is one."""
+class MergedLetters(MergedPieces):
+    """Byte pair encoding over the letters of lower-case words: Blenderbot-small's.
 
-    MARK, LAST, GOES_ON = "lower case, @@", "</w>", "@@"  # of the header; of a word's last letter; of what is not last
+    A piece that does not end its word is written with "@@". Full stops, commas and the like begin a word, and an
+    apostrophe is a word.
+    """
+
+    MARK, GOES_ON = "lower case, @@", "@@"  # the end of the header; the end of a piece that does not end its word
     UNKNOWN = "<unk>"
-    WORDS = re.compile(f"[^ {''.join(sorted(BLANKS))}]+\n?")
+    WORDS = re.compile("[^ \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+\n?")
 
-    def __init__(self, merges: str) -> None:
-        """As MergedBytes."""
-        self.ranks = _ranks(merges)
-        self.merged = lru_cache(maxsize=10_000)(self._merged)
+    suffix = "</w>"
 
     def split(self, text: str) -> list[str]:
         pieces = []
-        for found in self.WORDS.findall(text):
-            apart = re.sub("'", " ' ", re.sub("([.,!?()])", r" \1", found))
-            apart = re.sub("[ \n]{2,}", " ", apart).replace("\n", " __newln__")
-            pieces += [piece for word in apart.split(" ") if word for piece in self.merged(word.lower())]
+        for run in self.WORDS.findall(text):
+            spaced = re.sub("'", " ' ", re.sub("([.,!?()])", r" \1", run))
+            spaced = re.sub("[ \n]{2,}", " ", spaced).replace("\n", " __newln__")
+            for word in filter(None, spaced.split(" ")):
+                *parts, last = self.split_word(word.lower())
+                pieces += [*(part + self.GOES_ON for part in parts), last]
         return pieces
-
-    def _merged(self, word: str) -> tuple[str, ...]:
-        *parts, last = _merged([*word[:-1], word[-1] + self.LAST], self.ranks)
-        return *(part + self.GOES_ON for part in parts), last.removesuffix(self.LAST)
 
     def join(self, pieces: list[str]) -> str:
         return " ".join(pieces).replace(f"{self.GOES_ON} ", "").removesuffix(self.GOES_ON).strip()
@@ -204,22 +170,23 @@ class MergedLetters(Splitter):
         return Token(piece)
 
     def in_place(self, tokens: Sequence[Token]) -> Sequence[Token]:
-        """As SentencePiece writes them: a space before what begins a word."""
-        found, begins = [], True
+        """Return the tokens as SentencePiece writes them: SPACE before a piece that begins a word."""
+        displayed, begins = [], True
         for token in tokens:
-            bare = token.removesuffix(self.UNKNOWN)
-            text = bare.removesuffix(self.GOES_ON)
-            if token.kind is TokenKind.SYMBOL:
-                found.append(token)
-            else:
-                found.append(Token(SPACE * begins + text + token[len(bare) :], token.kind))
-            begins = token.kind is TokenKind.SYMBOL or text == bare
-        return found
+            piece = token.removesuffix(self.UNKNOWN)
+            text = piece.removesuffix(self.GOES_ON)
+            if token.kind is not TokenKind.SYMBOL:
+                token = Token(SPACE * begins + text + token[len(piece) :], token.kind)
+            displayed.append(token)
+            begins = token.kind is TokenKind.SYMBOL or text == piece
+        return displayed
 
 
 def splitter_of(model: bytes) -> Splitter:
-    """From what a vocabulary's file holds: nothing for bytes, a list of merges, or a SentencePiece model. ValueError
-    for what is none of these."""
+    """Return the splitter of a vocabulary's file: nothing for bytes, a list of merges, or a SentencePiece model.
+
+    Raises ValueError for anything else.
+    """
     if not model:
         return Bytes()
     if model.startswith(HEADER.encode()):
