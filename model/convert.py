@@ -8,9 +8,9 @@ from pathlib import Path
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.families import hub
-from attention_atlas.model.families.card import Origin, origin
+from attention_atlas.model.families.card import Origin, read_origin
 from attention_atlas.model.families.folder import Folder
-from attention_atlas.model.families.pieces.vocabulary import UNNAMED
+from attention_atlas.model.families.vocabulary import UNNAMED
 from attention_atlas.model.files import CONFIG, checkpoint_folder, replace_file
 from attention_atlas.model.program import check_free, command_line, program
 from attention_atlas.model.text.pieces import PieceTokenizer
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
         found = replace(found, directions=tuple(args.directions), languages=None)
     parameters = sum(parameter.numel() for parameter in found.model.parameters())
     found = replace(found, metrics={"notes": [], **found.metrics, "parameters": parameters})
-    about = origin(Folder(folder))
+    about = read_origin(Folder(folder))
     out = args.out or Path("checkpoints") / about.name.replace("/", "--")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")

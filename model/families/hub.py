@@ -1,8 +1,8 @@
-"""From a name to a folder: one that is here, or a repository of the Hugging Face Hub, of which comes what is needed.
+"""Find a model by name: a local folder, or a repository of the Hugging Face Hub, whose needed files are downloaded.
 
-Only whoever runs a program names models. A token for gated ones is the library's affair: nothing here reads it.
+Only the user who starts a program names models. The hub's library handles the token for gated ones.
 
->>> locate("checkpoints/de-en")  # a folder that is here; "Helsinki-NLP/opus-mt-de-en" would be fetched
+>>> locate("checkpoints/de-en")  # a local folder; "Helsinki-NLP/opus-mt-de-en" would be downloaded
 PosixPath('checkpoints/de-en')
 """
 
@@ -27,8 +27,8 @@ from attention_atlas.model.families.settings import Settings
 
 __all__ = ["locate"]
 
-TRANSPORT = HfHubHTTPError.__bases__[0]  # of the HTTP library that the hub's is built on: httpx, or its successor
-SMALL = (
+TRANSPORT_ERROR = HfHubHTTPError.__bases__[0]  # of the HTTP library that the hub's library uses
+SMALL_FILES = (
     CONFIG,
     GENERATION,
     TOKENIZER_CONFIG,
@@ -47,18 +47,20 @@ SMALL = (
 
 
 def locate(name: str, *, endpoint: str | None = None, cache: Path | None = None) -> Path:
-    """The folder called `name`, else the repository of that id, fetched or from the cache. Shows its progress on
-    standard error; a download that was broken off goes on where it stopped.
+    """Return the folder `name`, or the folder of the hub's repository of that id, downloaded or cached.
 
-    endpoint, cache: another hub and another folder than the library's. ValueError, in words, if there is no such folder
-    or repository, no way to it, no room for it, or if it holds no model of a supported family.
+    Progress appears on standard error, and an interrupted download resumes. endpoint, cache: another hub and another
+    cache folder than the library's.
+
+    Raises ValueError if there is no such folder or repository, the hub cannot be reached, the disk is full, or the
+    model is of no supported family.
     """
     if Path(name).is_dir():
         return Path(name)
     if name.startswith((".", "/", "~")) or "\\" in name:
         raise ValueError(f"there is no folder {name!r}")
     try:
-        return _fetched(name, endpoint, cache)
+        return _download(name, endpoint, cache)
     except HFValidationError as error:
         raise ValueError(
             f"{name!r} is neither a folder nor the id of a model such as Helsinki-NLP/opus-mt-en-de"
@@ -67,11 +69,12 @@ def locate(name: str, *, endpoint: str | None = None, cache: Path | None = None)
         raise ValueError(f"{name} is gated: ask for access on its page, and log in (hf auth login)") from error
     except RepositoryNotFoundError as error:
         raise ValueError(f"{name!r} is no folder here, and the hub has no model of that name") from error
-    except (OSError, TRANSPORT) as error:
-        raise ValueError(_in_words(name, error)) from error
+    except (OSError, TRANSPORT_ERROR) as error:
+        raise ValueError(_describe(name, error)) from error
 
 
-def _in_words(name: str, error: Exception) -> str:
+def _describe(name: str, error: Exception) -> str:
+    """Return what interrupted a download, as a sentence."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"the disk is full: {name} could not be fetched whole. What has come is kept"
     if isinstance(error, HfHubHTTPError) and error.response is not None:
@@ -81,30 +84,30 @@ def _in_words(name: str, error: Exception) -> str:
     return f"the connection to the hub broke off while {name} was fetched: run this again, and it goes on"
 
 
-def _fetched(name: str, endpoint: str | None, cache: Path | None) -> Path:
+def _download(name: str, endpoint: str | None, cache: Path | None) -> Path:
     try:
         info = huggingface_hub.HfApi(endpoint=endpoint).model_info(name)
     except (GatedRepoError, RepositoryNotFoundError):
         raise
-    except (OSError, TRANSPORT):  # without the hub: what the cache has of it
+    except (OSError, TRANSPORT_ERROR):  # offline: use the cache
         return Path(
             huggingface_hub.snapshot_download(name, local_files_only=True, cache_dir=cache, allow_patterns=[CONFIG])
         )
     present = [sibling.rfilename for sibling in info.siblings or ()]
     if CONFIG not in present:
         raise ValueError(f"{name} has no {CONFIG}: it is no model that can be opened")
-    chosen = [file for file in SMALL if file in present] + _weights(name, present)
+    files = [file for file in SMALL_FILES if file in present] + _weights(name, present)
 
     def fetch(files: list[str]) -> Path:
-        # By the branch's name, not the commit: so the cache knows without the hub what the name stood for.
+        # By branch instead of commit, so that the cache resolves the name offline.
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=files, endpoint=endpoint, cache_dir=cache))
 
-    registry.family_of(Settings.read(Folder(fetch([CONFIG]))))  # before hundreds of megabytes
-    return fetch(chosen)
+    registry.family_of(Settings.read(Folder(fetch([CONFIG]))))  # raises before the weights are downloaded
+    return fetch(files)
 
 
 def _weights(name: str, present: list[str]) -> list[str]:
-    """The files of one form of the weights: repositories hold the same tensors several times."""
+    """Return the files of one form of the weights: repositories hold the same tensors in several."""
     for whole in (SAFETENSORS, PICKLE):
         stem, ending = whole.rsplit(".", 1)
         if whole in present:

@@ -1,7 +1,7 @@
 """Marian: OPUS-MT and OPUS-MT tc-big (Tiedemann and Thottingal 2020), for one pair of languages or many targets.
 
-Post-norm, sines and cosines in halves from position 0, embeddings scaled, a bias on the logits; a decoder starts from
-the padding symbol, which it must never write.
+Post-norm, sines and cosines in halves from position 0, a bias on the logits. The decoder starts from the padding
+symbol, which it must never write.
 """
 
 from __future__ import annotations
@@ -11,41 +11,38 @@ from dataclasses import replace
 
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.families import tensors
-from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.family import Family, OpenedModel
 from attention_atlas.model.families.folder import Folder, Weights
-from attention_atlas.model.families.pieces.vocabulary import UNNAMED, directions, named, numbered
 from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.families.vocabulary import UNNAMED, list_directions, list_pieces, read_ids
 from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.trace.directions import Languages, is_code
 
 LANGUAGE = re.compile(r">>(.+)<<")
 
 
-def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
-    """ValueError, naming what was found, for what is no Marian model or cannot be opened."""
+def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
+    """Open a folder. Raises ValueError with the value that is no Marian model's or cannot be read."""
     shared = settings.flag("share_encoder_decoder_embeddings", True)
     tied = settings.flag("tie_word_embeddings", True)
-    pad_id = settings.whole("pad_token_id")
-    targets = None if shared else settings.whole("decoder_vocab_size", settings.whole("vocab_size"))
+    pad_id = settings.integer("pad_token_id")
+    targets = None if shared else settings.integer("decoder_vocab_size", settings.integer("vocab_size"))
     config = replace(
-        settings.network(activation="gelu", scale_embedding=False),
+        settings.model_config(activation="gelu", scale_embedding=False),
         position_code=PositionCode.HALVES,
         norm_first=False,
         shared_embeddings=shared,
         target_vocabulary_size=targets,
         logits_bias=tensors.BIAS in weights.shapes,
     )
-    matrices = tensors.embeddings(weights, tied=tied, shared=shared)
-    config, notes = tensors.stored_positions(matrices.told(config), weights)
+    matrices = tensors.find_embeddings(weights, tied=tied, shared=shared)
+    config, notes = tensors.use_stored_positions(matrices.configure(config), weights)
     tokenizer, nameless = _tokenizer(folder, settings, config)
-    config = replace(
-        config,
-        banned_ids=tuple(sorted({i for i in {*settings.banned(), *nameless, pad_id} if i < config.num_target_tokens})),
-    )
+    config = replace(config, banned_ids=settings.banned_ids(config, (*nameless, pad_id)))
     ignored = tuple(tensors.POSITIONS.values()) + (() if shared else tensors.embedding_names("model.")[:1])
-    return Opened(
+    return OpenedModel(
         config,
-        tensors.ours(weights, config, matrices, ignored=ignored),
+        tensors.convert(weights, config, matrices, ignored=ignored),
         tokenizer,
         *_directions(folder, settings, tokenizer),
         (*matrices.notes, *notes),
@@ -53,15 +50,15 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
 
 
 def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple[PieceTokenizer, list[int]]:
-    """The tokenizer, and the target ids that have no piece."""
+    """Return the tokenizer and the target ids without a piece."""
     separate = settings.tokenizer.get("separate_vocabs") is True
-    ids = numbered(folder, "vocab.json")
-    source_pieces, _ = named(ids, config.vocabulary_size)
+    ids = read_ids(folder, "vocab.json")
+    source_pieces, _ = list_pieces(ids, config.vocabulary_size)
     source = SideVocabulary(folder.bytes("source.spm"), source_pieces)
-    target_ids = numbered(folder, "target_vocab.json") if separate else ids
-    target_pieces, nameless = named(target_ids, config.num_target_tokens)
-    same = not separate and folder.bytes("target.spm") == source.model
-    target = source if same else SideVocabulary(folder.bytes("target.spm"), target_pieces)
+    target_ids = read_ids(folder, "target_vocab.json") if separate else ids
+    target_pieces, nameless = list_pieces(target_ids, config.num_target_tokens)
+    is_one = not separate and folder.bytes("target.spm") == source.model
+    target = source if is_one else SideVocabulary(folder.bytes("target.spm"), target_pieces)
     codes = {match[1]: i for piece, i in ids.items() if (match := LANGUAGE.fullmatch(piece))}
     for symbol in ("<unk>", "</s>"):
         if symbol not in ids or target_ids.get(symbol) != ids[symbol]:
@@ -85,16 +82,15 @@ def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple
 def _directions(
     folder: Folder, settings: Settings, tokenizer: PieceTokenizer
 ) -> tuple[tuple[str, ...], Languages | None]:
-    """By tokenizer_config.json, else by the name that the model has or had ("opus-mt-en-de"). Of many targets each."""
+    """Return the directions of tokenizer_config.json, else of a name that the model has or had ("opus-mt-en-de")."""
     source, target = settings.tokenizer.get("source_lang"), settings.tokenizer.get("target_lang")
     if not (is_code(source) and is_code(target)):
         names = [str(settings.config.get("_name_or_path", "")).rstrip("/").split("/")[-1], folder.path.name]
-        pairs = [tuple(name.split("-")[-2:]) for name in names if name.count("-") >= 1]
-        found = [pair for pair in pairs if all(map(is_code, pair)) and pair[0] != pair[1]]
-        source, target = found[0] if found else UNNAMED.split("-")
+        pairs = [name.split("-")[-2:] for name in names if "-" in name]
+        source, target = next((p for p in pairs if all(map(is_code, p)) and p[0] != p[1]), UNNAMED.split("-"))
     if not tokenizer.language_ids:
         return (f"{source}-{target}" if source != target else UNNAMED,), None
-    return directions([source], sorted(tokenizer.language_ids))
+    return list_directions([source], sorted(tokenizer.language_ids))
 
 
 FAMILY = Family("marian", ("MarianMTModel",), read)

@@ -1,4 +1,4 @@
-"""Which families there are, and the way in: a folder of a hub's layout becomes a network of ours."""
+"""The supported families, by the model_type of a folder's config.json."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from attention_atlas.model.families import bart, m2m_100, marian, mbart, t5
-from attention_atlas.model.families.family import Family, Opened
+from attention_atlas.model.families.family import Family, OpenedModel
 from attention_atlas.model.families.folder import Folder, Weights
 from attention_atlas.model.families.settings import Settings
 
 FAMILIES: dict[str, Family] = {
     f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY, *t5.FAMILIES, *bart.FAMILIES)
 }
-# Why some that people will try are not among them.
-REASONS = {
+# Why some well-known families are not supported.
+UNSUPPORTED = {
     "nllb-moe": "its layers are a mixture of experts",
     "led": "its encoder's attention has windows",
     "longt5": "its encoder's attention has windows",
@@ -33,9 +33,12 @@ REASONS = {
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[Opened, Weights]]:
-    """Open a folder; its tensors can be read until the context ends. ValueError, in words and with what was found, for
-    a family that is not supported or a folder that is damaged or does not hold together."""
+def open_folder(path: Path) -> Iterator[tuple[OpenedModel, Weights]]:
+    """Open a folder in a hub's layout as a context manager, in which its tensors can be read.
+
+    Raises ValueError for a family that is not supported and for a folder whose files are damaged or contradict each
+    other.
+    """
     folder = Folder(path)
     settings = Settings.read(folder)
     family = family_of(settings)
@@ -44,14 +47,14 @@ def opened(path: Path) -> Iterator[tuple[Opened, Weights]]:
 
 
 def family_of(settings: Settings) -> Family:
-    """By model_type and architectures. ValueError, with both, for any that is not in the registry."""
+    """Return the family by model_type and architectures. Raises ValueError with both if none has them."""
     model_type, architectures = settings.config.get("model_type"), settings.config.get("architectures")
     family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
-    named = architectures if isinstance(architectures, list) else []
-    if family is None or (named and not set(map(str, named)) & set(family.architectures)):
-        reason = f": {REASONS[model_type]}" if isinstance(model_type, str) and model_type in REASONS else ""
+    names = [*map(str, architectures)] if isinstance(architectures, list) else []
+    if family is None or (names and not set(names) & set(family.architectures)):
+        reason = f": {UNSUPPORTED[model_type]}" if isinstance(model_type, str) and model_type in UNSUPPORTED else ""
         raise ValueError(
-            f"{settings.path} is a {model_type!r:.60} ({', '.join(map(str, named))[:120] or 'no architecture named'}), "
+            f"{settings.path} is a {model_type!r:.60} ({', '.join(names)[:120] or 'no architecture named'}), "
             f"which is not supported{reason}. Supported are "
             + "; ".join(f"{f.model_type} ({', '.join(f.architectures)})" for f in FAMILIES.values())
             + ". Any other encoder-decoder of transformers can leave traces: attention_atlas.model.foreign.trace_of."

@@ -1,7 +1,8 @@
-"""What a folder's JSON files say of a network and its decoding, field by field, each checked."""
+"""Read the settings of a network and its decoding from a folder's JSON files, each field checked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from attention_atlas.model.config import LIMITS, Activation, ModelConfig
@@ -29,11 +30,11 @@ class Settings:
 
     @classmethod
     def read(cls, folder: Folder) -> Settings:
-        """ValueError naming the file that cannot be read."""
+        """Read the three files. Raises ValueError naming one that cannot be read."""
         return cls(folder.json(CONFIG), folder.json(GENERATION), folder.json(TOKENIZER_CONFIG), str(folder.path))
 
-    def whole(self, name: str, default: int | None = None) -> int:
-        """A whole number of config.json. ValueError if it is none, or not there and without a default."""
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return a whole number of config.json. Raises ValueError if it is none, or missing without a default."""
         value = self.config.get(name, default)
         if value is None:
             raise ValueError(f"{self.path}/{CONFIG} lacks {name!r}")
@@ -42,18 +43,14 @@ class Settings:
         return value
 
     def flag(self, name: str, default: bool) -> bool:
-        """A truth value of config.json."""
+        """Return a truth value of config.json. Raises ValueError for anything else."""
         value = self.config.get(name, default)
         if not isinstance(value, bool):
             raise ValueError(f"{self.path}/{CONFIG}: {name} must be true or false, found {value!r}")
         return value
 
-    def decoders_own(self, name: str) -> int | None:
-        """A number of the decoder, None where it is the encoder's."""
-        encoder, decoder = self.whole(f"encoder_{name}"), self.whole(f"decoder_{name}")
-        return None if encoder == decoder else decoder
-
     def activation(self, default: str) -> Activation:
+        """Return the activation function of config.json. Raises ValueError for one that is not supported."""
         name = self.config.get("activation_function", default)
         if not isinstance(name, str) or name not in ACTIVATIONS:
             raise ValueError(
@@ -62,43 +59,50 @@ class Settings:
         return ACTIVATIONS[name]
 
     def decoding(self, name: str) -> object:
-        """A setting of decoding: generation_config.json's, else config.json's, where it stood before 2023."""
-        found = self.generation.get(name)
-        return self.config.get(name) if found is None else found
+        """Return a setting of decoding: of generation_config.json, else of config.json, where it was before 2023."""
+        value = self.generation.get(name)
+        return self.config.get(name) if value is None else value
 
     def token(self, name: str, default: int | None = None) -> int | None:
-        """A token id among the settings of decoding, or of the network. ValueError if it is none."""
-        found = self.decoding(name)
-        if isinstance(found, list) and len(found) == 1:
-            found = found[0]
-        found = default if found is None else found
-        if found is not None and not is_integer(found, 0):
-            raise ValueError(f"{self.path}: {name} must be the id of one token, found {found!r}")
-        return found
+        """Return a token id among the settings of decoding. Raises ValueError if it is no single id."""
+        value = self.decoding(name)
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        value = default if value is None else value
+        if value is not None and not is_integer(value, 0):
+            raise ValueError(f"{self.path}: {name} must be the id of one token, found {value!r}")
+        return value
 
-    def banned(self) -> set[int]:
-        """The single tokens that decoding may not choose (bad_words_ids, suppress_tokens). A banned sequence of several
-        tokens is no property of a token, and is left out."""
+    def banned_ids(self, config: ModelConfig, more: Iterable[int] = ()) -> tuple[int, ...]:
+        """Return the ids of target tokens that decoding may not choose: bad_words_ids, suppress_tokens and `more`.
+
+        A banned sequence of several tokens is left out: it bans no single token.
+        """
         words, tokens = self.decoding("bad_words_ids") or [], self.decoding("suppress_tokens") or []
         if not isinstance(words, list) or not isinstance(tokens, list):
             raise ValueError(f"{self.path}: bad_words_ids and suppress_tokens must be lists")
         single = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
-        return {i for i in (*single, *tokens) if is_integer(i, 0)}
+        ids = {i for i in (*single, *tokens, *more) if is_integer(i, 0)}
+        return tuple(sorted(i for i in ids if i < config.num_target_tokens))
 
-    def network(self, *, activation: str, scale_embedding: bool, pad: int = 1) -> ModelConfig:
-        """The shape, as all families of fairseq's kind describe it; with these where config.json leaves them out.
-        ValueError for what cannot be built."""
+    def model_config(self, *, activation: str, scale_embedding: bool, pad: int = 1) -> ModelConfig:
+        """Return the network's shape as the families of fairseq and Marian describe it.
+
+        The parameters are the defaults of fields that config.json lacks. Raises ValueError for what cannot be built.
+        """
+        heads, units = self.integer("encoder_attention_heads"), self.integer("encoder_ffn_dim")
+        decoder_heads, decoder_units = self.integer("decoder_attention_heads"), self.integer("decoder_ffn_dim")
         return ModelConfig(
-            vocabulary_size=self.whole("vocab_size"),
-            d_model=self.whole("d_model"),
-            num_heads=self.whole("encoder_attention_heads"),
-            decoder_num_heads=self.decoders_own("attention_heads"),
-            num_encoder_layers=self.whole("encoder_layers"),
-            num_decoder_layers=self.whole("decoder_layers"),
-            d_feedforward=self.whole("encoder_ffn_dim"),
-            decoder_d_feedforward=self.decoders_own("ffn_dim"),
-            max_length=min(self.whole("max_position_embeddings", 1024), LIMITS["max_length"]),
-            pad_id=self.whole("pad_token_id", pad),
+            vocabulary_size=self.integer("vocab_size"),
+            d_model=self.integer("d_model"),
+            num_heads=heads,
+            decoder_num_heads=None if decoder_heads == heads else decoder_heads,
+            num_encoder_layers=self.integer("encoder_layers"),
+            num_decoder_layers=self.integer("decoder_layers"),
+            d_feedforward=units,
+            decoder_d_feedforward=None if decoder_units == units else decoder_units,
+            max_length=min(self.integer("max_position_embeddings", 1024), LIMITS["max_length"]),
+            pad_id=self.integer("pad_token_id", pad),
             activation=self.activation(activation),
             scale_embedding=self.flag("scale_embedding", scale_embedding),
         )

@@ -1,4 +1,4 @@
-"""From a family's tensors to ours: names, order, aliases."""
+"""Convert a family's tensors to ours: their names, their order, and the names that one matrix may have."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ HEAD, BIAS = "lm_head.weight", "final_logits_bias"
 POSITIONS = {
     side: f"model.{stack}.embed_positions.weight" for side, stack in (("source", "encoder"), ("target", "decoder"))
 }
-OURS = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)")
+LAYER_TENSOR = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)")  # of ours
 HARMLESS = ("encoder.version", "decoder.version", "._float_tensor", ".embed_positions.weights")  # endings
 
 
 @dataclass(frozen=True)
 class Naming:
-    """What a family calls its tensors.
+    """A family's names of tensors.
 
-    prefix  of all but the output matrix and its bias
-    layers  of a layer, with its {stack} and its {number}
-    parts   stack -> our name of a part of a layer -> theirs; several are put one below the other
-    others  our name of any other module -> theirs, as prefix or layers begin it
+    prefix  of all names but those of the output matrix and its bias
+    layers  the beginning of a layer's names, with {stack} and {number}
+    parts   stack -> our name of a layer's part -> theirs; we concatenate several of theirs
+    others  our name of any other module -> theirs
     """
 
     prefix: str
@@ -39,17 +39,17 @@ class Naming:
     parts: Mapping[str, Mapping[str, tuple[str, ...]]]
     others: Mapping[str, str]
 
-    def of(self, ours: str) -> tuple[str, ...]:
-        """Theirs of one of our tensors."""
-        if found := OURS.fullmatch(ours):
-            stack, number, part, end = found.groups()
+    def theirs(self, name: str) -> tuple[str, ...]:
+        """Return the family's tensors that one of our tensors is made from."""
+        if match := LAYER_TENSOR.fullmatch(name):
+            stack, number, part, end = match.groups()
             start = self.layers.format(stack=stack, number=number)
-            return tuple(f"{self.prefix}{start}.{name}.{end}" for name in self.parts[stack][part])
-        name, _, end = ours.rpartition(".")
-        return (f"{self.prefix}{self.others[name]}.{end}",)
+            return tuple(f"{self.prefix}{start}.{theirs}.{end}" for theirs in self.parts[stack][part])
+        module, _, end = name.rpartition(".")
+        return (f"{self.prefix}{self.others[module]}.{end}",)
 
 
-# The families that fairseq and Marian made. The order in their files is k, v, q; our matrix stacks q, k, v.
+# The families of fairseq and Marian. Their files hold k, v, q; our matrix stacks q, k, v.
 _SELF = {
     "self_attention.projection": tuple(f"self_attn.{part}_proj" for part in "qkv"),
     "self_attention.output": ("self_attn.out_proj",),
@@ -61,7 +61,7 @@ FAIRSEQ = Naming(
     "model.",
     "{stack}.layers.{number}",
     {
-        # The last norm is the feed-forward's, in spite of its name.
+        # final_layer_norm is the feed-forward's norm, in spite of its name.
         "encoder": _SELF | {"sublayers.1.norm": ("final_layer_norm",)},
         "decoder": _SELF
         | {
@@ -79,9 +79,12 @@ FAIRSEQ = Naming(
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Which tensor of a file serves as the source's embedding, the target's, and the output projection; whether source
-    and target are one matrix (shared), and target and output (tied). notes: what a person should know of how that was
-    decided."""
+    """The tensors of a file that serve as the source's embedding, the target's, and the output projection.
+
+    shared  whether source and target are one matrix
+    tied    whether target and output projection are
+    notes   what a user should know about how that was decided
+    """
 
     source: str
     target: str
@@ -90,56 +93,56 @@ class Embeddings:
     tied: bool
     notes: tuple[str, ...] = ()
 
-    def told(self, config: ModelConfig) -> ModelConfig:
-        """The config with what the file says of its matrices."""
+    def configure(self, config: ModelConfig) -> ModelConfig:
+        """Return the config with shared and tied matrices as in the file."""
         return replace(config, shared_embeddings=self.shared, tied_output=self.tied)
 
 
-def embeddings(weights: Weights, *, tied: bool, shared: bool, prefix: str = FAIRSEQ.prefix) -> Embeddings:
-    """Sort out the names that one matrix may have. ValueError if there is none for some purpose.
+def find_embeddings(weights: Weights, *, tied: bool, shared: bool, prefix: str = FAIRSEQ.prefix) -> Embeddings:
+    """Resolve the names that one matrix may have in a file.
 
     tied: tie_word_embeddings, whether the output projection is the target's embedding; shared:
-    share_encoder_decoder_embeddings, whether source and target have one.
+    share_encoder_decoder_embeddings, whether source and target have one. Raises ValueError if a matrix is missing.
     """
     both, encoder, decoder, _ = names = embedding_names(prefix)
-    found = [name for name in names if name in weights.shapes]
-    if shared and tied and found == [HEAD]:
+    present = [name for name in names if name in weights.shapes]
+    if shared and tied and present == [HEAD]:
         return Embeddings(HEAD, HEAD, HEAD, True, True)
-    source = _first(found, encoder, both if shared else None, decoder if shared else None)
-    target = _first(found, decoder, both if shared else None, encoder if shared else None)
-    one = shared and weights.same(source, target)
+    source = _first(present, encoder, both if shared else None, decoder if shared else None)
+    target = _first(present, decoder, both if shared else None, encoder if shared else None)
+    shared = shared and weights.are_equal(source, target)
     if not tied:
-        head = _first(found, HEAD)
-        return Embeddings(source, target, head, one, weights.same(head, target))
+        head = _first(present, HEAD)
+        return Embeddings(source, target, head, shared, weights.are_equal(head, target))
     notes = ()
-    if HEAD in found and not weights.same(HEAD, target):
+    if HEAD in present and not weights.are_equal(HEAD, target):
         notes = (
             f"{HEAD} differs from {target}, though the config ties them: the embedding is used. Converters before "
             "April 2024 left an output matrix that is not the model's.",
         )
-    return Embeddings(source, target, target, one, True, notes)
+    return Embeddings(source, target, target, shared, True, notes)
 
 
 def embedding_names(prefix: str) -> tuple[str, str, str, str]:
-    """What a file may call both sides' embedding, the encoder's, the decoder's, and the output matrix."""
+    """Return the names of the embedding of both sides, the encoder's, the decoder's, and the output matrix."""
     return f"{prefix}{SHARED}", f"{prefix}{ENCODER}", f"{prefix}{DECODER}", HEAD
 
 
-def _first(found: list[str], *names: str | None) -> str:
+def _first(present: list[str], *names: str | None) -> str:
     for name in names:
-        if name in found:
+        if name in present:
             return name
-    wanted = " or ".join(name for name in names if name)
-    raise ValueError(f"the weights lack {wanted}; of the embeddings they have {', '.join(found) or 'none'}")
+    expected = " or ".join(name for name in names if name)
+    raise ValueError(f"the weights lack {expected}; of the embeddings they have {', '.join(present) or 'none'}")
 
 
-def stored_positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig, tuple[str, ...]]:
-    """Files of 2020 hold the tables of sines, and what is stored is what counts. Where it is the formula's, in the
-    file's precision, there is nothing to keep. Learned positions are parameters like any others."""
-    if config.position_code is PositionCode.LEARNED:
-        return config, ()
+def use_stored_positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig, tuple[str, ...]]:
+    """Return the config with learned positions if the file's tables of sines differ from the formula, and a note.
+
+    Files of 2020 store the tables. A table equal to the formula in the file's precision changes nothing.
+    """
     stored = [name for name in POSITIONS.values() if name in weights.shapes]
-    if not stored:
+    if config.position_code is PositionCode.LEARNED or not stored:
         return config, ()
     table = encoding(config, torch.arange(config.max_length))
     if all(
@@ -153,37 +156,38 @@ def stored_positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig
     return replace(config, position_code=PositionCode.LEARNED), (note,)
 
 
-class Ours(Mapping[str, Tensor]):
-    """Our tensors by name, each made from theirs when it is asked for: opening a model never holds it twice."""
+class ConvertedTensors(Mapping[str, Tensor]):
+    """Our tensors by name, each converted when it is read, so that a model is never in memory twice."""
 
-    def __init__(self, weights: Weights, made_from: dict[str, tuple[str, ...]]) -> None:
-        self.weights, self.made_from = weights, made_from
+    def __init__(self, weights: Weights, sources: dict[str, tuple[str, ...]]) -> None:
+        """sources: our name -> the family's tensors that it concatenates."""
+        self.weights, self.sources = weights, sources
 
     def __getitem__(self, name: str) -> Tensor:
-        parts = [self.weights[theirs] for theirs in self.made_from[name]]
+        parts = [self.weights[theirs] for theirs in self.sources[name]]
         tensor = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return tensor.reshape(-1) if self.made_from[name] == (BIAS,) else tensor  # theirs is [1, vocabulary]
+        return tensor.reshape(-1) if self.sources[name] == (BIAS,) else tensor  # theirs is [1, vocabulary]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.made_from)
+        return iter(self.sources)
 
     def __len__(self) -> int:
-        return len(self.made_from)
+        return len(self.sources)
 
 
-def ours(
+def convert(
     weights: Weights,
     config: ModelConfig,
     matrices: Embeddings,
     *,
     naming: Naming = FAIRSEQ,
     ignored: tuple[str, ...] = (),
-) -> Ours:
-    """All tensors of a network of this config. ignored: names that stand in the file and mean nothing more.
+) -> ConvertedTensors:
+    """Return all tensors of a network of this config. ignored: tensors of the file that no longer mean anything.
 
-    ValueError that names tensors which are missing, unknown, or of another shape than the config says.
+    Raises ValueError naming tensors that are missing, unknown, or of another shape than the config says.
     """
-    own = {
+    renamed = {
         "embedding.weight": (matrices.source,),
         "target_embedding.weight": (matrices.target,),
         "output.weight": (matrices.head,),
@@ -191,32 +195,24 @@ def ours(
     }
     with torch.device("meta"):  # shapes without memory
         state = Transformer(config).state_dict()
-    made_from = {name: own.get(name) or naming.of(name) for name in state}
-    shapes = {part: _shape(state[name], parts) for name, parts in made_from.items() for part in parts}
-    embedded = embedding_names(naming.prefix)
-    _check(weights, shapes, {*ignored, *embedded}, embedded)
-    return Ours(weights, made_from)
-
-
-def _shape(tensor: Tensor, parts: tuple[str, ...]) -> tuple[int, ...]:
-    """Of each of the parts that a tensor of ours is made from."""
-    rows, *rest = tensor.shape
-    return (1, rows) if parts == (BIAS,) else (rows // len(parts), *rest)
-
-
-def _check(weights: Weights, shapes: Mapping[str, tuple[int, ...]], known: set[str], embedded: tuple[str, ...]) -> None:
-    """shapes: of what is used; known: what may stand there besides; embedded: which are embeddings."""
+    sources = {name: renamed.get(name) or naming.theirs(name) for name in state}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, parts in sources.items():
+        rows, *rest = state[name].shape
+        shapes |= dict.fromkeys(parts, (1, rows) if parts == (BIAS,) else (rows // len(parts), *rest))
+    embeddings = embedding_names(naming.prefix)
     if missing := sorted(set(shapes) - set(weights.shapes)):
         raise ValueError(f"the weights lack {len(missing)} tensors, the first is {missing[0]!r}")
-    unknown = sorted(name for name in set(weights.shapes) - known - set(shapes) if not name.endswith(HARMLESS))
-    if unknown:
+    unknown = set(weights.shapes) - {*ignored, *embeddings} - set(shapes)
+    if unknown := sorted(name for name in unknown if not name.endswith(HARMLESS)):
         raise ValueError(
             f"the weights have {len(unknown)} tensors that this family does not, the first is {unknown[0]!r}"
         )
     for name in sorted(shapes):
         if weights.shapes[name] != shapes[name]:
             raise ValueError(f"{name} has shape {list(weights.shapes[name])}, expected {list(shapes[name])}")
-    # What no honest file does, one of a few bytes can claim: tensors of any size that all lie on the same numbers.
-    numbers = sum(math.prod(shapes[name]) for name in set(shapes) - set(embedded))
+    # A small hostile file can claim large tensors that all share the same numbers.
+    numbers = sum(math.prod(shapes[name]) for name in set(shapes) - set(embeddings))
     if 2 * numbers > weights.size:  # two bytes each at least
         raise ValueError(f"the config asks for {numbers:,} numbers, the weights' files have {weights.size:,} bytes")
+    return ConvertedTensors(weights, sources)

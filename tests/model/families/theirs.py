@@ -37,7 +37,7 @@ from transformers import (
     UMT5ForConditionalGeneration,
 )
 
-from attention_atlas.model.families.pieces.codes import M2M100, MBART, MBART50, NLLB
+from attention_atlas.model.families.language_codes import M2M100, MBART, MBART50, NLLB
 from tests.conftest import SENTENCES
 
 SIZES = {

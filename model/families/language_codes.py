@@ -1,4 +1,4 @@
-"""The languages of the families by their codes, in the order in which their symbols are numbered."""
+"""The language codes of the families, in the order of their symbols' ids."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""From the files of other people's tokenizers to pieces by id."""
