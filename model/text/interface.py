@@ -1,4 +1,4 @@
-"""What the rest of the program asks of a tokenizer, whoever made its vocabulary."""
+"""The interface of all tokenizers, and what is done to every text before it is encoded."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LINE_ENDS = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 
 
 class TextTokenizer(ABC):
-    """Text <-> token ids, and the symbols that no text can become.
+    """Converts text to token ids and back; no text becomes a control symbol.
 
     pieces       the target's vocabulary by id, each with its kind; a space is "\u2581"
-    begin_id     what a decoder starts from
-    special_ids  of the target's vocabulary: control symbols, which decode() leaves out
+    begin_id     the symbol that a decoder starts from
+    special_ids  the control symbols of the target's vocabulary, which decode() omits
     """
 
     pieces: tuple[Token, ...]
@@ -34,49 +34,53 @@ class TextTokenizer(ABC):
     @property
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
-        """How many tokens the source's and the target's vocabulary have."""
+        """The numbers of tokens in the source's and the target's vocabulary."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """Target ids of the text alone, without any symbol. ValueError for lone surrogates."""
+        """Return the target ids of a text, without any symbol. Raises ValueError for lone surrogates."""
 
     @abstractmethod
     def encode_joined(self, text: str) -> list[int]:
-        """encode() of text that goes on without a space from what stands before it."""
+        """Return the target ids of text that continues without a space."""
 
     @abstractmethod
     def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
-        """What an encoder reads: the text's source ids with the symbols before and after it. ValueError as in encode(),
-        or for a language that this vocabulary has no symbol for."""
+        """Return the ids that an encoder reads: the text's source ids with the symbols around them.
+
+        Raises ValueError as encode() does, and for a language without a symbol in this vocabulary.
+        """
 
     @abstractmethod
     def forced_prefix(self, target_language: str) -> tuple[int, ...]:
-        """What a decoder is made to write before it is free: the target language's symbol in some families, else
-        nothing."""
+        """Return the ids that every translation begins with: the target language's symbol in some families."""
 
     @abstractmethod
     def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-        """The names of encode_source(text, ..): pieces, and of a piece that the vocabulary lacks what it stands for."""
+        """Return the tokens of encode_source(text, ..): pieces, and for an unknown id the text that it stands for."""
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of target ids, without control symbols."""
+        """Return the text of target ids, without control symbols."""
 
     def decode_source(self, ids: Iterable[int]) -> str:
-        """The text of source ids. Overridden where the source has a vocabulary of its own."""
+        """Return the text of source ids. Override it where the source has its own vocabulary."""
         return self.decode(ids)
 
     @abstractmethod
     def write(self, folder: Path) -> dict[str, Any]:
-        """Put the tokenizer's files into a checkpoint folder; what its config.json says of them."""
+        """Write the tokenizer's files into a checkpoint folder. Returns the "tokenizer" entry of its config.json."""
 
     def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        """A sentence's tokens, each with the number of its word. The one place that decides what a word is: what stands
-        between spaces, unless a tokenizer of a script without spaces says otherwise."""
+        """Return a sentence's tokens, each with the number of its word.
+
+        Words are separated by spaces. A tokenizer of a script without spaces overrides this method, the only place that
+        decides what a word is.
+        """
         return number_words(tokens, words_by_spaces(tokens))
 
     def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]:
-        """The pieces of target ids as they stand in the vocabulary, such as "\u2581ich"."""
+        """Return the pieces of target ids as in the vocabulary, such as "\u2581ich"."""
         return tuple(self.pieces[i] for i in ids)
 
     def __len__(self) -> int:
@@ -99,7 +103,7 @@ def normalize_text(text: str) -> str:
 
 
 def check_utf8(text: str) -> None:
-    """ValueError for half of a surrogate pair."""
+    """Raise Refusal for half of a surrogate pair."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -109,7 +113,7 @@ def check_utf8(text: str) -> None:
 
 
 def with_kinds(pieces: Iterable[str], symbols: Collection[int], byte_ids: Collection[int] = ()) -> tuple[Token, ...]:
-    """The pieces as tokens: of these ids symbols, of these bytes, the others text."""
+    """Return the pieces as tokens, whose kind is symbol or byte for these ids and text for the others."""
     return tuple(
         Token(piece, TokenKind.SYMBOL if i in symbols else TokenKind.BYTE if i in byte_ids else TokenKind.TEXT)
         for i, piece in enumerate(pieces)

@@ -1,10 +1,10 @@
-"""Which language a text is in, of those that the shipped models read or write, by their most common words."""
+"""Detect a text in an unexpected language, of those of the shipped models, by its most common words."""
 
 from __future__ import annotations
 
 import re
 
-# Of each language the most common words that are at least ten times as common as in both others, counted over captions,
+# The most common words of each language that are at least ten times as common as in both others, counted in captions,
 # everyday sentences and news.
 _COMMON = {
     "de": """
@@ -67,20 +67,23 @@ _COMMON = {
     """,
 }
 COMMON = {language: frozenset(words.split()) for language, words in _COMMON.items()}
-ENOUGH = 4  # words, of which a single common one tells the language
+ENOUGH_WORDS = 4  # in which a single common word decides
 
 
 def other_language(text: str, expected: str) -> str | None:
     """Return the language that a text is in if that is clearly not the expected one, else None.
 
     A text is in another language if at least two more of its words are common there than in the expected language, or
-    one of at least four where none is common in the expected one. None also if `expected` is no language of COMMON.
+    if it has at least four words, of which one is common there and none in the expected language. None also if
+    `expected` is not in COMMON.
     """
     if expected not in COMMON:
         return None
     words = re.findall(r"[^\W\d_]+", text.lower())
     counts = {language: sum(word in common for word in words) for language, common in COMMON.items()}
-    own = counts.pop(expected)
+    expected_count = counts.pop(expected)
     language = max(counts, key=counts.__getitem__)
-    clear = counts[language] >= own + 2 or (own == 0 < counts[language] and len(words) >= ENOUGH)
+    clear = counts[language] >= expected_count + 2 or (
+        expected_count == 0 < counts[language] and len(words) >= ENOUGH_WORDS
+    )
     return language if clear else None

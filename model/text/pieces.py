@@ -1,4 +1,4 @@
-"""Tokenizers of other families: a splitter makes pieces, a table of the family's says which piece has which id."""
+"""The tokenizer of other families: a splitter (model.text.splitters) makes pieces, and a table gives them ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = "<unk>"
 
 
 class SourceRow(str, Enum):
-    """What an encoder reads around a text x."""
+    """The row of ids that an encoder reads for a text x."""
 
     BARE = "bare"  # x: Blenderbot-small
     PLAIN = "plain"  # x </s>: Marian for one pair of languages, T5 with its prefix as a part of x
@@ -30,13 +30,16 @@ class SourceRow(str, Enum):
 
 @dataclass(frozen=True)
 class Symbols:
-    """The ids that have a meaning of their own, and where they stand. Raises ValueError for what cannot be.
+    """The ids with a special meaning and their places in a source or target. Raises ValueError for invalid values.
 
-    languages: code -> id; forced: whether a decoder is made to write the target language's symbol first.
-    special_ids: all ids that no text becomes and no translation shows, these among them.
-    prefixes: direction -> what stands before its texts: T5's "translate English to German: "
-    source_begin: what stands before every source; target_begin: what every translation begins with
-    sentinels: what stands for a gap in a text -> its id, the one symbol that people may type: T5's <extra_id_0>
+    source_row    the places of symbols around a source
+    forced        whether a decoder is made to write the target language's symbol first
+    languages     pairs of a language's code and its symbol's id
+    special_ids   ids, in addition to those here, that no text becomes and no translation shows
+    prefixes      pairs of a direction and the text before its sources: T5's "translate English to German: "
+    sentinels     pairs of a gap's name and its id, the only symbols that a person may type: T5's <extra_id_0>
+    source_begin  the ids before every source
+    target_begin  the ids that every translation begins with
     """
 
     pad_id: int
@@ -61,7 +64,7 @@ class Symbols:
             dict(self.prefixes)
         except (TypeError, ValueError) as error:
             raise ValueError(f"the tokenizer's symbols cannot be read: {error}") from error
-        for name, found in (
+        for name, value in (
             ("pad_id", self.pad_id),
             ("begin_id", self.begin_id),
             ("end_id", self.end_id),
@@ -69,13 +72,13 @@ class Symbols:
             *pairs,
             *(("special_ids", i) for i in (*self.special_ids, *self.source_begin, *self.target_begin)),
         ):
-            if not is_integer(found, 0):
-                raise ValueError(f"the id of {name} must be a whole number from 0, found {found!r}")
+            if not is_integer(value, 0):
+                raise ValueError(f"the id of {name} must be a whole number from 0, found {value!r}")
 
 
 @dataclass(frozen=True, eq=False)
 class SideVocabulary:
-    """One side's vocabulary. model: what splits (model.text.splitters.splitter_of); pieces: those by id."""
+    """The vocabulary of one side. model: the splitter's file (model.text.splitters.splitter_of); pieces: by id."""
 
     model: bytes
     pieces: tuple[str, ...]
@@ -84,13 +87,12 @@ class SideVocabulary:
 class PieceTokenizer(TextTokenizer):
     """A splitter's pieces with a family's ids.
 
-    What the table lacks becomes the unknown id, for SentencePiece knows pieces that the table does not have. Nothing is
-    normalised but by the SentencePiece model's own rule. A piece that is spelled like a control symbol is unknown: what
-    a person types never becomes one, but for a sentinel.
+    A piece that the table lacks gets the unknown id. Text is normalized only by the SentencePiece model's own rule. A
+    piece spelled like a control symbol is unknown: typed text never becomes a control symbol, except a sentinel.
     """
 
     def __init__(self, source: SideVocabulary, target: SideVocabulary, symbols: Symbols) -> None:
-        """source and target may be one object. ValueError if a model is none or an id has no piece."""
+        """source and target may be the same object. Raises ValueError for a damaged model or an id without a piece."""
         self.source, self.target, self.symbols = source, target, symbols
         self.pad_id, self.begin_id, self.end_id = symbols.pad_id, symbols.begin_id, symbols.end_id
         self.language_ids = dict(symbols.languages)
@@ -109,7 +111,9 @@ class PieceTokenizer(TextTokenizer):
         self.pieces = self._with_kinds(target.pieces, self._target)
         self._source_pieces = self.pieces if target is source else self._with_kinds(source.pieces, self._source)
         self._sentinels = dict(symbols.sentinels)
-        self._gaps = re.compile(f"({'|'.join(map(re.escape, self._sentinels))})") if self._sentinels else None
+        self._sentinel_pattern = (
+            re.compile(f"({'|'.join(map(re.escape, self._sentinels))})") if self._sentinels else None
+        )
         self._prefixes = dict(symbols.prefixes)
         self._source_ids = self._ids(source)
         self._target_ids = self._source_ids if target is source else self._ids(target)
@@ -124,11 +128,11 @@ class PieceTokenizer(TextTokenizer):
         )
 
     def _split(self, splitter: Splitter, text: str) -> list[str]:
-        """Pieces, sentinels among them."""
+        """Return the pieces of a text, sentinels among them."""
         check_utf8(text)
-        if self._gaps is None:
+        if self._sentinel_pattern is None:
             return splitter.split(text)
-        parts = self._gaps.split(text)  # every second is a sentinel
+        parts = self._sentinel_pattern.split(text)  # every second part is a sentinel
         return [piece for n, part in enumerate(parts) for piece in ([part] if n % 2 else splitter.split(part))]
 
     @property
@@ -136,17 +140,17 @@ class PieceTokenizer(TextTokenizer):
         return len(self.source.pieces), len(self.target.pieces)
 
     def encode(self, text: str) -> list[int]:
-        return self._numbered(self._split(self._target, text), self._target_ids)
+        return self._look_up(self._split(self._target, text), self._target_ids)
 
     def encode_joined(self, text: str) -> list[int]:
         first, *rest = self._split(self._target, text) or [""]
-        bare = first.removeprefix(self._target.put_first)
-        joined = [bare] if bare in self._target_ids else list(bare)
-        return self._numbered([*joined, *rest], self._target_ids)
+        joined = first.removeprefix(self._target.put_first)
+        joined = [joined] if joined in self._target_ids else list(joined)
+        return self._look_up([*joined, *rest], self._target_ids)
 
     def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
         prefix = self._prefixes.get(f"{source_language}-{target_language}", "")
-        ids = self._numbered(self._split(self._source, prefix + text), self._source_ids)
+        ids = self._look_up(self._split(self._source, prefix + text), self._source_ids)
         row = self.symbols.source_row
         if row is SourceRow.BARE:
             return ids
@@ -174,7 +178,7 @@ class PieceTokenizer(TextTokenizer):
         first += self.symbols.source_row in (SourceRow.TARGET_FIRST, SourceRow.LANGUAGE_FIRST)
         for prefix in (*self._prefixes.values(), ""):
             surfaces = self._split(self._source, prefix + text)
-            if list(ids[first : first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
+            if list(ids[first : first + len(surfaces)]) == self._look_up(surfaces, self._source_ids):
                 break
         else:
             return tuple(names)
@@ -185,7 +189,7 @@ class PieceTokenizer(TextTokenizer):
             if before[at - first : at - first + 1] == [surface]:
                 names[at] = Token(names[at], TokenKind.PREFIX)
             else:
-                before = []  # the text has begun
+                before = []  # the prefix has ended
         return tuple(names)
 
     def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
@@ -197,13 +201,13 @@ class PieceTokenizer(TextTokenizer):
     def decode_source(self, ids: Iterable[int]) -> str:
         ids = list(map(int, ids))
         for prefix in self._prefixes.values():
-            before = self._numbered(self._split(self._source, prefix), self._source_ids)
+            before = self._look_up(self._split(self._source, prefix), self._source_ids)
             if ids[: len(before)] == before:
                 ids = ids[len(before) :]
                 break
         return self._source.join([self.source.pieces[i] for i in ids if i not in self.special_ids])
 
-    def _numbered(self, pieces: Iterable[str], ids: dict[str, int]) -> list[int]:
+    def _look_up(self, pieces: Iterable[str], ids: dict[str, int]) -> list[int]:
         return [ids.get(piece, self.symbols.unknown_id) for piece in pieces]
 
     def write(self, folder: Path) -> dict:
@@ -215,21 +219,21 @@ class PieceTokenizer(TextTokenizer):
 
     @classmethod
     def read(cls, folder: Path, described: dict) -> PieceTokenizer:
-        """What write() wrote. ValueError naming the file otherwise."""
+        """Read what write() wrote. Raises ValueError naming the file for anything else."""
         settings = dict(described)
         names = settings.pop("sides", None)
         if names not in (["source"], ["source", "target"]):
             raise ValueError(f"the tokenizer's sides must be source, or source and target, found {names!r}")
         sides = [
             SideVocabulary(
-                read_bytes(folder / f"{name}.spm", MAX_VOCABULARY_BYTES), _pieces(folder / f"{name}.pieces.json")
+                read_bytes(folder / f"{name}.spm", MAX_VOCABULARY_BYTES), _read_pieces(folder / f"{name}.pieces.json")
             )
             for name in names
         ]
         return cls(sides[0], sides[-1], from_json(Symbols, settings))
 
 
-def _pieces(path: Path) -> tuple[str, ...]:
+def _read_pieces(path: Path) -> tuple[str, ...]:
     pieces = read_json(path, limit=MAX_VOCABULARY_BYTES)
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         raise ValueError(f"{path} is not a list of pieces")

@@ -1,4 +1,4 @@
-"""Text <-> token ids: one SentencePiece model with byte fallback, and the symbols no text can become."""
+"""The tokenizer of this project's checkpoints: a SentencePiece model with byte fallback and control symbols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attention_atlas.model.text.interface import TextTokenizer, check_utf8, with
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 FILE = "tokenizer.model"
-SPACE = "\u2581"  # SentencePiece writes a space as this character
+SPACE = "\u2581"  # SentencePiece's character for a space
 _LANGUAGE_SYMBOL = re.compile(r"<2([a-z]{2,8})>")
 _PRIVATE_USE = range(0xF0000, 0xFFFFE)  # of plane 15: more characters than any text this project accepts
 
@@ -22,13 +22,13 @@ _PRIVATE_USE = range(0xF0000, 0xFFFFE)  # of plane 15: more characters than any 
 class Tokenizer(TextTokenizer):
     """One vocabulary for every language of a checkpoint.
 
-    Any text encodes: what the pieces cannot spell becomes UTF-8 byte pieces, so <unk> never occurs. Nothing is
-    normalised, so decode(encode(text)) == text. Control symbols (padding, begin, end, `<2en>`) are ids only: the
-    same characters in a text are spelled out from pieces.
+    Any text can be encoded: characters that the pieces cannot spell become UTF-8 byte pieces, so <unk> never occurs.
+    Text is not normalized, so decode(encode(text)) == text. Control symbols (padding, begin, end, `<2en>`) are only
+    ids: the same characters in a text are spelled out from pieces.
     """
 
     def __init__(self, model: bytes) -> None:
-        """model: the bytes of a SentencePiece model. Raises ValueError if it is not one or lacks a symbol."""
+        """model: the bytes of a SentencePiece model. Raises ValueError if it is none or lacks a symbol."""
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -52,7 +52,7 @@ class Tokenizer(TextTokenizer):
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """Read a tokenizer.model file. ValueError if it is missing, too large or not one."""
+        """Read a tokenizer.model file. Raises ValueError if it is missing, too large or no SentencePiece model."""
         return cls(read_bytes(Path(path), MAX_VOCABULARY_BYTES))
 
     @classmethod
@@ -65,20 +65,21 @@ class Tokenizer(TextTokenizer):
         algorithm: str = "unigram",
         exact: bool = True,
     ) -> Tokenizer:
-        """Learn pieces from sentences. algorithm: SentencePiece's "unigram" (Kudo 2018) or "bpe".
+        """Learn pieces from sentences.
 
-        exact: raise ValueError where the sentences do not give as many pieces; else take as many as they give.
+        algorithm  SentencePiece's "unigram" (Kudo 2018) or "bpe"
+        exact      whether to raise ValueError if the sentences yield fewer pieces than vocabulary_size
         """
         if algorithm not in ("unigram", "bpe"):
             raise ValueError(f"algorithm must be 'unigram' or 'bpe', found {algorithm!r}")
-        written = io.BytesIO()
+        file = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.Train(
                 sentence_iterator=iter(sentences),
-                model_writer=written,
+                model_writer=file,
                 model_type=algorithm,
                 vocab_size=vocabulary_size,
-                hard_vocab_limit=exact or algorithm == "bpe",  # of "bpe" SentencePiece knows no soft limit
+                hard_vocab_limit=exact or algorithm == "bpe",  # SentencePiece has no soft limit for "bpe"
                 character_coverage=0.9999,
                 byte_fallback=True,
                 normalization_rule_name="identity",
@@ -98,32 +99,38 @@ class Tokenizer(TextTokenizer):
             )
         except RuntimeError as error:
             raise ValueError(f"SentencePiece could not train {vocabulary_size} pieces: {error}") from error
-        return cls(written.getvalue())
+        return cls(file.getvalue())
 
     @property
     def sizes(self) -> tuple[int, int]:
         return len(self.pieces), len(self.pieces)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the text alone, without begin, end or language symbol. ValueError for lone surrogates."""
+        """Return the ids of the text, without any symbol. Raises ValueError for lone surrogates."""
         check_utf8(text)
         if SPACE not in text:
             return self._processor.EncodeAsIds(text)
-        # SentencePiece would read its own space mark as a space. Let a character that no piece knows stand for it.
+        # SentencePiece would read its own space mark as a space: encode an unknown character in its place.
         stand_in = self._unknown_character(text)
         ids = self._processor.EncodeAsIds(text.replace(SPACE, stand_in))
-        return _replaced(ids, self._spelled(stand_in), self._spelled(SPACE))
+        old, new = self._spell(stand_in), self._spell(SPACE)
+        spelled, i = [], 0
+        while i < len(ids):
+            is_mark = ids[i : i + len(old)] == old
+            spelled += new if is_mark else ids[i : i + 1]
+            i += len(old) if is_mark else 1
+        return spelled
 
     def encode_joined(self, text: str) -> list[int]:
-        """Ids of text that goes on without a space from what stands before it. ValueError as in encode()."""
-        # SentencePiece puts a space before any text. Give it another character to put the space before.
+        """Return the ids of text that continues without a space. Raises ValueError as encode() does."""
+        # SentencePiece puts a space before any text: put an unknown character between the two.
         stand_in = self._unknown_character(text)
-        ids, spelled = self.encode(stand_in + text), self._spelled(stand_in)
+        ids, spelled = self.encode(stand_in + text), self._spell(stand_in)
         starts = next(i for i in range(len(ids)) if ids[i : i + len(spelled)] == spelled)
         return ids[starts + len(spelled) :]
 
     def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
-        """`<2xx>` text `</s>`: the target's symbol comes first (Johnson et al. 2017, section 3)."""
+        """Return `<2xx>` text `</s>`: the target language's symbol comes first (Johnson et al. 2017, section 3)."""
         if target_language not in self.language_ids:
             raise ValueError(f"the vocabulary has no symbol <2{target_language}>")
         return [self.language_ids[target_language], *self.encode(text), self.end_id]
@@ -132,10 +139,10 @@ class Tokenizer(TextTokenizer):
         return ()
 
     def source_tokens(self, ids: Sequence[int], text: str) -> tuple[str, ...]:
-        return self.tokens(ids)  # nothing is unknown: bytes spell it
+        return self.tokens(ids)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; control symbols are left out, invalid byte sequences become U+FFFD."""
+        """Return the text of ids without control symbols; invalid byte sequences become U+FFFD."""
         return self._processor.DecodeIds([i for i in map(int, ids) if i not in self.special_ids])
 
     def write(self, folder: Path) -> dict:
@@ -143,25 +150,13 @@ class Tokenizer(TextTokenizer):
         return {}
 
     def is_byte(self, token_id: int) -> bool:
-        """Whether an id is one byte of a character that the pieces cannot spell."""
+        """Return whether an id is a byte of a character that the pieces cannot spell."""
         return token_id in self._byte_id_set
 
     def _unknown_character(self, text: str) -> str:
-        """One that neither a piece nor the text contains."""
-        taken = self._characters.union(text)
-        return next(c for c in map(chr, _PRIVATE_USE) if c not in taken)
+        """Return a character that neither a piece nor the text contains."""
+        known = self._characters.union(text)
+        return next(c for c in map(chr, _PRIVATE_USE) if c not in known)
 
-    def _spelled(self, character: str) -> list[int]:
+    def _spell(self, character: str) -> list[int]:
         return [self._byte_ids[byte] for byte in character.encode("utf-8")]
-
-
-def _replaced(ids: list[int], old: list[int], new: list[int]) -> list[int]:
-    result, i = [], 0
-    while i < len(ids):
-        if ids[i : i + len(old)] == old:
-            result += new
-            i += len(old)
-        else:
-            result.append(ids[i])
-            i += 1
-    return result

@@ -1,4 +1,4 @@
-"""A vocabulary of whole words, for corpora of a few sentences: what stands between blanks is a token."""
+"""Tokenizers of whole words between blanks, for models trained on a few sentences."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SPACE = "\u2581"  # before each word, as in the pieces of the other tokenizers
 
 
 class WordTokenizer(TextTokenizer):
-    """Source and target share one table: three symbols, then the words in the order of their first appearance.
+    """One table for source and target: three symbols, then the words in the order of their first appearance.
 
-    A word that the table lacks is refused by its name. A word spelled like a symbol is a word.
+    Encoding a word that the table lacks raises Refusal. A word spelled like a symbol is a word.
     """
 
     pad_id, begin_id, end_id = 0, 1, 2
@@ -33,7 +33,7 @@ class WordTokenizer(TextTokenizer):
         return len(self.pieces), len(self.pieces)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the words. ValueError, in words, for one that the table lacks."""
+        """Return the ids of the words. Raises Refusal for a word that the table lacks."""
         check_utf8(text)
         for word in text.split():
             if word not in self._ids:
@@ -45,11 +45,11 @@ class WordTokenizer(TextTokenizer):
         return [self._ids[word] for word in text.split()]
 
     def encode_joined(self, text: str) -> list[int]:
-        """As encode(): whole words have no inside to go on from."""
+        """Return the same as encode(): text cannot continue a whole word."""
         return self.encode(text)
 
     def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
-        """The words and `</s>`; there is one direction, so no symbol names it."""
+        """Return the words' ids and `</s>`; the only direction needs no symbol."""
         return [*self.encode(text), self.end_id]
 
     def forced_prefix(self, target_language: str) -> tuple[int, ...]:
@@ -62,12 +62,12 @@ class WordTokenizer(TextTokenizer):
         return " ".join(self.pieces[i].removeprefix(SPACE) for i in map(int, ids) if i not in self.special_ids)
 
     def write(self, folder: Path) -> dict:
-        """ValueError: what has such a vocabulary is trained again by its recipe, and not saved."""
+        """Raise ValueError: a model with such a vocabulary is retrained by its recipe instead of saved."""
         raise ValueError("a vocabulary of whole words is not written to a checkpoint")
 
 
 class TwoWordTokenizers(WordTokenizer):
-    """A table of words for each side: an id is another word in the source than in the target."""
+    """A table of words for each side, which number their words independently."""
 
     def __init__(self, sources: Iterable[str], targets: Iterable[str]) -> None:
         super().__init__(targets)
