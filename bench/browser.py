@@ -15,7 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from attention_atlas.model.program import add_json, command_line, given, program
+from attention_atlas.model.program import add_json, command_line, parse_args, program
 from bench.page.chromium import launch_chromium
 from bench.page.entered import entered
 from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
     add_json(parser, "write a list of {name, value, unit}")
     parser.add_argument("--only", nargs="*", help=f"of {', '.join(m.__name__ for m in MEASUREMENTS)}")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
-    args = given(parser, argv)
+    args = parse_args(parser, argv)
     chosen = [m for m in MEASUREMENTS if not args.only or m.__name__ in args.only]
     found = []
     with sync_playwright() as playwright, contextlib.ExitStack() as stack:

@@ -25,7 +25,7 @@ from attention_atlas.model.analysis.circuits.passes import ScoringMethod
 from attention_atlas.model.analysis.lenses.decoder import streams_of
 from attention_atlas.model.analysis.lenses.encoder import best
 from attention_atlas.model.analysis.why.methods import relevance
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.translator import Translator
@@ -194,9 +194,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("python -m bench.circuits", __doc__)
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     parser.add_argument("--times", action="store_true", help="only how long it takes")
-    parser.add_argument("--runs", type=whole(), default=5, help="of which the median is taken, default 5")
+    parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
     add_json(parser, "also write the lines as one list")
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

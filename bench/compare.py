@@ -19,7 +19,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model, not to fetch one
 
@@ -220,19 +220,19 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
     add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     add("--device", choices=("cpu", "cuda"), help="default: the CPU, then CUDA where there is one")
-    add("--threads", type=whole(), default=2, help="of torch and CTranslate2 on the CPU, default 2")
+    add("--threads", type=integer(), default=2, help="of torch and CTranslate2 on the CPU, default 2")
     add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens with maps, default 8 16 32 64")
-    add("--repeats", type=whole(), default=9, help="of each translation with maps, default 9")
-    add("--rounds", type=whole(), default=3, help="of the batch, and of each size of the growth, default 3")
-    add("--sentences", type=whole(), default=1000, help="captions in the batch, default 1000")
-    add("--batch-size", type=whole(), default=64, help="captions translated together, default 64")
-    add("--updates", type=whole(), default=9, help="of training, default 9")
-    add("--starts", type=whole(), default=5, help="new processes, default 5")
+    add("--repeats", type=integer(), default=9, help="of each translation with maps, default 9")
+    add("--rounds", type=integer(), default=3, help="of the batch, and of each size of the growth, default 3")
+    add("--sentences", type=integer(), default=1000, help="captions in the batch, default 1000")
+    add("--batch-size", type=integer(), default=64, help="captions translated together, default 64")
+    add("--updates", type=integer(), default=9, help="of training, default 9")
+    add("--starts", type=integer(), default=5, help="new processes, default 5")
     add("--growth-lengths", type=int, nargs="+", default=list(growth.LENGTHS), help="default 8 16 .. 512")
     add("--growth-batches", type=int, nargs="+", default=list(growth.BATCHES), help="default 1 2 .. 64")
     add("--png", type=Path, metavar="FILE", help="draw the growth")
     add_json(parser)
-    return given(parser, argv, "png")
+    return parse_args(parser, argv, "png")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import torch
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.decode.recorded import greedy_with_records
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, parse_args, program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
@@ -284,7 +284,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--device", default="cuda", help="cuda; cpu tries the program out")
     add("--minutes", type=float, default=MINUTES, help="no part begins after so many")
     add_json(parser, "write the results here after every part")
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, given, program
+from attention_atlas.model.program import add_json, command_line, parse_args, program
 from bench.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -213,7 +213,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sessions", type=int, default=500, help="page sessions opened and left (500)")
     add_json(parser, "also write the figures to this file")
     parser.add_argument("--app", nargs=argparse.REMAINDER, default=[], help="what follows goes to app.py")
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 def main(argv: list[str] | None = None) -> int:

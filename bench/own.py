@@ -34,7 +34,7 @@ from attention_atlas.model import processor
 from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, parse_args, program
 from attention_atlas.model.translator import Translator
 from bench import load, speed
 from bench.made import shapes
@@ -278,7 +278,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--tokens", type=int, default=1 << 20, help="of the visitors' longer text; default: as many as may be")
     add("--visitors", type=int, default=VISITORS, help=f"at once, default {VISITORS}")
     add_json(parser)
-    args = given(parser, argv)
+    args = parse_args(parser, argv)
     if args.shapes == [SHIPPED] and args.sections == ["opening"]:
         parser.error("what is shipped has no section opening")
     return args

@@ -31,7 +31,7 @@ from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import Recorded
 from attention_atlas.model.decode.stepped import Steps
 from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, given, program, whole
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
 from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.serve.device import cores
 from attention_atlas.model.trace.directions import parse_direction
@@ -268,14 +268,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_checkpoint(parser)
     parser.add_argument("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
     parser.add_argument("--panels", nargs="+", help="names of those to open, default: all")
-    parser.add_argument("--cores", type=whole(), default=cores(), help="that a visitor may have, default: all")
+    parser.add_argument("--cores", type=integer(), default=cores(), help="that a visitor may have, default: all")
     parser.add_argument("--lengths", type=int, nargs="+", default=[8, 64], help="target tokens, default 8 64")
     parser.add_argument(
-        "--runs", type=whole(), default=5, help="of which the least is taken, of panels the median, default 5"
+        "--runs", type=integer(), default=5, help="of which the least is taken, of panels the median, default 5"
     )
-    parser.add_argument("--starts", type=whole(), default=3, help="new processes, default 3")
+    parser.add_argument("--starts", type=integer(), default=3, help="new processes, default 3")
     add_json(parser, "also write the rows as one list")
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
 from bench.speed import Measurement, table
 
 BEFORE_EDITS = "a1c2cac"
@@ -148,11 +148,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--commit", default=BEFORE_EDITS, help=f"that is compared with, default {BEFORE_EDITS}, before edits came")
     add("--what", nargs="+", choices=("translate", "steps"), default=["translate", "steps"], help="default: both")
     add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
-    add("--pairs", type=whole(), default=5, help="of processes, default 5")
-    add("--rounds", type=whole(), default=40, help="that a pair takes turns, default 40")
-    add("--times", type=whole(), default=5, help="that either translates in its turn, default 5")
+    add("--pairs", type=integer(), default=5, help="of processes, default 5")
+    add("--rounds", type=integer(), default=40, help="that a pair takes turns, default 40")
+    add("--times", type=integer(), default=5, help="that either translates in its turn, default 5")
     add_json(parser)
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

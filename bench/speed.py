@@ -25,7 +25,7 @@ from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, given, program, whole
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
 from attention_atlas.model.serve.device import finish
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
@@ -258,14 +258,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("python -m bench.speed", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
-    add("--threads", type=whole(), default=2, help="of torch on the CPU, default 2")
+    add("--threads", type=integer(), default=2, help="of torch on the CPU, default 2")
     add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens, default 8 16 32 64")
-    add("--repeats", type=whole(), default=9, help="of each decode, default 9")
-    add("--sentences", type=whole(), default=256, help="of the batch, default 256")
-    add("--updates", type=whole(), default=5, help="of training, default 5")
-    add("--starts", type=whole(), default=3, help="new processes, default 3")
+    add("--repeats", type=integer(), default=9, help="of each decode, default 9")
+    add("--sentences", type=integer(), default=256, help="of the batch, default 256")
+    add("--updates", type=integer(), default=5, help="of training, default 5")
+    add("--starts", type=integer(), default=3, help="new processes, default 3")
     add_json(parser)
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

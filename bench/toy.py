@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from attention_atlas.model.nets import networks
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, parse_args, program
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import corpora, settings
 from attention_atlas.model.training.toy.run import ToyRun
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     add_json(parser)
-    args = given(parser, argv)
+    args = parse_args(parser, argv)
     torch.set_num_threads(1)
     rounds = [(bare(args.updates), *watched(args.updates)) for _ in range(args.rounds)]
     plain, whole, first = (statistics.median(column) for column in zip(*rounds))

@@ -13,7 +13,7 @@ import time
 from statistics import median
 
 from attention_atlas.model.analysis.model_comparison import compare_models
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, given, program, whole
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
 from attention_atlas.model.serve.device import share_cores
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.scene import Scene
@@ -52,9 +52,9 @@ def main(argv: list[str] | None = None) -> None:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("python -m bench.trust", __doc__)
     add_checkpoint(parser)
-    parser.add_argument("--runs", type=whole(), default=9, help="default 9")
+    parser.add_argument("--runs", type=integer(), default=9, help="default 9")
     add_json(parser, "also write the report there")
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

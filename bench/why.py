@@ -29,7 +29,7 @@ from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, given, program, whole
+from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.why.attribution import Columns, Question
@@ -246,9 +246,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", choices=tuple(SIZES), help="random weights of this size instead")
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
     parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
-    parser.add_argument("--runs", type=whole(), default=5, help="of which the median is taken, default 5")
+    parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
     add_json(parser, "also write the lines as one list")
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

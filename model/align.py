@@ -39,7 +39,7 @@ from attention_atlas.model.analysis.alignment.choose import (
 )
 from attention_atlas.model.analysis.alignment.monotone import link_by_jumps, link_by_path
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
+from attention_atlas.model.program import add_checkpoint, check_free, command_line, integer, program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.alignment import (
     SYMMETRISATIONS,
@@ -284,7 +284,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--out", type=Path, metavar="FILE", help="write the links there; a run that was stopped goes on")
     add("--replace", action="store_true", help="write over what is there already")
-    add("--choose-on", type=whole(), default=100, metavar="N", help="lines to choose heads on; default 100")
+    add("--choose-on", type=integer(), default=100, metavar="N", help="lines to choose heads on; default 100")
     add("--score", nargs=2, type=Path, metavar=("GOLD", "LINKS"), help="score a file of links and do nothing else")
     add("--gold-first", type=int, choices=(0, 1), default=1, help="number of the first word in GOLD; default 1")
     add("--links-first", type=int, choices=(0, 1), default=0, help="the same in LINKS; default 0")

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from attention_atlas.model.config import ModelConfig, from_json
-from attention_atlas.model.families.folder import Folder, digest_of, is_finite, name_of, touch
+from attention_atlas.model.families.folder import Folder, digest_of, is_finite, model_name, prefault
 from attention_atlas.model.files import (
     CONFIG,
     check_content,
@@ -158,9 +158,9 @@ def _filled(network: type[nn.Module], config: object, weights: Path) -> nn.Modul
 def _load_foreign(folder: Path) -> Checkpoint:
     """A folder as other people's libraries write it (model/families)."""
     from attention_atlas.model.families import registry  # ours are opened without any family, and without YAML
-    from attention_atlas.model.families.card import origin
+    from attention_atlas.model.families.card import read_origin
 
-    with registry.opened(folder) as (found, weights):
+    with registry.open_folder(folder) as (found, weights):
         check_fit(
             folder,
             found.config,
@@ -177,10 +177,10 @@ def _load_foreign(folder: Path) -> Checkpoint:
         "parameters": sum(p.numel() for p in model.parameters()),
         "scores": [],
         "notes": list(found.notes),
-        "origin": asdict(origin(Folder(folder))),
+        "origin": asdict(read_origin(Folder(folder))),
     }
     return Checkpoint(
-        name_of(folder),
+        model_name(folder),
         model.eval(),
         found.tokenizer,
         found.directions,
@@ -325,7 +325,7 @@ def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
                 if found[name] != stored:
                     raise ValueError(f"{path}: {name} has shape {found[name]}, expected {stored}")
         tensors = load_file(path)
-        touch(tensors.values())
+        prefault(tensors.values())
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     for name, tensor in tensors.items():

@@ -17,7 +17,7 @@ from attention_atlas.model.analysis.units.measure import qualities, rows_of
 from attention_atlas.model.analysis.units.sparse import train
 from attention_atlas.model.analysis.why.averages import asked_sentences
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program, whole
+from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
 from attention_atlas.model.training import corpora
 from attention_atlas.model.translator import Translator
 
@@ -78,10 +78,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_output(parser, FILE)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--data", type=Path, help="or the dev parts of the corpora in this folder")
-    add("--layer", type=whole(), help="of the encoder, from 1; default: the last but one")
-    add("--units", type=whole(), default=2048, help="default %(default)s")
-    add("--active", type=whole(), default=16, help="units that may speak for a token, default %(default)s")
-    add("--updates", type=whole(), default=1500, help="of 512 rows each, default %(default)s")
+    add("--layer", type=integer(), help="of the encoder, from 1; default: the last but one")
+    add("--units", type=integer(), default=2048, help="default %(default)s")
+    add("--active", type=integer(), default=16, help="units that may speak for a token, default %(default)s")
+    add("--updates", type=integer(), default=1500, help="of 512 rows each, default %(default)s")
     return parser.parse_args(argv)
 
 

@@ -21,10 +21,10 @@ from attention_atlas.model.program import (
     add_limit,
     add_output,
     check_free,
-    check_own,
+    check_writable,
     command_line,
-    needs,
     program,
+    require,
 )
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.train import chosen_model
@@ -39,8 +39,8 @@ WU2021 = "wu2021"  # the protocol of wu2021_bleu()
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     if not (args.out or args.dry_run or args.limit):
-        check_own(args.checkpoint)
-    needs("sacrebleu", *(["sacremoses"] if args.protocol else []))
+        check_writable(args.checkpoint)
+    require("sacrebleu", *(["sacremoses"] if args.protocol else []))
     translator = Translator.load(args.checkpoint, args.device)
     directions = args.directions or list(translator.directions)
     for direction in directions:

@@ -28,8 +28,8 @@ from attention_atlas.model.program import (
     add_output,
     command_line,
     destination,
+    integer,
     program,
-    whole,
 )
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.survey.survey import OWN
@@ -161,7 +161,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
     add_limit(parser)
     add_output(parser, f"{FILE}, and the tables in its card")
-    add("--randomised", type=whole(0), default=20, help="on how many to compare with redrawn weights; default 20")
+    add("--randomised", type=integer(0), default=20, help="on how many to compare with redrawn weights; default 20")
     args = parser.parse_args(argv)
     if args.sentences and args.data:
         parser.error("--sentences and --data: name one of them")

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: JSON with a bound, and writing beside before renaming."""
+"""Read files with a bound on their size, write them atomically, and find the shipped checkpoints."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ Read = TypeVar("Read")
 log = logging.getLogger(__name__)
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-BEFORE = "## Limits"  # of a card: a section's place where it is new
+BEFORE = "## Limits"  # the heading before which a new section of a card is inserted
 CONFIG = "config.json"  # what makes a folder a checkpoint
 MAX_CONFIG_BYTES = 1_000_000
-MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17
+MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17 million
 
 SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"
-INSTALLED = (SHIPPED.parent / "__init__.py").is_file()  # inside the package; in a checkout they lie beside it
+INSTALLED = (SHIPPED.parent / "__init__.py").is_file()  # in a checkout, checkpoints/ is outside the package
 
 
 def checkpoint_folder(name: str | Path) -> Path:
-    """The folder of a checkpoint: the path itself where one lies there, else the shipped one of this name, "de-en" or
-    "checkpoints/de-en", wherever one stands. A path that is neither is given back as it is."""
+    """Return the folder of a checkpoint: the path if a checkpoint is there, else the shipped one of this name.
+
+    "de-en" and "checkpoints/de-en" name a shipped checkpoint from any working directory. Any other path is returned
+    unchanged.
+    """
     if not isinstance(name, str | os.PathLike):
         raise ValueError(f"a checkpoint is told by its folder or its name, found {name!r:.80}")
     path = Path(name)
     named = path in (Path(path.name), Path(SHIPPED.name) / path.name)
-    # A folder without a config, such as one that holds measurements alone, does not hide the shipped one.
+    # A folder without a config, such as one of measurements, does not hide the shipped checkpoint.
     return SHIPPED / path.name if named and not (path / CONFIG).is_file() and path.name in shipped() else path
 
 
 def shipped() -> list[str]:
-    """The names of the checkpoints that come with the project."""
+    """Return the names of the shipped checkpoints."""
     return sorted(path.parent.name for path in SHIPPED.glob(f"*/{CONFIG}"))
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    """A file's content. ValueError naming the file if it is not there or has more than `limit` bytes."""
+    """Return a file's content. Raises ValueError naming the file if it is missing or has more than `limit` bytes."""
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     if path.stat().st_size > limit:
@@ -50,14 +53,14 @@ def read_bytes(path: Path, limit: int) -> bytes:
 
 
 def check_content(path: Path) -> None:
-    """ValueError for a Git LFS pointer, which a clone without LFS leaves in the place of a large file."""
+    """Raise ValueError for a Git LFS pointer, which a clone without LFS has in place of a large file."""
     with path.open("rb") as file:
         if file.read(len(LFS_POINTER)) == LFS_POINTER:
             raise ValueError(f"{path} is a Git LFS pointer, not the file itself: git lfs pull fetches that")
 
 
 def read_json(path: Path, *, limit: int = MAX_CONFIG_BYTES) -> object:
-    """Decoded JSON. ValueError naming the file if it is not there, not JSON, or absurdly large or deep."""
+    """Return decoded JSON. Raises ValueError naming the file if it is missing, not JSON, too large or too deep."""
     try:
         return json.loads(read_bytes(path, limit).decode("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -65,8 +68,7 @@ def read_json(path: Path, *, limit: int = MAX_CONFIG_BYTES) -> object:
 
 
 def read_or_none(path: Path, read: Callable[[Path], Read]) -> Read | None:
-    """What `read` makes of a file; None where there is none, or where it raises ValueError, as for a damaged file or
-    one of other weights: the log says so."""
+    """Return read(path), or None if the file is missing or `read` raises ValueError, which is logged."""
     if not path.is_file():
         return None
     try:
@@ -77,21 +79,23 @@ def read_or_none(path: Path, read: Callable[[Path], Read]) -> Read | None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write JSON whole or not at all."""
+    """Write JSON atomically."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def write_section(card: Path, section: str) -> None:
-    """Put a section into a checkpoint's card, where there is one."""
+    """Insert a section into a checkpoint's card, if there is a card."""
     if card.is_file():
         text = with_section(card.read_text(encoding="utf-8"), section)
         replace_file(card, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def with_section(card: str, section: str) -> str:
-    """The card with this section, which begins with its heading, in place of the one under that heading; else before
-    its limits, or at its end."""
+    """Return the card with this section, which begins with its heading.
+
+    It replaces the section of the same heading; a new one is inserted before the limits or at the end.
+    """
     start = f"\n{card}".find(f"\n{section.splitlines()[0]}\n")
     if start >= 0:
         end = card.find("\n## ", start)
@@ -103,11 +107,14 @@ def with_section(card: str, section: str) -> str:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file beside `path`, then rename it: a kill at any moment leaves the old file or the new."""
+    """Let `write` create a temporary file in the same folder, then rename it to `path`.
+
+    A process killed at any moment leaves the old file or the new one.
+    """
     partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
         partial.touch()
-        mode = partial.stat().st_mode  # as the umask says; safetensors makes files that only their owner may read
+        mode = partial.stat().st_mode  # by the umask; safetensors creates files that only their owner may read
         write(partial)
         partial.chmod(mode)
         with open(partial, "rb+") as file:

@@ -18,7 +18,7 @@ from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
 from attention_atlas.model.analysis.lenses.fitted import FILE, Found, Lenses, save
 from attention_atlas.model.analysis.lenses.measure import found_words
 from attention_atlas.model.analysis.why.averages import asked_sentences
-from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program, whole
+from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
 from attention_atlas.model.training.sources.readers import read_aligned
@@ -92,7 +92,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--data", type=Path, help="a data folder: its captions and news are read, to measure how often words are found")
     add(
         "--slopes",
-        type=whole(),
+        type=integer(),
         default=SLOPES,
         help="sentences of each direction to take slopes of, default %(default)s",
     )

@@ -1,5 +1,7 @@
-"""What all programs share: a command line, errors in words, and exit codes. Each is `main(argv)` and ends with
-`program(main)`."""
+"""Shared parts of the programs: options of the command line, error messages and exit codes.
+
+Each program is a function `main(argv)`, which its module runs by `program(main)`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 from attention_atlas.model.files import INSTALLED, SHIPPED, checkpoint_folder
 
@@ -21,18 +22,20 @@ EXTRAS = {
     "sacremoses": "train",
     "matplotlib": "plots",
 }  # package -> the extra of pyproject.toml that brings it
-INTERRUPTED = 130  # the exit code that shells know for Ctrl+C
+INTERRUPTED = 130  # the exit code of shells for Ctrl+C
 
 
 def program(main: Callable[[], int | None]) -> None:
-    """Run a program and end the process: with main's exit code (None: 0), with 1 after `error: ...` for what its user
-    can mend (ValueError, OSError, a package that is not installed), with 130 after Ctrl+C. Any other error is ours, and
-    keeps its traceback."""
+    """Run a program and exit with main's exit code (None: 0).
+
+    ValueError, OSError and a missing package are the user's to fix: the program prints `error: ...` and exits with 1.
+    After Ctrl+C it exits with 130. Any other error is a bug and keeps its traceback.
+    """
     sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale
     try:
         code = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has had enough
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except KeyboardInterrupt:
@@ -41,15 +44,11 @@ def program(main: Callable[[], int | None]) -> None:
     except (ValueError, OSError, ModuleNotFoundError) as error:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "attention_atlas":
             raise
-        code = f"error: {in_words(error)}"
-    if "WORLD_SIZE" in os.environ:
-        _leave(code)
-    sys.exit(code)
-
-
-def _leave(code: int | str | None) -> NoReturn:
-    """End one of torchrun's processes without taking Python down: a thread of torch's that still meets Python then
-    aborts it, with all its work done ("terminate called without an active exception")."""
+        code = f"error: {describe_error(error)}"
+    if "WORLD_SIZE" not in os.environ:
+        sys.exit(code)
+    # A process of torchrun exits without finalizing Python, during which a thread of torch may abort it after all work
+    # is done ("terminate called without an active exception").
     if isinstance(code, str):
         print(code, file=sys.stderr)
         code = 1
@@ -58,8 +57,8 @@ def _leave(code: int | str | None) -> NoReturn:
     os._exit(code or 0)
 
 
-def in_words(error: Exception) -> str:
-    """What went wrong, for whoever started the program."""
+def describe_error(error: Exception) -> str:
+    """Return the message of an error for the user of a program."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         name = error.name.split(".")[0]
         extra = f'the extra "{EXTRAS[name]}" brings it, and so does ' if name in EXTRAS else ""
@@ -70,33 +69,33 @@ def in_words(error: Exception) -> str:
     return str(error)
 
 
-def needs(*packages: str) -> None:
-    """ModuleNotFoundError for a package that is not installed: now, not after what takes hours."""
+def require(*packages: str) -> None:
+    """Raise ModuleNotFoundError for a package that is not installed, before hours of work."""
     for package in packages:
         importlib.import_module(package)
 
 
 def command_line(program: str, about: str) -> argparse.ArgumentParser:
-    """The options of a program, such as "attention-atlas train". about: its module's docstring, which --help shows."""
+    """Return the parser of a program such as "attention-atlas train". about: its module's docstring, for --help."""
     return argparse.ArgumentParser(
         prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Which model, and where it computes. A shipped one's name becomes its folder here, so that all that a program
-    reads and writes beside the weights lies beside those that it loads."""
+    """Add --checkpoint and --device. The name of a shipped checkpoint becomes its folder, where the program then reads
+    and writes."""
     parser.add_argument(
         "--checkpoint",
         type=checkpoint_folder,
-        default=str(CHECKPOINT),  # a string is read as if it had been typed
+        default=str(CHECKPOINT),  # argparse converts a string as if it were typed
         help=f"a folder, or the name of a shipped checkpoint; default {CHECKPOINT}",
     )
     parser.add_argument("--device", help="cpu, cuda or mps")
 
 
 def add_output(parser: argparse.ArgumentParser, file: str) -> None:
-    """Where a measurement of a checkpoint is written."""
+    """Add --out and --replace for the file of a measurement."""
     parser.add_argument(
         "--out",
         type=Path,
@@ -107,14 +106,16 @@ def add_output(parser: argparse.ArgumentParser, file: str) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, about: str = "also write a list of {name, value, unit}") -> None:
-    """Where a benchmark's figures are written besides: given() asks first whether something is there."""
+    """Add --json and --replace for a benchmark's figures. parse_args() checks whether the file exists."""
     parser.add_argument("--json", type=Path, metavar="FILE", help=about)
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
 
 
-def given(parser: argparse.ArgumentParser, argv: list[str] | None, *files: str) -> argparse.Namespace:
-    """What the command line says. files: options that name a file to write, besides --json. ValueError where one would
-    be written over without --replace, before anything is measured."""
+def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None, *files: str) -> argparse.Namespace:
+    """Parse a command line. files: options, besides --json, that name a file to write.
+
+    Raises ValueError if such a file exists and --replace is missing.
+    """
     args = parser.parse_args(argv)
     for name in ("json", *files):
         if (path := getattr(args, name, None)) is not None:
@@ -123,22 +124,24 @@ def given(parser: argparse.ArgumentParser, argv: list[str] | None, *files: str) 
 
 
 def add_limit(parser: argparse.ArgumentParser) -> None:
-    """A try, which never stands for the measurement itself."""
+    """Add --limit for a trial on a few sentences, which is never stored as the measurement."""
     parser.add_argument(
         "--limit",
-        type=whole(),
+        type=integer(),
         help="a try: only the first so many sentences of each direction, and nothing is written but --out",
     )
 
 
 def destination(args: argparse.Namespace, file: str) -> Path | None:
-    """Where a measurement goes, by --out, --replace and --limit: None is nowhere. Asked before anything is measured.
-    ValueError where it would write over something without --replace, into the installed package, or into a folder that
-    there is not."""
+    """Return the file of a measurement by --out, --replace and --limit; None for a trial that writes nothing.
+
+    Raises ValueError if the file exists and --replace is missing, if it is part of the installed package, or if its
+    folder is missing.
+    """
     if args.out is None and getattr(args, "limit", None) is not None:
         return None
     if args.out is None:
-        check_own(args.checkpoint)
+        check_writable(args.checkpoint)
     elif not args.out.parent.is_dir():
         raise ValueError(f"the folder {args.out.parent} is missing")
     path = args.out or args.checkpoint / file
@@ -146,20 +149,20 @@ def destination(args: argparse.Namespace, file: str) -> Path | None:
     return path
 
 
-def check_own(folder: Path, instead: str = "--out names another file") -> None:
-    """ValueError for a checkpoint of the installed package, whose files are pip's to write and remove."""
+def check_writable(folder: Path, instead: str = "--out names another file") -> None:
+    """Raise ValueError for a checkpoint of the installed package, whose files pip manages."""
     if INSTALLED and folder.parent == SHIPPED:
         raise ValueError(f"{folder.name} was installed with the package, which is not written to: {instead}")
 
 
 def check_free(path: Path, replace: bool) -> None:
-    """ValueError if something is there already and nobody said --replace."""
+    """Raise ValueError if the path exists and `replace` is false."""
     if path.exists() and not replace:
         raise ValueError(f"{path} is there already: --replace writes over it")
 
 
-def whole(least: int = 1, most: int | None = None) -> Callable[[str], int]:
-    """The type of an option that is a whole number within bounds."""
+def integer(least: int = 1, most: int | None = None) -> Callable[[str], int]:
+    """Return the type, for argparse, of a whole number within bounds."""
     bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def read(text: str) -> int:

@@ -29,8 +29,8 @@ from attention_atlas.model.program import (
     add_output,
     command_line,
     destination,
+    integer,
     program,
-    whole,
 )
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.directions import parse_direction
@@ -159,7 +159,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_output(parser, HEADS)
     add(
         "--ablate",
-        type=whole(0),
+        type=integer(0),
         default=0,
         metavar="N",
         help="switch every head off on the first N sentences; default 0",

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from attention_atlas.model import checkpoint
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.networks import AnyNetwork
-from attention_atlas.model.program import check_free, needs, program
+from attention_atlas.model.program import check_free, program, require
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import choose_device, keep_freed_memory
 from attention_atlas.model.serve.processes import EpochPrefetcher
@@ -202,7 +202,7 @@ def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
 def main(argv: list[str] | None = None, source: Source = CORPORA, about: str = __doc__) -> None:
     """source: of the examples; about: what --help says of it."""
     args = options.parse(argv, about, source)
-    needs("sacrebleu")
+    require("sacrebleu")
     device = choose_device(args.device)
     with processes.process_group("nccl" if device.type == "cuda" else "gloo"):
         if device.type == "mps" and processes.world_size() > 1:

@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.program import add_checkpoint, check_free, command_line, program, whole
+from attention_atlas.model.program import add_checkpoint, check_free, command_line, integer, program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import keep_freed_memory
 from attention_atlas.model.text.interface import normalize_text
@@ -161,7 +161,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--direction", help="such as de-en; default: the checkpoint's first")
     add("--beam", type=int, default=1, help="width of the beam search, 1 to 8; 1, the default, is greedy decoding")
     add("--length-penalty", type=float, default=0.0, help="alpha of the beam search's length penalty, default 0")
-    add("--batch-size", type=whole(), default=64, help="sentences translated together, default 64")
+    add("--batch-size", type=integer(), default=64, help="sentences translated together, default 64")
     add(
         "--json",
         action="store_true",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attention_atlas.model.checkpoint import METRICS
 from attention_atlas.model.files import write_json
-from attention_atlas.model.program import add_checkpoint, check_own, command_line, program
+from attention_atlas.model.program import add_checkpoint, check_writable, command_line, program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.translator import Translator
 from recipes.typed import (
@@ -32,7 +32,7 @@ SEEN = ("unseen", "seen")  # by training
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     if args.record:
-        check_own(args.checkpoint, "leave out --record")
+        check_writable(args.checkpoint, "leave out --record")
     translator = Translator.load(args.checkpoint, args.device)
     results, directions = [], [translator.check_direction(d) for d in args.directions or translator.directions]
     if args.record and not args.replace:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, given, program
+from attention_atlas.model.program import add_json, command_line, parse_args, program
 from bench.hosting.fleet import Replica, fleet
 from bench.load import ROOT, SENTENCES, Caller, load, running_app
 
@@ -228,7 +228,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--costs", type=Path, default=FILE, help="the measured service times; default docs/results/capacity.json")
     add_json(parser, "write there what --measure finds")
     add("--app", nargs=argparse.REMAINDER, default=[], help="options of the app, last: --app --device cpu")
-    return given(parser, argv)
+    return parse_args(parser, argv)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, given, program
+from attention_atlas.model.program import add_json, command_line, parse_args, program
 from attention_atlas.viz.server.request_queue import ADDRESS_SHARE
 from bench.hosting.besieged import App, others, running
 from bench.load import SENTENCES, Caller, memory
@@ -235,7 +235,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=FAULTS, default=list(FAULTS), help="these alone")
     parser.add_argument("--app", nargs=argparse.REMAINDER, default=["--device", "cpu"], help="options of the app, last")
     add_json(parser, "also write the figures there")
-    args = given(parser, argv)
+    args = parse_args(parser, argv)
     figures: dict[str, object] = {"cores": len(os.sched_getaffinity(0))}
     with tempfile.TemporaryDirectory() as folder, running(args.app, Path(folder)) as app:
         for name in args.only:

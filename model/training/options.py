@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.networks import DEFAULT, NETWORKS
-from attention_atlas.model.program import command_line, whole
+from attention_atlas.model.program import command_line, integer
 from attention_atlas.model.training.source import CORPORA, Source
 
 MODEL = (
@@ -74,7 +74,7 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
     add("--bf16", action="store_true", help="bfloat16 autocast")
     add(
         "--workers",
-        type=whole(0),
+        type=integer(0),
         default=0,
         help="processes that draw the next epochs meanwhile, where an accelerator would wait for them; default 0",
     )
@@ -85,7 +85,7 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
         help="learn the pieces from these directions' corpora; default: --directions",
     )
     add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
-    add("--vocabulary-size", type=whole(), help=f"default {VOCABULARY_SIZE}")
+    add("--vocabulary-size", type=integer(), help=f"default {VOCABULARY_SIZE}")
     add("--family", choices=tuple(NETWORKS), help=f"which network to train; default {DEFAULT}")
     add("--no-attention", action="store_true", help="of the family gru: the decoder has one vector of the source")
     add("--post-norm", action="store_true", help="layer norm after the residual sum, as in the paper")

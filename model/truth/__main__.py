@@ -23,8 +23,8 @@ from attention_atlas.model.program import (
     add_output,
     command_line,
     destination,
-    needs,
     program,
+    require,
 )
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.translator import Translator
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None, *, expected: bool = True) -> None:
     if args.list:
         print("\n".join(f"{one.name:22}{one.title} ({', '.join(one.directions)})" for one in benchmarks))
         return
-    needs("sacrebleu")
+    require("sacrebleu")
     out = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     check_transformer(translator.model)

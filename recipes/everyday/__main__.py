@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from attention_atlas.model.files import read_json, write_json
-from attention_atlas.model.program import add_checkpoint, command_line, needs, program
+from attention_atlas.model.program import add_checkpoint, command_line, program, require
 from attention_atlas.model.translator import Translator
 from recipes.everyday import DIRECTIONS, HALVES, Everyday, read_everyday, score
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    needs("sacrebleu")
+    require("sacrebleu")
     translator = Translator.load(args.checkpoint, args.device)
     results = []
     for direction in args.directions or [each for each in translator.directions if each in DIRECTIONS]:

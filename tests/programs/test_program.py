@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from attention_atlas.__main__ import COMMANDS
-from attention_atlas.model.program import command_line, program, whole
+from attention_atlas.model.program import command_line, integer, program
 from tests import ROOT
 from tests.pages import GUIDES, read
 
@@ -64,8 +64,8 @@ def test_the_exit_code_is_what_main_returns(code):
 
 def test_a_whole_number_within_bounds(capsys):
     parser = command_line("attention-atlas none", "About.")
-    parser.add_argument("--port", type=whole(1, 65535))
-    parser.add_argument("--limit", type=whole())
+    parser.add_argument("--port", type=integer(1, 65535))
+    parser.add_argument("--limit", type=integer())
     assert vars(parser.parse_args(["--port", "80", "--limit", "1"])) == {"port": 80, "limit": 1}
     for option, text, said in (
         ("--port", "65536", "from 1 to 65535, found '65536'"),

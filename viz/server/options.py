@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from attention_atlas.model.program import whole
+from attention_atlas.model.program import integer
 from attention_atlas.model.serve.device import DEVICE_VARIABLE, cores
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,22 +47,24 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     about = "host names that requests may name, separated by commas; * allows any (default: on a loopback address this "
     about += "machine's own names, elsewhere any)"
     parser.add_argument("--hosts", default=os.environ.get(HOSTS_VARIABLE), help=f"{about} [{HOSTS_VARIABLE}]")
-    option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
+    option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", integer(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(ROOT / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N, mps or auto: cuda if there is one, else cpu")
     parser.add_argument(
         "--max-sessions",
-        type=whole(1, 10_000),
+        type=integer(1, 10_000),
         default=os.environ.get(SESSIONS_VARIABLE) or None,
         help=f"has no effect: the server keeps nothing for each visitor any more [{SESSIONS_VARIABLE}]",
     )
     about = "passes through the model that run at once, sharing the cores; requests that wait share a batch"
-    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), DEFAULT_MAX_PASSES)), about, whole(1, 256))
+    option(
+        "--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), DEFAULT_MAX_PASSES)), about, integer(1, 256)
+    )
     about = "requests that may wait; beyond it one is told at once to come back"
-    option("--queue", "ATTENTION_ATLAS_QUEUE", "128", about, whole(1, 10_000))
+    option("--queue", "ATTENTION_ATLAS_QUEUE", "128", about, integer(1, 10_000))
     for name, (megabytes, contents) in CACHES.items():
         about = f"megabytes of memory for {contents}"
-        option(f"--{name}-cache", f"ATTENTION_ATLAS_{name.upper()}_CACHE", megabytes, about, whole(0, 1_000_000))
+        option(f"--{name}-cache", f"ATTENTION_ATLAS_{name.upper()}_CACHE", megabytes, about, integer(0, 1_000_000))
     parser.add_argument(
         "--model",
         action="append",

@@ -21,7 +21,7 @@ from attention_atlas.model.config import ModelConfig, from_json
 from attention_atlas.model.files import read_json, write_json
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
-from attention_atlas.model.program import check_free, command_line, program, whole
+from attention_atlas.model.program import check_free, command_line, integer, program
 from attention_atlas.model.training.loss import SummedLoss
 
 FILE = Path(__file__).with_name("measured.json")
@@ -111,10 +111,10 @@ def read(path: Path = FILE) -> Pace:
 
 def main(argv: list[str] | None = None) -> None:
     parser = command_line("python -m attention_atlas.model.training.pace.measure", __doc__)
-    parser.add_argument("--lengths", type=whole(), nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
-    parser.add_argument("--tokens", type=whole(), default=TOKENS, help=f"a side in every update, default {TOKENS}")
-    parser.add_argument("--rounds", type=whole(), default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")
-    parser.add_argument("--threads", type=whole(), default=1, help="of torch, default 1")
+    parser.add_argument("--lengths", type=integer(), nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
+    parser.add_argument("--tokens", type=integer(), default=TOKENS, help=f"a side in every update, default {TOKENS}")
+    parser.add_argument("--rounds", type=integer(), default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")
+    parser.add_argument("--threads", type=integer(), default=1, help="of torch, default 1")
     parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
     args = parser.parse_args(argv)
