@@ -115,7 +115,7 @@ def test_every_analysis(translator):
         projections.score_matrix(output, kind, 0, 1)
     loop.compare_ways(loop.random_attention(loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
     space.analogies(translator)
-    vector, ids = space.total(translator, ((1, translator.tokenizer.pieces[-1]),))
+    vector, ids = space.sum_words(translator, ((1, translator.tokenizer.pieces[-1]),))
     space.cosines(translator, vector[None], ids)
     decoder_lens(translator.model, output, target)
     order.order_blindness(translator, trace)

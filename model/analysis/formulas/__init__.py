@@ -1,1 +1,1 @@
-"""The formulas of attention and of what came before it, each computed so that it can be looked at and tried out."""
+"""The formulas of attention, computed step by step in float64: projections, scoring functions, kernels, embeddings."""

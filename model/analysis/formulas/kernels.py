@@ -1,5 +1,7 @@
-"""Attention's oldest ancestor: kernel regression (Nadaraya 1964; Watson 1964), where a prediction is the mean of what
-was observed, each weighted by how near it lies.
+"""Kernel regression (Nadaraya 1964; Watson 1964), the oldest ancestor of attention.
+
+A prediction is the mean of the observed values, weighted by a kernel of the distance. KERNELS lists the kernels, one of
+them the attention's own score; fit_regression() applies one to random points.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ import numpy as np
 from attention_atlas.model.analysis.dissection import softmax
 from attention_atlas.model.trace.language import say
 
-WIDTH = 32  # d_k of the vectors that stand for a number
+WIDTH = 32  # d_k of the vector that encodes a number
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A way to weigh keys by a query: scores [query, key] of numbers queries [query] and keys [key], at a bandwidth.
-    The weights are the softmax of the scores: a kernel's scores are the logarithms of its values."""
+    """A kernel with its name, formula and source.
+
+    scores: maps numbers queries [query] and keys [key] and a bandwidth to scores [query, key], the logarithms of the
+    kernel's values, so that their softmax gives the weights.
+    """
 
     name: str
     formula: str
@@ -26,35 +31,35 @@ class Kernel:
     scores: Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
-def _apart(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
+def _scaled_distance(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
     return (queries[:, None] - keys) / bandwidth
 
 
 def gaussian(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
-    """log exp(-u^2 / 2), u the distance in bandwidths."""
-    return -(_apart(queries, keys, bandwidth) ** 2) / 2
+    """Return log exp(-u^2 / 2), where u is the distance in bandwidths."""
+    return -(_scaled_distance(queries, keys, bandwidth) ** 2) / 2
 
 
 def boxcar(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
-    """log of 1 within a bandwidth, else 0."""
-    return np.where(np.abs(_apart(queries, keys, bandwidth)) <= 1, 0.0, -np.inf)
+    """Return the log of 1 within a bandwidth and 0 beyond."""
+    return np.where(np.abs(_scaled_distance(queries, keys, bandwidth)) <= 1, 0.0, -np.inf)
 
 
 def triangular(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
-    """log max(0, 1 - |u|)."""
-    nearness = np.maximum(0.0, 1 - np.abs(_apart(queries, keys, bandwidth)))
+    """Return log max(0, 1 - |u|)."""
+    nearness = np.maximum(0.0, 1 - np.abs(_scaled_distance(queries, keys, bandwidth)))
     return np.log(nearness, out=np.full_like(nearness, -np.inf), where=nearness > 0)
 
 
 def dot_product(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
-    """q.k / sqrt(d_k), the attention's own: q and k are the codes of the numbers (section 3.5), measured in
-    bandwidths. Their dot product depends on the distance alone, so this is a kernel, too."""
-    q, k = (vectors(numbers, bandwidth) for numbers in (queries, keys))
+    """Return q.k / sqrt(d_k), the score of attention, where q and k are sinusoidal codes of the numbers (Vaswani et al.
+    2017, section 3.5). Their dot product depends on the distance alone, so this is also a kernel."""
+    q, k = (encode_numbers(numbers, bandwidth) for numbers in (queries, keys))
     return q @ k.T / np.sqrt(q.shape[-1])
 
 
-def vectors(numbers: np.ndarray, bandwidth: float) -> np.ndarray:
-    """The code of each number / bandwidth: float64 [n, WIDTH]."""
+def encode_numbers(numbers: np.ndarray, bandwidth: float) -> np.ndarray:
+    """Return the sinusoidal code of each number / bandwidth: float64 [n, WIDTH]."""
     rates = 10_000.0 ** (-np.arange(0, WIDTH, 2) / WIDTH)
     angles = np.asarray(numbers, np.float64)[:, None] / bandwidth * rates
     return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(len(angles), WIDTH)
@@ -71,14 +76,20 @@ KERNELS = {
 
 
 def truth(x: np.ndarray) -> np.ndarray:
-    """2 sin(x) + x^0.8: what the points scatter around (Zhang et al., Dive into Deep Learning, first edition, 10.2)."""
+    """Return 2 sin(x) + x^0.8, the true curve (Zhang et al., Dive into Deep Learning, first edition, section 10.2)."""
     return 2 * np.sin(x) + np.asarray(x) ** 0.8
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """keys x_i and values y_i [point], queries x [query], weights [query, key] that sum to 1 in each row, fitted
-    [query] = weights values, true [query]. Where no key is in reach, weights are 0 and fitted is NaN."""
+    """A kernel regression. Where no key is in reach of a query, its weights are 0 and its fitted value is NaN.
+
+    keys, values  [point]       x_i and y_i
+    queries       [query]       x
+    weights       [query, key]  rows sum to 1
+    fitted        [query]       weights values
+    true          [query]       the true curve
+    """
 
     keys: np.ndarray
     values: np.ndarray
@@ -89,18 +100,20 @@ class Regression:
 
     @property
     def error(self) -> float:
-        """Root mean square difference from the truth, over the queries that have an answer."""
+        """Root mean square difference from the true curve, over the queries with a fitted value."""
         return float(np.sqrt(np.nanmean((self.fitted - self.true) ** 2)))
 
 
-def regression(kernel: Kernel, bandwidth: float, *, points: int = 40, queries: int = 50, seed: int = 0) -> Regression:
-    """Fit `points` noisy ones between 0 and 5 (noise of standard deviation 0.5)."""
+def fit_regression(
+    kernel: Kernel, bandwidth: float, *, points: int = 40, queries: int = 50, seed: int = 0
+) -> Regression:
+    """Fit random points between 0 and 5 on the true curve, with noise of standard deviation 0.5."""
     random = np.random.default_rng(seed)
     keys = np.sort(random.uniform(0, 5, points))
     values = truth(keys) + random.normal(0, 0.5, points)
-    where = np.linspace(0, 5, queries)
-    scores = kernel.scores(where, keys, bandwidth)
-    reached = np.isfinite(scores).any(-1)
+    x = np.linspace(0, 5, queries)
+    scores = kernel.scores(x, keys, bandwidth)
+    in_reach = np.isfinite(scores).any(-1)
     weights = np.zeros_like(scores)
-    weights[reached] = softmax(scores[reached])
-    return Regression(keys, values, where, weights, np.where(reached, weights @ values, np.nan), truth(where))
+    weights[in_reach] = softmax(scores[in_reach])
+    return Regression(keys, values, x, weights, np.where(in_reach, weights @ values, np.nan), truth(x))

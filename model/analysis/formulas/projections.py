@@ -1,6 +1,6 @@
-"""Where attention starts and where it ends: x becomes queries, keys and values; heads become one vector again.
+"""The linear maps around attention: from x to queries, keys and values, and from the heads' outputs to one vector.
 
-Both are computed again in float64 from the streams that the model read, and compared with what it recorded.
+Everything is computed again in float64 from the streams that the model read, and compared with what the model recorded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from attention_atlas.model.translator import Translator
 class Projection:
     """One of Q, K and V: x W + b, float64. width: of all heads side by side, in most models d_model.
 
-    read       [length, d_model]       x, the stream that it is made from
-    weight     [d_model, width]        W: head i has columns i d_k .. (i + 1) d_k - 1
+    read       [length, d_model]       x, the input stream
+    weight     [d_model, width]        W; head i has columns i d_k .. (i + 1) d_k - 1
     bias       [width]                 zeros where the model has none
     projected  [length, width]         x W + b
-    heads      [heads, length, d_k]    the same numbers, cut into heads
+    heads      [heads, length, d_k]    the same numbers, split into heads
     error      the largest difference from what the model recorded
     """
 
@@ -43,22 +43,23 @@ class Projection:
 def projections(
     translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int
 ) -> tuple[Projection, Projection, Projection]:
-    """Q, K and V of one attention (Vaswani et al. 2017, section 3.2.2). output: Translator.inspect's, a batch of one.
-    ValueError if the layer does not exist."""
-    given, record = attention_input(translator, output, kind, layer), output.attention(kind, layer)
-    module, found = given.module, []
-    parts = zip(
+    """Return Q, K and V of one attention (Vaswani et al. 2017, section 3.2.2).
+
+    output: of Translator.inspect, a batch of one. Raises ValueError if the layer does not exist.
+    """
+    inputs, record = attention_input(translator, output, kind, layer), output.attention(kind, layer)
+    module, parts = inputs.module, []
+    for weight, bias, stream, recorded in zip(
         module.projection.weight.chunk(3),
         _bias(module.projection).chunk(3),
-        (given.queries, given.memory, given.memory),
+        (inputs.queries, inputs.memory, inputs.memory),
         (record.queries, record.keys, record.values),
-    )
-    for weight, bias, stream, recorded in parts:
-        x, w, b, theirs = (in_numpy(tensor) for tensor in (stream[0], weight.T, bias, recorded[0]))
+    ):
+        x, w, b, expected = (in_numpy(tensor) for tensor in (stream[0], weight.T, bias, recorded[0]))
         projected = x @ w + b
         heads = projected.reshape(len(x), module.num_heads, -1).transpose(1, 0, 2)  # [heads, length, d_k]
-        found.append(Projection(x, w, b, projected, heads, float(np.abs(heads - theirs).max())))
-    return found[0], found[1], found[2]
+        parts.append(Projection(x, w, b, projected, heads, float(np.abs(heads - expected).max())))
+    return parts[0], parts[1], parts[2]
 
 
 def _bias(linear: nn.Linear) -> Tensor:
@@ -66,58 +67,66 @@ def _bias(linear: nn.Linear) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
-    """What the heads say at one query, and how W_O makes one vector of it; float64.
+class JoinedHeads:
+    """The heads' outputs at one query, and the vector that W_O makes of them; float64.
 
-    contexts  [heads, d_k]      softmax(..) V of each head; 0 of one that is switched off
-    joined    [heads * d_k]     the contexts one after another
-    said      [heads, d_model]  each context times its own rows of W_O
-    bias      [d_model]         what W_O adds whatever the heads say
-    output    [d_model]         the sum of all these: Concat(..) W_O + b
-    recorded  [d_model]         what the model added to its residual stream here
+    contexts      [heads, d_k]      softmax(..) V of each head; 0 for a head that is switched off
+    joined        [heads * d_k]     the concatenated contexts
+    head_outputs  [heads, d_model]  each context times its own rows of W_O
+    bias          [d_model]         the bias of W_O
+    output        [d_model]         Concat(..) W_O + b, the sum of head_outputs and bias
+    recorded      [d_model]         what the model added to its residual stream
     """
 
     contexts: np.ndarray
     joined: np.ndarray
-    said: np.ndarray
+    head_outputs: np.ndarray
     bias: np.ndarray
     output: np.ndarray
     recorded: np.ndarray
 
     @property
     def shares(self) -> np.ndarray:
-        """Each head's share of the output's squared length, and last the bias': (part . output) / |output|^2, [heads +
-        1]. They sum to 1; a part that points against the output has a negative one."""
-        parts = np.vstack((self.said, self.bias))
+        """The share of each head, and last of the bias, in the output's squared length: (part . output) / |output|^2,
+        [heads + 1]. They sum to 1; a part that points against the output has a negative share."""
+        parts = np.vstack((self.head_outputs, self.bias))
         length = float(self.output @ self.output)
         return parts @ self.output / length if length else np.zeros(len(parts))
 
     @property
     def error(self) -> float:
-        """The largest difference of the sum from the recorded vector."""
+        """The largest difference of the output from the recorded vector."""
         return float(np.abs(self.output - self.recorded).max())
 
 
 @torch.inference_mode()
-def join_heads(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int, *, query: int) -> Joined:
-    """Of one query position (section 3.2.2). ValueError if the layer or the query does not exist."""
+def join_heads(
+    translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int, *, query: int
+) -> JoinedHeads:
+    """Join the heads at one query position (section 3.2.2). Raises ValueError if the layer or the query does not
+    exist."""
     module, record = translator.model.attention(kind, layer), output.layer(kind, layer)
     added = in_numpy(record.sublayer(kind.sublayer).added[0])  # [query, d_model]
     if not 0 <= query < len(added):
         raise ValueError(f"query positions are 0 to {len(added) - 1}, found {query}")
-    read = record.attention(kind)
-    weights, values = in_numpy(used_weights(read)[0, :, query]), in_numpy(read.values[0])
+    attended = record.attention(kind)
+    weights, values = in_numpy(used_weights(attended)[0, :, query]), in_numpy(attended.values[0])
     contexts = np.einsum("hk,hkd->hd", weights, values)
     by_head = in_numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
-    said, bias = np.einsum("hd,hdm->hm", contexts, by_head), in_numpy(_bias(module.output))
-    return Joined(contexts, contexts.reshape(-1), said, bias, said.sum(0) + bias, added[query])
+    outputs, bias = np.einsum("hd,hdm->hm", contexts, by_head), in_numpy(_bias(module.output))
+    return JoinedHeads(contexts, contexts.reshape(-1), outputs, bias, outputs.sum(0) + bias, added[query])
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreMatrix:
-    """Every query against every key of one head, float64 [query, key]: scaled = Q K^T / sqrt(d_k), or with relative
-    positions Q K^T + bias; masked, -inf where the mask closes; weights, its softmax, and the largest difference of
-    those from the recorded ones; bias, what was added."""
+    """The scores of every query and key of one head, float64 [query, key].
+
+    scaled   Q K^T / sqrt(d_k), or with relative positions Q K^T + bias
+    masked   scaled, -inf where the mask closes
+    weights  the softmax of masked
+    error    the largest difference of the weights from the recorded ones
+    bias     what relative positions add
+    """
 
     scaled: np.ndarray
     masked: np.ndarray
@@ -127,7 +136,7 @@ class ScoreMatrix:
 
 
 def score_matrix(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> ScoreMatrix:
-    """Of one head (equation 1)."""
+    """Compute the scores and weights of one head (Vaswani et al. 2017, equation 1)."""
     record = output.attention(kind, layer)
     queries, keys, recorded = (in_numpy(x[0, head]) for x in (record.queries, record.keys, record.weights))
     allowed, bias = open_cells(output, kind, layer)[head], bias_of(record, head)

@@ -1,7 +1,7 @@
-"""The embedding as a space: a piece's nearest neighbours by cosine, and what a - b + c comes to.
+"""The embedding as a vector space: nearest neighbours by cosine, and word analogies a - b + c.
 
-Analogies as sums of vectors: Mikolov, Yih and Zweig 2013, "Linguistic regularities in continuous space word
-representations". The terms themselves are left out of the answers, as there.
+Analogies as sums of vectors follow Mikolov, Yih and Zweig 2013, "Linguistic regularities in continuous space word
+representations"; as there, the terms themselves are no answers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import chain
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cosine_similarity, normalize
 
 from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal
@@ -20,9 +21,8 @@ from attention_atlas.model.trace.tokens import is_byte, is_symbol
 from attention_atlas.model.trace.words import SPACE
 from attention_atlas.model.translator import Translator
 
-# a, b, c and what a - b + c should come to, by the languages of their words. Nothing here is claimed: analogies() says
-# which hold in a model's table.
-TRIED = {
+# a, b, c and the expected a - b + c, by the languages of the words. analogies() measures which hold for a model.
+ANALOGIES = {
     ("en",): (
         "king man woman queen",
         "father man woman mother",
@@ -73,16 +73,16 @@ TRIED = {
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A piece of the vocabulary and its cosine to what was asked for."""
+    """A piece of the vocabulary and its cosine to a vector."""
 
     token: str
     id: int
     cosine: float
 
 
-def pieces_of(translator: Translator, word: str) -> list[int]:
-    """The ids of a word in the target's vocabulary: one piece where one stands after a space, else as many as
-    encoding gives. A Refusal for a word of which the vocabulary has no pieces."""
+def word_ids(translator: Translator, word: str) -> list[int]:
+    """Return the ids of a word in the target vocabulary: its piece after a space, or else its encoding. Raises a
+    Refusal if the vocabulary has no pieces for it."""
     tokenizer = translator.tokenizer
     if SPACE + word in tokenizer.pieces:
         return [tokenizer.pieces.index(SPACE + word)]
@@ -92,14 +92,16 @@ def pieces_of(translator: Translator, word: str) -> list[int]:
     return ids
 
 
-def vector_of(translator: Translator, ids: Sequence[int]) -> Tensor:
-    """The unit vector of a word, float32 [d_model]: of its row, or of the mean of its pieces' rows."""
-    return torch.nn.functional.normalize(translator.model.target_matrix[list(ids)].detach().float().mean(0), dim=0)
+def word_vector(translator: Translator, ids: Sequence[int]) -> Tensor:
+    """Return the unit vector of a word, float32 [d_model]: of the mean of its pieces' rows."""
+    return normalize(translator.model.target_matrix[list(ids)].detach().float().mean(0), dim=0)
 
 
-def terms(text: str) -> tuple[tuple[tuple[int, str], ...], str]:
-    """ "a - b + c = d" -> (((1, "a"), (-1, "b"), (1, "c")), "d"); without "= d", "". ValueError, in words, for what is
-    no such sum."""
+def parse_sum(text: str) -> tuple[tuple[tuple[int, str], ...], str]:
+    """Parse "a - b + c = d" to (((1, "a"), (-1, "b"), (1, "c")), "d"); without "= d" the last item is "".
+
+    Raises a Refusal for any other text.
+    """
     total, *expected = re.split(r"\s+=\s+", text.strip())
     parts = re.split(r"\s+([+\-−])\s+", total)
     words = [word.strip() for word in parts[0::2]]
@@ -112,87 +114,90 @@ def terms(text: str) -> tuple[tuple[tuple[int, str], ...], str]:
 
 @torch.inference_mode()
 def cosines(translator: Translator, vectors: Tensor, without: Sequence[Sequence[int]]) -> Tensor:
-    """The cosine of each of vectors [n, d_model] to every piece, float32 [n, vocabulary]; -2 for what is no answer:
-    `without`, for each vector, ids to leave out; symbols and single bytes, which are no pieces of text; and pieces that
-    this model was hardly ever trained on, whose rows are less than half as long as the median one and lie where they
-    happened to begin."""
+    """Return the cosine of each of vectors [n, d_model] to every piece, float32 [n, vocabulary].
+
+    Pieces that are no answer get -2: the ids of `without` (for each vector), symbols, single bytes, and pieces whose
+    rows are less than half as long as the median one, since those were hardly trained.
+    """
     matrix, pieces = translator.model.target_matrix, translator.tokenizer.pieces
     lengths = matrix.norm(dim=-1).clamp_min(1e-12)
-    unit = torch.nn.functional.normalize(vectors.to(matrix), dim=-1)
-    found = (matrix @ unit.T / lengths[:, None]).T.float()  # [n, vocabulary]
-    found[:, lengths < lengths.median() / 2] = -2.0
-    found[:, [i for i, piece in enumerate(pieces) if is_symbol(piece) or is_byte(piece)]] = -2.0
-    for row, ids in zip(found, without, strict=True):
+    unit = normalize(vectors.to(matrix), dim=-1)
+    rows = (matrix @ unit.T / lengths[:, None]).T.float()  # [n, vocabulary]
+    rows[:, lengths < lengths.median() / 2] = -2.0
+    rows[:, [i for i, piece in enumerate(pieces) if is_symbol(piece) or is_byte(piece)]] = -2.0
+    for row, ids in zip(rows, without, strict=True):
         row[list(ids)] = -2.0
-    return found
+    return rows
 
 
-def best(translator: Translator, row: Tensor, count: int = 10) -> list[Neighbour]:
-    """Of cosines [vocabulary] the largest, with their pieces."""
+def nearest_pieces(translator: Translator, row: Tensor, count: int = 10) -> list[Neighbour]:
+    """Return the pieces with the largest of cosines [vocabulary]."""
     values, ids = row.topk(min(count, len(row)))
     pieces = translator.tokenizer.pieces
     return [Neighbour(pieces[i], i, value) for i, value in zip(ids.tolist(), values.tolist()) if value > -2.0]
 
 
-def rank(translator: Translator, row: Tensor, vector: Tensor, expected: Sequence[int]) -> int:
-    """At which place of cosines [vocabulary] to vector [d_model] an expected word stands, from 1: a word of several
-    pieces where the mean of its pieces would."""
-    cosine = row[expected[0]] if len(expected) == 1 else _cosine(vector, vector_of(translator, expected))
+def rank_of(translator: Translator, row: Tensor, vector: Tensor, expected: Sequence[int]) -> int:
+    """Return the rank, from 1, of an expected word among cosines [vocabulary] to vector [d_model]. A word of several
+    pieces ranks where the mean of its pieces would."""
+    if len(expected) == 1:
+        cosine = row[expected[0]]
+    else:
+        cosine = cosine_similarity(vector.float(), word_vector(translator, expected), dim=0)
     return 1 + int((row > cosine).sum())
 
 
-def _cosine(a: Tensor, b: Tensor) -> Tensor:
-    return torch.nn.functional.cosine_similarity(a.float(), b.float(), dim=0)
-
-
-def total(translator: Translator, summands: Sequence[tuple[int, str]]) -> tuple[Tensor, list[list[int]]]:
-    """The sum of unit vectors [d_model], each with its sign, and each word's ids."""
-    ids = [pieces_of(translator, word) for _, word in summands]
-    return sum(sign * vector_of(translator, found) for (sign, _), found in zip(summands, ids)), ids
+def sum_words(translator: Translator, summands: Sequence[tuple[int, str]]) -> tuple[Tensor, list[list[int]]]:
+    """Return the signed sum of the words' unit vectors [d_model], and each word's ids."""
+    ids = [word_ids(translator, word) for _, word in summands]
+    return sum(sign * word_vector(translator, pieces) for (sign, _), pieces in zip(summands, ids)), ids
 
 
 @dataclass(frozen=True)
 class Analogy:
-    """a - b + c, what was hoped for, and what the table says: the nearest piece, and the rank of the word hoped for.
-    several: those of the words that are several pieces, each the mean of its pieces here."""
+    """a - b + c with its expected word, the nearest piece, and the rank of the expected word.
+
+    split_words: those of the words that consist of several pieces; each is represented by the mean of its pieces.
+    """
 
     terms: tuple[str, str, str]
     expected: str
-    found: Neighbour
+    nearest: Neighbour
     rank: int
-    several: tuple[str, ...] = ()
+    split_words: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether the word hoped for is the nearest: of single pieces alone, since the mean of several may have a piece
-        in common with the terms."""
-        return self.rank == 1 and not self.several
+        """Whether the expected word is the nearest. Never true with split words, whose means may share a piece with
+        the terms."""
+        return self.rank == 1 and not self.split_words
 
     @property
     def text(self) -> str:
-        """As one would type it."""
+        """The sum as one types it."""
         return "{} − {} + {}".format(*self.terms)
 
 
 def analogies(translator: Translator) -> list[Analogy]:
-    """Those of TRIED in the languages that the model reads and writes, with what becomes of them; those that hold come
-    first."""
+    """Test the ANALOGIES in the languages of a model; those that hold come first. Analogies with words that the
+    vocabulary cannot spell are left out."""
     known = {language_of(code) for direction in translator.directions for code in parse_direction(direction)}
-    asked = []
-    for line in chain.from_iterable(lines for languages, lines in TRIED.items() if known.issuperset(languages)):
-        *given, expected = line.split()
+    sums = []
+    for line in chain.from_iterable(lines for languages, lines in ANALOGIES.items() if known.issuperset(languages)):
+        *terms, expected = line.split()
         try:
-            vector, ids = total(translator, tuple(zip((1, -1, 1), given)))
-            asked.append((given, expected, vector, ids, pieces_of(translator, expected)))
-        except ValueError:  # a word that this vocabulary cannot spell
+            vector, ids = sum_words(translator, tuple(zip((1, -1, 1), terms)))
+            sums.append((terms, expected, vector, ids, word_ids(translator, expected)))
+        except ValueError:
             continue
-    if not asked:
+    if not sums:
         return []
-    vectors = torch.stack([vector for _, _, vector, *_ in asked])
-    rows = cosines(translator, vectors, [[*chain.from_iterable(ids)] for *_, ids, _ in asked])
-    found = []
-    for (given, expected, vector, ids, wanted), row in zip(asked, rows):
-        several = [word for word, pieces in zip((*given, expected), (*ids, wanted)) if len(pieces) > 1]
-        (nearest,) = best(translator, row, 1)
-        found.append(Analogy(tuple(given), expected, nearest, rank(translator, row, vector, wanted), tuple(several)))
-    return sorted(found, key=lambda analogy: (bool(analogy.several), analogy.rank))
+    vectors = torch.stack([vector for _, _, vector, *_ in sums])
+    rows = cosines(translator, vectors, [[*chain.from_iterable(ids)] for *_, ids, _ in sums])
+    tested = []
+    for (terms, expected, vector, ids, expected_ids), row in zip(sums, rows):
+        split = [word for word, pieces in zip((*terms, expected), (*ids, expected_ids)) if len(pieces) > 1]
+        (nearest,) = nearest_pieces(translator, row, 1)
+        rank = rank_of(translator, row, vector, expected_ids)
+        tested.append(Analogy(tuple(terms), expected, nearest, rank, tuple(split)))
+    return sorted(tested, key=lambda analogy: (bool(analogy.split_words), analogy.rank))

@@ -13,7 +13,7 @@ from scipy.special import softmax as scipy_softmax
 
 from attention_atlas.model.analysis import architecture, bleu, loop, stations
 from attention_atlas.model.analysis.dissection import dissect, softmax, stages
-from attention_atlas.model.analysis.formulas.scorings import compare_scorings
+from attention_atlas.model.analysis.formulas.scoring import compare_scorings
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.transformer import Transformer

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.again import recorded
-from attention_atlas.model.analysis.formulas.additive import stages
+from attention_atlas.model.analysis.formulas.scoring import additive_stages
 from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.tokens import is_symbol
@@ -174,7 +174,7 @@ def test_the_stages_of_additive_attention_are_the_networks_own(shipped_translato
     output = recorded(translator, trace)
     model, memory = translator.model, output.memory[0].double()
     for row in range(len(trace.target_ids)):
-        found = stages(model, output, row)
+        found = additive_stages(model, output, row)
         assert found.error < 1e-5
         np.testing.assert_allclose(found.recorded, trace.alignment.weights[0, 0, row], atol=1e-6)
         keys = torch.nn.functional.linear(memory, *(p.double() for p in model.attention.of_key.parameters()))

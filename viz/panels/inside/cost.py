@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.formulas.decoding_cost import MOST, measure
+from attention_atlas.model.analysis.decoding_cost import MAX_STEPS, measure_cost
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -13,11 +13,11 @@ from attention_atlas.viz.words import say
 
 
 def cost(scene: Scene) -> list[dict]:
-    found = measure(scene.translator, scene.trace)
-    steps, (whole, cached) = len(found.whole), found.rows
-    totals = [float(1000 * one.sum()) for one in (found.whole, found.cached)]
+    found = measure_cost(scene.translator, scene.trace)
+    steps, (whole, cached) = len(found.uncached), found.rows
+    totals = [float(1000 * one.sum()) for one in (found.uncached, found.cached)]
     picture = plot_curves(
-        {say("from the start"): 1000 * found.whole, say("over the cache"): 1000 * found.cached},
+        {say("from the start"): 1000 * found.uncached, say("over the cache"): 1000 * found.cached},
         x=np.arange(1, steps + 1),
         x_title=say("step"),
         y_title=say("milliseconds, measured"),
@@ -34,7 +34,7 @@ def cost(scene: Scene) -> list[dict]:
             "Measured just now, on the first {n} steps of this translation, {most} at most. A short sentence "
             "hardly shows it: what a step costs besides its rows is then the larger part.",
             n=steps,
-            most=MOST,
+            most=MAX_STEPS,
         ),
     ]
 

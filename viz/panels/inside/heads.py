@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.formulas.projections import Joined, join_heads
+from attention_atlas.model.analysis.formulas.projections import JoinedHeads, join_heads
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import KIND, LAYER, QUERY, resolve
 from attention_atlas.viz.panels.panel import Panel
@@ -47,8 +47,8 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
     ]
 
 
-def _parts(found: Joined, selected: int) -> dict:
-    context, said = float(np.abs(found.contexts).max()), float(np.abs((*found.said, found.output)).max())
+def _parts(found: JoinedHeads, selected: int) -> dict:
+    context, said = float(np.abs(found.contexts).max()), float(np.abs((*found.head_outputs, found.output)).max())
 
     def part(vector: np.ndarray) -> list[dict]:
         """Its part of the output, and how long that is."""
@@ -56,7 +56,7 @@ def _parts(found: Joined, selected: int) -> dict:
 
     rows = [
         [say("head {n}", n=i + 1), blocks.strip(own, limit=context), _length(own), *part(wrote), _share(float(share))]
-        for i, (own, wrote, share) in enumerate(zip(found.contexts, found.said, found.shares))
+        for i, (own, wrote, share) in enumerate(zip(found.contexts, found.head_outputs, found.shares))
     ]
     return blocks.table(
         blocks.headings("Head", "its context, softmax(…) V", "length", "its part of the output", "length", "share"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.formulas.kernels import KERNELS, WIDTH, regression
+from attention_atlas.model.analysis.formulas.kernels import KERNELS, WIDTH, fit_regression
 from attention_atlas.viz.figures.curves import plot_regression
 from attention_atlas.viz.panels.panel import Choice, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -26,7 +26,7 @@ CHOICE = Choice(
 
 def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
     kernel, bandwidth = KERNELS[name], tenths / 10
-    found = regression(kernel, bandwidth, points=points)
+    found = fit_regression(kernel, bandwidth, points=points)
     numbers = {"rows": [f"x = {x:.2f}" for x in found.queries], "columns": [f"xᵢ = {x:.2f}" for x in found.keys]}
     what = (
         say("q and k: the codes of x and xᵢ in bandwidths, sines and cosines, {n} dimensions", n=WIDTH)
@@ -41,7 +41,7 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
             kernel.name,
             blocks.symbols(kernel.formula),
             kernel.source,
-            blocks.number(regression(kernel, bandwidth, points=points).error),
+            blocks.number(fit_regression(kernel, bandwidth, points=points).error),
         ]
         for kernel in KERNELS.values()
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis import stations
-from attention_atlas.model.analysis.formulas.plain import asymmetry, attend, own_weight
 from attention_atlas.model.analysis.formulas.projections import score_matrix
+from attention_atlas.model.analysis.formulas.scoring import asymmetry, attend, self_weight
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import entropy_bits
@@ -45,7 +45,7 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
     measured = [
         [
             name,
-            blocks.bar(own_weight(weights)),
+            blocks.bar(self_weight(weights)),
             say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"),
             blocks.number(asymmetry(scores)),
         ]

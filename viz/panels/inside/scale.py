@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from attention_atlas.model.analysis.formulas.projections import score_matrix
-from attention_atlas.model.analysis.formulas.scale import Growth, growth, sharpness
+from attention_atlas.model.analysis.formulas.scoring import Growth, measure_growth, sharpness
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve
@@ -22,7 +22,7 @@ SAMPLED = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, WIDEST)
 
 def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[dict]:
     own = scene.translator.config.of(resolve(scene, kind, layer, head)[0].side).d_head
-    found = growth(tuple(sorted({*SAMPLED, width, min(own, WIDEST)})), keys=KEYS)
+    found = measure_growth(tuple(sorted({*SAMPLED, width, min(own, WIDEST)})), keys=KEYS)
     at = int(np.flatnonzero(found.widths == width)[0])
     marks = [(float(width), f"d_k = {width}")]
     if own <= WIDEST and own != width:
@@ -47,7 +47,7 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
         _table(
             say("Random q and k, d_k = {n}", n=width),
             [float(values[at]) for values in (found.variance, found.largest, found.gradient)],
-            [float(values[at]) for values in (found.variance_with, found.largest_with, found.gradient_with)],
+            [float(values[at]) for values in (found.variance_scaled, found.largest_scaled, found.gradient_scaled)],
             say(
                 "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of "
                 "the derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
@@ -60,7 +60,7 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
 
 def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -> go.Figure:
     return plot_curves(
-        {say("without the division"): getattr(found, name), say("divided by √d_k"): getattr(found, f"{name}_with")},
+        {say("without the division"): getattr(found, name), say("divided by √d_k"): getattr(found, f"{name}_scaled")},
         x=found.widths,
         x_title="d_k",
         y_title=title,

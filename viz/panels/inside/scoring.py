@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attention_atlas.model.analysis.formulas.scorings import compare_scorings
+from attention_atlas.model.analysis.formulas.scoring import compare_scorings
 from attention_atlas.viz.maps.patterns import entropy_bits
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissect_query
 from attention_atlas.viz.panels.panel import MASKED, SCALED, Panel

@@ -27,7 +27,7 @@ def longest_piece(trace: TranslationTrace, translator: Translator) -> str:
 def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
     translator = scene.translator
     found = space.analogies(translator)
-    whole = [analogy for analogy in found if not analogy.several]
+    whole = [analogy for analogy in found if not analogy.split_words]
     holding = [analogy for analogy in whole if analogy.holds]
     asked = sum_of or (holding[0].text if holding else "")
     rows = []
@@ -35,10 +35,10 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
         rank = say("rank {n}", n=analogy.rank)
         rows.append(
             [
-                *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.found.token))),
-                blocks.number(analogy.found.cosine),
-                rank if analogy.several else blocks.verdict(analogy.holds, rank),
-                ", ".join(analogy.several) or "–",
+                *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.nearest.token))),
+                blocks.number(analogy.nearest.cosine),
+                rank if analogy.split_words else blocks.verdict(analogy.holds, rank),
+                ", ".join(analogy.split_words) or "–",
             ]
         )
     tried = [
@@ -67,11 +67,11 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
 
 
 def _neighbours(translator: Translator, text: str) -> dict:
-    summands, expected = space.terms(text)
-    vector, ids = space.total(translator, summands)
+    summands, expected = space.parse_sum(text)
+    vector, ids = space.sum_words(translator, summands)
     (row,) = space.cosines(translator, vector[None], [[*chain.from_iterable(ids)]])
     shown = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
-    wanted = space.pieces_of(translator, expected) if expected else []
+    wanted = space.word_ids(translator, expected) if expected else []
     size, spelled = len(translator.tokenizer), zip((*(word for _, word in summands), expected), (*ids, wanted))
     parts = [
         blocks.table(
@@ -81,7 +81,7 @@ def _neighbours(translator: Translator, text: str) -> dict:
                     blocks.token(labels.display(neighbour.token)),
                     blocks.bar(max(0.0, neighbour.cosine), blocks.compact(neighbour.cosine)),
                 ]
-                for neighbour in space.best(translator, row)
+                for neighbour in space.nearest_pieces(translator, row)
             ],
             caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=size),
         ),
@@ -97,7 +97,7 @@ def _neighbours(translator: Translator, text: str) -> dict:
         ),
     ]
     if wanted:
-        rank = blocks.compact(space.rank(translator, row, vector, wanted))
+        rank = blocks.compact(space.rank_of(translator, row, vector, wanted))
         parts.append(blocks.facts((say("Rank of {word}", word=expected), rank, say("of {n} pieces", n=size))))
     return blocks.stack(*parts)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis.again import recorded
-from attention_atlas.model.analysis.formulas.additive import stages
 from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels

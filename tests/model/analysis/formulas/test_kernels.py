@@ -1,4 +1,4 @@
-"""Kernel regression and attention without weights, written out by hand and by torch."""
+"""Kernel regression against loops written out by hand, and against torch's attention."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.formulas import kernels, plain
+from attention_atlas.model.analysis.formulas import kernels
 from attention_atlas.model.analysis.positions.schemes import SCHEMES
 
 BY_HAND = {
@@ -20,49 +20,37 @@ BY_HAND = {
 
 @pytest.mark.parametrize("name", BY_HAND)
 @pytest.mark.parametrize("bandwidth", [0.3, 1.5])
-def test_nadaraya_and_watsons_mean(name, bandwidth) -> None:
-    found = kernels.regression(kernels.KERNELS[name], bandwidth, points=12, queries=9)
-    for row, query in enumerate(found.queries):
-        values = np.array([BY_HAND[name]((query - key) / bandwidth) for key in found.keys])
+def test_predictions_are_weighted_means(name, bandwidth) -> None:
+    fit = kernels.fit_regression(kernels.KERNELS[name], bandwidth, points=12, queries=9)
+    for row, query in enumerate(fit.queries):
+        values = np.array([BY_HAND[name]((query - key) / bandwidth) for key in fit.keys])
         if values.sum() == 0:
-            assert np.isnan(found.fitted[row]) and not found.weights[row].any()
+            assert np.isnan(fit.fitted[row]) and not fit.weights[row].any()
             continue
-        np.testing.assert_allclose(found.weights[row], values / values.sum(), atol=1e-12)
-        assert found.fitted[row] == pytest.approx((values * found.values).sum() / values.sum())
-    answered = ~np.isnan(found.fitted)
-    expected = np.sqrt(((found.fitted - found.true)[answered] ** 2).mean())
-    assert found.error == pytest.approx(expected) and answered.any()
+        np.testing.assert_allclose(fit.weights[row], values / values.sum(), atol=1e-12)
+        assert fit.fitted[row] == pytest.approx((values * fit.values).sum() / values.sum())
+    has_value = ~np.isnan(fit.fitted)
+    expected = np.sqrt(((fit.fitted - fit.true)[has_value] ** 2).mean())
+    assert fit.error == pytest.approx(expected) and has_value.any()
 
 
-def test_attention_in_the_kernels_place_is_torchs() -> None:
-    found = kernels.regression(kernels.KERNELS["attention"], 0.5, points=10, queries=8)
-    q, k = (torch.tensor(kernels.vectors(x, 0.5)) for x in (found.queries, found.keys))
-    values = torch.tensor(found.values)[:, None]
+def test_attention_as_a_kernel_equals_torchs() -> None:
+    fit = kernels.fit_regression(kernels.KERNELS["attention"], 0.5, points=10, queries=8)
+    q, k = (torch.tensor(kernels.encode_numbers(x, 0.5)) for x in (fit.queries, fit.keys))
+    values = torch.tensor(fit.values)[:, None]
     expected = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], values[None])[0, :, 0]
-    np.testing.assert_allclose(found.fitted, expected.numpy(), atol=1e-10)
-    # Its vectors are the paper's codes, and what it says depends on the distance alone.
-    np.testing.assert_allclose(kernels.vectors(np.arange(5), 1.0), SCHEMES[-1].table(5, kernels.WIDTH), atol=1e-6)
-    moved = kernels.KERNELS["attention"].scores(found.queries + 7, found.keys + 7, 0.5)
-    np.testing.assert_allclose(moved, kernels.KERNELS["attention"].scores(found.queries, found.keys, 0.5), atol=1e-9)
+    np.testing.assert_allclose(fit.fitted, expected.numpy(), atol=1e-10)
+    np.testing.assert_allclose(
+        kernels.encode_numbers(np.arange(5), 1.0), SCHEMES[-1].table(5, kernels.WIDTH), atol=1e-6
+    )
+    shifted = kernels.KERNELS["attention"].scores(fit.queries + 7, fit.keys + 7, 0.5)
+    np.testing.assert_allclose(shifted, kernels.KERNELS["attention"].scores(fit.queries, fit.keys, 0.5), atol=1e-9)
 
 
-def test_a_wider_kernel_is_a_flatter_curve() -> None:
-    spread = [
-        np.ptp(kernels.regression(kernels.KERNELS[name], width).fitted)
+def test_a_wider_kernel_gives_a_flatter_curve() -> None:
+    ranges = [
+        np.ptp(kernels.fit_regression(kernels.KERNELS[name], width).fitted)
         for name in ("gaussian", "attention")
         for width in (0.3, 3.0)
     ]
-    assert spread[0] > 2 * spread[1] and spread[2] > 2 * spread[3]
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-def test_attention_without_weights_is_torchs_with_identities(scaled) -> None:
-    x = np.random.default_rng(0).normal(size=(6, 8))
-    found, given = plain.attend(x, scaled=scaled), torch.tensor(x)[None]
-    expected = torch.nn.functional.scaled_dot_product_attention(given, given, given, scale=None if scaled else 1.0)
-    np.testing.assert_allclose(found.output, expected[0].numpy(), atol=1e-12)
-    np.testing.assert_allclose(found.weights.sum(-1), 1)
-    assert found.own == pytest.approx(np.mean([found.weights[i, i] for i in range(6)]))
-    assert plain.asymmetry(found.scores) < 1e-12
-    assert plain.asymmetry(np.array([[0.0, 3.0], [1.0, 0.0]])) == pytest.approx(2 / np.std([0, 3, 1, 0]))
-    assert plain.asymmetry(np.zeros((2, 2))) == 0.0
+    assert ranges[0] > 2 * ranges[1] and ranges[2] > 2 * ranges[3]

@@ -1,4 +1,4 @@
-"""Where attention starts and ends, and the whole score matrix, against torch.nn's layers and numpy."""
+"""Projections, joined heads and score matrices against torch.nn's layers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.formulas import projections
+from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.translator import Translator
 from tests.conftest import build_tiny_model
-from tests.model.analysis.formulas.recorded import recorded
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
 
@@ -21,37 +22,41 @@ def _without_gradients():
 
 
 @pytest.fixture(scope="module", params=["pre-norm", "post-norm"])
-def seen(request, tiny_translator, tokenizer):
-    return recorded(
-        tiny_translator if request.param == "pre-norm" else build_tiny_model(tokenizer, norm_first=False), tokenizer
-    )
+def example(request, tiny_translator, tokenizer):
+    """A translator, a trace, and the recorded pass of it."""
+    translator = tiny_translator
+    if request.param == "post-norm":
+        model = build_tiny_model(tokenizer, norm_first=False)
+        translator = Translator(Checkpoint("post", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+    trace = translator.translate("Meine Schwester malt ein rotes Boot.")
+    return translator, trace, translator.inspect(trace.source_ids, trace.target_ids)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_queries_keys_and_values_are_torchs_linear_of_the_stream(seen, kind) -> None:
-    translator, _, output = seen
+def test_queries_keys_and_values_equal_torchs_linear(example, kind) -> None:
+    translator, _, output = example
     module, record = translator.model.attention(kind, 1), output.layer(kind, 1)
-    found = projections.projections(translator, output, kind, 1)
+    parts = projections.projections(translator, output, kind, 1)
     own = record.sublayer(kind.sublayer).read[0]
     streams = (own, *([output.memory[0]] * 2 if kind is AttentionKind.CROSS else [own] * 2))
     for part, stream, weight, bias in zip(
-        found, streams, module.projection.weight.chunk(3), module.projection.bias.chunk(3)
+        parts, streams, module.projection.weight.chunk(3), module.projection.bias.chunk(3)
     ):
         np.testing.assert_array_equal(part.read, stream.numpy())
         expected = torch.nn.functional.linear(stream, weight, bias).numpy()
         np.testing.assert_allclose(part.projected, expected, **CLOSE)
         assert part.heads.shape == (4, len(stream), 8) and part.error < 1e-5
-        for head in range(4):  # the slice of columns that is marked is what the head has
+        for head in range(4):
             np.testing.assert_array_equal(part.heads[head], part.projected[:, 8 * head : 8 * head + 8])
     own = output.attention(kind, 1)
-    for part, theirs in zip(found, (own.queries, own.keys, own.values)):
+    for part, theirs in zip(parts, (own.queries, own.keys, own.values)):
         np.testing.assert_allclose(part.heads, theirs[0].numpy(), **CLOSE)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_heads_join_as_in_torchs_attention(seen, kind) -> None:
-    """The sum of the parts is what nn.MultiheadAttention, with our weights, gives for the same streams."""
-    translator, _, output = seen
+def test_joined_heads_equal_torchs_attention(example, kind) -> None:
+    """With the same weights and streams, nn.MultiheadAttention gives the sum of the parts."""
+    translator, _, output = example
     ours, record = translator.model.attention(kind, 1), output.layer(kind, 1)
     theirs = torch.nn.MultiheadAttention(32, 4, batch_first=True).eval()
     theirs.load_state_dict(
@@ -68,40 +73,32 @@ def test_heads_join_as_in_torchs_attention(seen, kind) -> None:
     future = ~torch.ones(length, length, dtype=torch.bool).tril() if kind is AttentionKind.DECODER_SELF else None
     expected = theirs(own, keys, keys, attn_mask=future)[0][0].numpy()
     for query in (0, length - 1):
-        found = projections.join_heads(translator, output, kind, 1, query=query)
-        np.testing.assert_allclose(found.output, expected[query], **CLOSE)
-        np.testing.assert_allclose(found.recorded, expected[query], **CLOSE)
-        assert found.error < 1e-5
-        np.testing.assert_allclose(found.said.sum(0) + found.bias, found.output, **CLOSE)
-        np.testing.assert_allclose(ours.output(torch.tensor(found.joined).float()).numpy(), found.output, **CLOSE)
-        # A share is the length of a part's projection on the output, as a share of the output's.
-        unit = found.output / np.linalg.norm(found.output)
-        along = [float(part @ unit) / np.linalg.norm(found.output) for part in (*found.said, found.bias)]
-        np.testing.assert_allclose(found.shares, along, **CLOSE)
-        assert found.shares.sum() == pytest.approx(1)
+        joined = projections.join_heads(translator, output, kind, 1, query=query)
+        np.testing.assert_allclose(joined.output, expected[query], **CLOSE)
+        np.testing.assert_allclose(joined.recorded, expected[query], **CLOSE)
+        assert joined.error < 1e-5
+        np.testing.assert_allclose(joined.head_outputs.sum(0) + joined.bias, joined.output, **CLOSE)
+        np.testing.assert_allclose(ours.output(torch.tensor(joined.joined).float()).numpy(), joined.output, **CLOSE)
+        # A share is the length of a part's projection onto the output, relative to the output's length.
+        unit = joined.output / np.linalg.norm(joined.output)
+        along = [float(part @ unit) / np.linalg.norm(joined.output) for part in (*joined.head_outputs, joined.bias)]
+        np.testing.assert_allclose(joined.shares, along, **CLOSE)
+        assert joined.shares.sum() == pytest.approx(1)
     with pytest.raises(ValueError, match="found 99"):
         projections.join_heads(translator, output, kind, 1, query=99)
 
 
-def test_a_head_in_the_wrong_place_is_seen(seen) -> None:
-    found = projections.join_heads(seen[0], seen[2], AttentionKind.CROSS, 0, query=1)
-    swapped = projections.Joined(
-        found.contexts, found.joined, found.said, found.bias, found.output[::-1], found.recorded
-    )
-    assert swapped.error > 0.01
-
-
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_the_score_matrix_is_every_row_at_once(seen, kind) -> None:
-    output, trace = seen[2], seen[1]
+def test_the_score_matrix_equals_the_recorded_weights(example, kind) -> None:
+    output, trace = example[2], example[1]
     for head in range(4):
-        found, record = projections.score_matrix(output, kind, 1, head), output.attention(kind, 1)
+        matrix, record = projections.score_matrix(output, kind, 1, head), output.attention(kind, 1)
         q, k = record.queries[0, head].double(), record.keys[0, head].double()
-        np.testing.assert_allclose(found.scaled, (torch.einsum("qd,kd->qk", q, k) / 8**0.5).numpy(), **CLOSE)
-        np.testing.assert_allclose(found.weights, trace.maps(kind).weights[1, head], **CLOSE)
-        np.testing.assert_allclose(found.weights, torch.tensor(found.masked).softmax(-1).numpy(), **CLOSE)
-        closed = np.isinf(found.masked)
-        length = len(found.masked)
+        np.testing.assert_allclose(matrix.scaled, (torch.einsum("qd,kd->qk", q, k) / 8**0.5).numpy(), **CLOSE)
+        np.testing.assert_allclose(matrix.weights, trace.maps(kind).weights[1, head], **CLOSE)
+        np.testing.assert_allclose(matrix.weights, torch.tensor(matrix.masked).softmax(-1).numpy(), **CLOSE)
+        closed = np.isinf(matrix.masked)
+        length = len(matrix.masked)
         assert closed.sum() == (length * (length - 1) // 2 if kind is AttentionKind.DECODER_SELF else 0)
-        np.testing.assert_array_equal(found.masked[~closed], found.scaled[~closed])
-        assert found.error < 1e-5
+        np.testing.assert_array_equal(matrix.masked[~closed], matrix.scaled[~closed])
+        assert matrix.error < 1e-5

@@ -1,4 +1,4 @@
-"""Nearest pieces and sums of words, by scipy's cosine over the whole table."""
+"""Nearest pieces and sums of words against scipy's cosine over the whole table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conftest import build_tiny_model
 
 
 def text_pieces(translator) -> list[str]:
-    """Pieces as a person would type them."""
+    """The text pieces, without the marker of a space."""
     return [
         piece.removeprefix("▁")
         for piece in translator.tokenizer.pieces
@@ -35,23 +35,23 @@ def by_scipy(translator, vector: np.ndarray, without: list[int], count: int) -> 
     return [(i, float(cosines[i])) for i in sorted(allowed, key=lambda i: -cosines[i])[:count]]
 
 
-def test_the_nearest_are_scipys(tiny_translator) -> None:
+def test_nearest_pieces_equal_scipys(tiny_translator) -> None:
     a, b, c = text_pieces(tiny_translator)[3:6]
-    summands, expected = space.terms(f"{a} - {b} + {c}")
-    vector, found = space.total(tiny_translator, summands)
-    ids = [i for (i,) in found]
+    summands, expected = space.parse_sum(f"{a} - {b} + {c}")
+    vector, pieces = space.sum_words(tiny_translator, summands)
+    ids = [i for (i,) in pieces]
     assert not expected
     table = tiny_translator.model.embedding.weight.detach().numpy()
     unit = table / np.linalg.norm(table, axis=-1, keepdims=True)
     expected = unit[ids[0]] - unit[ids[1]] + unit[ids[2]]
     np.testing.assert_allclose(vector.numpy(), expected, atol=1e-6)
-    found = space.best(tiny_translator, space.cosines(tiny_translator, vector[None], [ids])[0], 7)
-    for mine, (theirs, cosine) in zip(found, by_scipy(tiny_translator, expected, ids, 7), strict=True):
+    nearest = space.nearest_pieces(tiny_translator, space.cosines(tiny_translator, vector[None], [ids])[0], 7)
+    for mine, (theirs, cosine) in zip(nearest, by_scipy(tiny_translator, expected, ids, 7), strict=True):
         assert mine.id == theirs and mine.cosine == pytest.approx(cosine, abs=1e-5)
         assert mine.token == tiny_translator.tokenizer.pieces[mine.id] and mine.id not in ids
 
 
-def test_many_at_once_are_as_one_by_one(tiny_translator) -> None:
+def test_a_batch_of_vectors_equals_single_ones(tiny_translator) -> None:
     vectors = torch.randn(3, 32, generator=torch.Generator().manual_seed(0))
     together = space.cosines(tiny_translator, vectors, [[5], [], [9, 10]])
     for row, vector, without in zip(together, vectors, ([5], [], [9, 10])):
@@ -68,67 +68,66 @@ def test_many_at_once_are_as_one_by_one(tiny_translator) -> None:
         ("a - b + c = d", ((1, "a"), (-1, "b"), (1, "c")), "d"),
     ],
 )
-def test_sums_are_read_as_they_are_written(text, summands, expected) -> None:
-    assert space.terms(text) == (summands, expected)
+def test_sums_are_parsed(text, summands, expected) -> None:
+    assert space.parse_sum(text) == (summands, expected)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a - ", "− a", "a + + b", "a + b = c d", "a = b = c"])
-def test_what_is_no_sum_is_refused_in_words(text) -> None:
+def test_other_texts_are_refused(text) -> None:
     with pytest.raises(ValueError, match="not a sum of words"):
-        space.terms(text)
+        space.parse_sum(text)
 
 
 def test_a_word_of_several_pieces_is_the_mean_of_their_rows(tiny_translator) -> None:
     pieces, table = tiny_translator.tokenizer.pieces, tiny_translator.model.target_matrix.detach()
-    ids = space.pieces_of(tiny_translator, "Donaudampfschiff")
+    ids = space.word_ids(tiny_translator, "Donaudampfschiff")
     assert len(ids) > 1 and "".join(pieces[i] for i in ids) == "▁Donaudampfschiff"
     mean = table[ids].mean(0)
-    torch.testing.assert_close(space.vector_of(tiny_translator, ids), mean / mean.norm())
-    vector, found = space.total(tiny_translator, ((1, "Donaudampfschiff"),))
-    assert found == [ids]
-    (row,) = space.cosines(tiny_translator, vector[None], found)
-    assert space.rank(tiny_translator, row, vector, ids) == 1, "nothing is nearer to it than itself"
+    torch.testing.assert_close(space.word_vector(tiny_translator, ids), mean / mean.norm())
+    vector, words = space.sum_words(tiny_translator, ((1, "Donaudampfschiff"),))
+    assert words == [ids]
+    (row,) = space.cosines(tiny_translator, vector[None], words)
+    assert space.rank_of(tiny_translator, row, vector, ids) == 1
     for word in text_pieces(tiny_translator)[:5]:
-        (i,) = space.pieces_of(tiny_translator, word)
+        (i,) = space.word_ids(tiny_translator, word)
         assert pieces[i] == f"▁{word}"
         place = sorted(range(len(row)), key=lambda j: -row[j]).index(i) + 1
-        assert space.rank(tiny_translator, row, vector, [i]) == place
+        assert space.rank_of(tiny_translator, row, vector, [i]) == place
 
 
 @pytest.mark.parametrize(
     ("directions", "languages"),
     [(("de-en",), {"de", "en"}), (("en-fr",), {"en", "fr"}), (("deu_Latn-fra_Latn",), {"de", "fr"})],
 )
-def test_sums_in_languages_that_a_model_never_learned_are_left_out(tiny_translator, directions, languages) -> None:
+def test_analogies_in_unknown_languages_are_left_out(tiny_translator, directions, languages) -> None:
     checkpoint = Checkpoint("some", tiny_translator.model, tiny_translator.tokenizer, directions, {}, "4" * 16)
-    found = space.analogies(Translator(checkpoint, torch.device("cpu")))
-    lines = {line for of, lines in space.TRIED.items() if languages.issuperset(of) for line in lines}
-    assert {" ".join((*analogy.terms, analogy.expected)) for analogy in found} == lines
+    analogies = space.analogies(Translator(checkpoint, torch.device("cpu")))
+    lines = {line for of, lines in space.ANALOGIES.items() if languages.issuperset(of) for line in lines}
+    assert {" ".join((*analogy.terms, analogy.expected)) for analogy in analogies} == lines
 
 
-def test_pieces_that_were_never_trained_are_nobodys_neighbours(tiny_translator, tokenizer) -> None:
+def test_hardly_trained_pieces_are_no_neighbours(tiny_translator, tokenizer) -> None:
     model = build_tiny_model(tokenizer)
     with torch.no_grad():
         model.target_matrix[300:340] *= 0.3
-    other = Translator(Checkpoint("short", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"))
+    untrained = Translator(Checkpoint("short", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"))
     vector = model.target_matrix[310:311].detach()
-    full, short = (space.cosines(one, vector, [[]])[0] for one in (tiny_translator, other))
-    assert 310 in [one.id for one in space.best(tiny_translator, full)], "the like, of full length"
-    assert not {one.id for one in space.best(other, short, 60)} & set(range(300, 340))
+    full, short = (space.cosines(translator, vector, [[]])[0] for translator in (tiny_translator, untrained))
+    assert 310 in [piece.id for piece in space.nearest_pieces(tiny_translator, full)]
+    assert not {piece.id for piece in space.nearest_pieces(untrained, short, 60)} & set(range(300, 340))
 
 
-def test_the_shipped_tables_hold_some_sums_and_say_so_by_themselves(shipped_transformers) -> None:
-    """The examples on the page are those that hold: here each is looked up again, by numpy."""
+def test_shipped_models_hold_some_analogies(shipped_transformers) -> None:
     for translator in shipped_transformers:
-        found = space.analogies(translator)
-        holding = [analogy for analogy in found if analogy.holds]
-        assert len(holding) >= 8 and found[: len(holding)] == holding
+        analogies = space.analogies(translator)
+        holding = [analogy for analogy in analogies if analogy.holds]
+        assert len(holding) >= 8 and analogies[: len(holding)] == holding
         table, pieces = translator.model.embedding.weight.detach().numpy(), translator.tokenizer.pieces
         unit = table / np.linalg.norm(table, axis=-1, keepdims=True)
-        for analogy in found:
-            if analogy.several:
+        for analogy in analogies:
+            if analogy.split_words:
                 continue
-            a, b, c, wanted = (pieces.index(f"▁{word}") for word in (*analogy.terms, analogy.expected))
+            a, b, c, expected = (pieces.index(f"▁{word}") for word in (*analogy.terms, analogy.expected))
             best, cosine = by_scipy(translator, unit[a] - unit[b] + unit[c], [a, b, c], 1)[0]
-            assert analogy.found.id == best and analogy.found.cosine == pytest.approx(cosine, abs=1e-5)
-            assert analogy.holds == (best == wanted)
+            assert analogy.nearest.id == best and analogy.nearest.cosine == pytest.approx(cosine, abs=1e-5)
+            assert analogy.holds == (best == expected)

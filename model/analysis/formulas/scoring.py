@@ -1,0 +1,223 @@
+"""Scoring functions of attention: without weights, divided by sqrt(d_k) or not, additive, and others compared.
+
+attend() lets tokens attend by their own vectors; sharpness() and measure_growth() show why the scores are divided by
+sqrt(d_k); compare_scorings() applies six scoring functions to one query; additive_stages() takes the additive attention
+of a recurrent network apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from attention_atlas.model.analysis.dissection import Dissection, attention, softmax
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.language import say
+
+
+@dataclass(frozen=True, eq=False)
+class UnweightedAttention:
+    """softmax(x x^T) x for vectors x [token, d], float64.
+
+    scores   [token, token]  x x^T, symmetric
+    weights  [token, token]  softmax of the scores, row by row
+    output   [token, d]      weights x
+    """
+
+    scores: np.ndarray
+    weights: np.ndarray
+    output: np.ndarray
+
+
+def attend(x: np.ndarray, *, scaled: bool = False) -> UnweightedAttention:
+    """Let vectors x [token, d] attend to each other without weights. scaled: divide the scores by sqrt(d)."""
+    x = np.asarray(x, np.float64)
+    scores, _, weights = attention(x, x, scaled=scaled)
+    return UnweightedAttention(scores, weights, weights @ x)
+
+
+def self_weight(weights: np.ndarray) -> float:
+    """Return the mean weight of a token on itself, of weights [token, token]."""
+    return float(np.diagonal(weights).mean())
+
+
+def asymmetry(scores: np.ndarray) -> float:
+    """Return the largest |s_ij - s_ji| of scores [token, token], in standard deviations of the scores."""
+    deviation = float(scores.std())
+    return float(np.abs(scores - scores.T).max()) / deviation if deviation else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sharpness:
+    """How sharp a softmax is, as means over rows: the largest weight, and the Frobenius norm of d weights / d scores
+    (at 0, no gradient passes)."""
+
+    largest: float
+    gradient: float
+
+
+def sharpness(scores: np.ndarray) -> Sharpness:
+    """Measure the softmax of scores [.., key], -inf where a mask closes."""
+    weights = softmax(np.asarray(scores, np.float64))
+    # The squared entries of the Jacobian diag(w) - w w^T sum to |w|^2 - 2 sum w^3 + |w|^4.
+    squares, cubes = (weights**2).sum(-1), (weights**3).sum(-1)
+    norms = np.sqrt(np.maximum(0.0, squares - 2 * cubes + squares**2))
+    return Sharpness(float(weights.max(-1).mean()), float(norms.mean()))
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What the width d_k does to scores of random vectors, each [width]; `_scaled`: divided by sqrt(d_k).
+
+    widths    the d_k
+    variance  of the scores
+    largest   mean largest weight of a row
+    gradient  mean norm of the softmax's Jacobian
+    """
+
+    widths: np.ndarray
+    variance: np.ndarray
+    variance_scaled: np.ndarray
+    largest: np.ndarray
+    largest_scaled: np.ndarray
+    gradient: np.ndarray
+    gradient_scaled: np.ndarray
+
+
+def random_scores(widths: tuple[int, ...], *, keys: int = 16, draws: int = 128, seed: int = 0) -> np.ndarray:
+    """Return q.k of vectors with independent components of mean 0 and variance 1: float64 [width, draw, key].
+
+    A wider vector begins with the components of a narrower one (Vaswani et al. 2017, section 3.2.1, footnote 4).
+    """
+    random, max_width = np.random.default_rng(seed), max(widths)
+    queries = random.standard_normal((draws, 1, max_width), dtype=np.float32)
+    products = queries * random.standard_normal((draws, keys, max_width), dtype=np.float32)
+    sums = products.cumsum(-1, dtype=np.float64)  # [draw, key, width]
+    return np.moveaxis(sums[..., np.asarray(widths) - 1], -1, 0)
+
+
+def measure_growth(widths: tuple[int, ...], *, keys: int = 16, draws: int = 128, seed: int = 0) -> Growth:
+    """Measure variance and sharpness of random_scores() by width, with and without the division.
+
+    "We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax function
+    into regions where it has extremely small gradients" (Vaswani et al. 2017, section 3.2.1).
+    """
+    plain = random_scores(widths, keys=keys, draws=draws, seed=seed)
+    scaled = plain / np.sqrt(np.asarray(widths))[:, None, None]
+    measures = {}
+    for suffix, scores in (("", plain), ("_scaled", scaled)):
+        rows = [sharpness(values) for values in scores]
+        measures["variance" + suffix] = scores.var((1, 2))
+        measures["largest" + suffix] = np.array([row.largest for row in rows])
+        measures["gradient" + suffix] = np.array([row.gradient for row in rows])
+    return Growth(np.asarray(widths), **measures)
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A scoring function, its scores and weights [key] for one query, and whether the model was trained with it."""
+
+    name: str
+    formula: str
+    source: str
+    trained: bool
+    scores: np.ndarray
+    weights: np.ndarray
+
+
+def compare_scorings(dissection: Dissection, *, seed: int = 0) -> tuple[Scoring, ...]:
+    """Apply six scoring functions to the same query and keys.
+
+    Scaled dot product (the trained one), dot product, general (Luong et al. 2015, equation 8) and additive (Bahdanau et
+    al. 2015, section 3.1), both with random weights, cosine (Graves et al. 2014, equation 6, strength 1) and the
+    Gaussian kernel with width^2 = sqrt(d_k). With that width, the Gaussian's exponent is the scaled dot product minus
+    |k|^2 / (2 sqrt(d_k)), up to a constant of the query: it differs only by favouring short keys.
+    """
+    query, keys, width = dissection.query, dissection.keys, len(dissection.query)
+    random = np.random.default_rng(seed)
+    # The initialisation of an untrained attention (Glorot and Bengio 2010).
+    w_query, w_key, w_general = (random.normal(0, math.sqrt(1 / width), (width, width)) for _ in range(3))
+    score_vector = random.normal(0, math.sqrt(2 / (width + 1)), width)
+    lengths = np.linalg.norm(keys, axis=-1) * np.linalg.norm(query)
+    rows = (
+        (say("scaled dot product"), "q·k / √d_k", say("Vaswani et al. 2017, equation 1"), True, dissection.scaled),
+        (say("dot product"), "q·k", say("Luong et al. 2015, section 3.1"), False, dissection.dots),
+        (say("general"), "qᵀ W k", say("Luong et al. 2015, section 3.1"), False, keys @ w_general.T @ query),
+        (
+            say("cosine"),
+            "q·k / (|q| |k|)",
+            say("Graves et al. 2014, equation 6"),
+            False,
+            np.divide(dissection.dots, lengths, out=np.zeros_like(lengths), where=lengths > 0),
+        ),
+        (
+            say("additive"),
+            "vᵀ tanh(W q + U k)",
+            say("Bahdanau et al. 2015, section 3.1"),
+            False,
+            np.tanh(query @ w_query.T + keys @ w_key.T) @ score_vector,
+        ),
+        (
+            say("Gaussian kernel"),
+            "−|q − k|² / (2 √d_k)",
+            "Nadaraya 1964; Watson 1964",
+            False,
+            -((keys - query) ** 2).sum(-1) / (2 * math.sqrt(width)),
+        ),
+    )
+    return tuple(Scoring(*row, softmax(np.where(dissection.allowed, row[-1], -np.inf))) for row in rows)
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveStages:
+    """One row of a recurrent network's additive attention (Bahdanau et al. 2015, appendix A.1.2).
+
+    float64 unless said otherwise; d is the width of the attention.
+
+    query [d]          W s, of the decoder's state s before the row
+    keys [key, d]      U h + b, of the encoder's state h of each source token
+    sums [key, d]      query + keys
+    active [key, d]    tanh of the sums
+    score_vector [d]   v
+    scores [key]       v · tanh(..)
+    weights [key]      softmax of the scores
+    context [memory]   the sum of weight * h, which the decoder receives
+    recorded float32 [key]  the weights that the model itself computed
+    """
+
+    query: np.ndarray
+    keys: np.ndarray
+    sums: np.ndarray
+    active: np.ndarray
+    score_vector: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray
+    context: np.ndarray
+    recorded: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """The largest difference from the model's own weights."""
+        return float(np.abs(self.weights - self.recorded).max())
+
+
+def additive_stages(model: Recurrent, output: ForwardOutput, row: int) -> AdditiveStages:
+    """Compute the stages of one row of a recorded pass of one sentence. The network must have attention."""
+    record = output.attention(AttentionKind.ALIGNMENT, 0)
+    assert model.attention is not None and 0 <= row < record.queries.shape[2]
+    query, keys, memory, recorded = (
+        tensor.detach().double().cpu().numpy()
+        for tensor in (record.queries[0, 0, row], record.keys[0, 0], record.values[0, 0], record.weights[0, 0, row])
+    )
+    vector = model.attention.score.weight[0].detach().double().cpu().numpy()
+    sums = query + keys
+    active = np.tanh(sums)
+    scores = active @ vector
+    weights = softmax(scores)
+    return AdditiveStages(
+        query, keys, sums, active, vector, scores, weights, weights @ memory, recorded.astype(np.float32)
+    )
