@@ -10,7 +10,7 @@ import torch
 
 from attention_atlas.model import checkpoint as checkpoints
 from attention_atlas.model.serve.limits import BatchLimits
-from attention_atlas.model.trace.directions import Route, find_route, routes, unlisted
+from attention_atlas.model.trace.directions import Route, find_route, list_routes, multilingual_route
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
 
@@ -26,7 +26,7 @@ class Translators(Mapping[str, Translator]):
         self.all = tuple(dict.fromkeys(translators))
         named = sorted(self.all, key=lambda translator: translator in guests)
         labelled = zip(
-            routes((translator.name, translator.directions) for translator in named),
+            list_routes((translator.name, translator.directions) for translator in named),
             (translator for translator in named for _ in translator.directions),
             strict=True,
         )
@@ -72,7 +72,7 @@ class Translators(Mapping[str, Translator]):
 
     def route(self, label: str) -> Route:
         """The route of this label. ValueError if none has it."""
-        found = next((route for route in self.routes if route.label == label), None) or unlisted(
+        found = next((route for route in self.routes if route.label == label), None) or multilingual_route(
             label, [(t.name, t.languages) for t in self._many()]
         )
         if found is None:
@@ -86,12 +86,12 @@ class Translators(Mapping[str, Translator]):
     def find(self, direction: str, checkpoint: str) -> Route | None:
         """The route of this direction and checkpoint; else the first that serves the direction; else None."""
         many = [(t.name, t.languages) for t in self._many()]
-        exact = unlisted(f"{direction} ({checkpoint})", many)
+        exact = multilingual_route(f"{direction} ({checkpoint})", many)
         listed = find_route(self.routes, direction, checkpoint)
         return (
             listed
             if listed and (exact is None or listed.checkpoint == checkpoint)
-            else exact or unlisted(direction, many)
+            else exact or multilingual_route(direction, many)
         )
 
     def _many(self) -> list[Translator]:

@@ -15,7 +15,7 @@ from attention_atlas.model.checks import claims
 from attention_atlas.model.checks.evidence import Evidence, MapCopy
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.language import Refusal, say, words_of
+from attention_atlas.model.trace.language import Refusal, error_message, say
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
@@ -260,7 +260,7 @@ def _run(check: Check, evidence: Evidence, tolerance: float) -> Result:
     try:
         error, detail = check.measure(evidence)
     except (ValueError, RuntimeError, IndexError, KeyError) as failure:  # a broken part must show as failing
-        error, detail = float("nan"), say("could not be carried out: {why}", why=words_of(failure))
+        error, detail = float("nan"), say("could not be carried out: {why}", why=error_message(failure))
     scale = check.scale(evidence) if check.scale and error == error else 0.0  # nan has no share
     tolerance = max(tolerance, ROUNDING * scale)
     return Result(

@@ -1,7 +1,7 @@
-"""What this project says to people, as a sentence of English and the values in it.
+"""Messages for people: an English sentence with {names}, and the values for them.
 
-As a string it is English, for the library, the programs and the API. The page says the same in the visitor's language:
-it looks the sentence up and puts the values in (viz/words.py), and nothing ever reads a sentence back.
+As a string a message is English, for the library, the programs and the API. The page translates the sentence and
+inserts the values (viz/words.py).
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import Any
 
 
 class Words(str):
-    """The English string; beside it the sentence with its {names}, and the values, JSON-ready or Words themselves."""
+    """An English string that keeps its sentence and its values, which are JSON-ready or Words themselves."""
 
     english: str
     values: Mapping[str, object]
 
     def __new__(cls, english: str, values: Mapping[str, object]) -> Words:
-        words = super().__new__(cls, english.format(**{name: _written(value) for name, value in values.items()}))
+        # English groups the digits of an integer; the page groups them in its own language.
+        texts = {name: f"{value:,}" if type(value) is int else value for name, value in values.items()}
+        words = super().__new__(cls, english.format(**texts))
         words.english, words.values = english, values
         return words
 
@@ -26,25 +28,20 @@ class Words(str):
         return self.english, self.values
 
 
-def _written(value: object) -> object:
-    # A whole number is grouped as English does; the page groups it in its own way, so that it travels as a number.
-    return f"{value:,}" if type(value) is int else value
-
-
 def say(english: str, /, **values: object) -> Words:
-    """Words of the page, with values in place of their {names}."""
+    """Make a message of a sentence and the values for its {names}."""
     return Words(english, values)
 
 
 def join(parts: Iterable[str | int], separator: str = "") -> Words:
-    """Words, other strings and numbers one after another: each part is put into the page's language by itself."""
+    """Concatenate messages, other strings and numbers; the page translates each part by itself."""
     values = {f"part{index}": part for index, part in enumerate(parts)}
     between = separator.replace("{", "{{").replace("}", "}}")
     return Words(between.join(f"{{{name}}}" for name in values), values)
 
 
 class Refusal(ValueError):
-    """A user's mistake or misfortune, said in words: `Refusal("The text has {n} tokens.", n=99)`."""
+    """An error that a visitor can cause, with a translatable message: `Refusal("The text has {n} tokens.", n=99)`."""
 
     def __init__(self, english: str, /, **values: object) -> None:
         self.words: Words = Words(english, values)
@@ -52,13 +49,13 @@ class Refusal(ValueError):
 
     @classmethod
     def of(cls, words: Words) -> Refusal:
-        """A refusal in words that stand elsewhere."""
+        """Make a refusal of an existing message."""
         return cls(words.english, **words.values)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # on a ZeroGPU Space errors cross from one process to another
+    def __reduce__(self) -> tuple[Any, ...]:  # for pickle: on a ZeroGPU Space errors come from another process
         return functools.partial(type(self), self.words.english, **self.words.values), ()
 
 
-def words_of(error: Exception) -> str:
-    """What to tell a person of an error: a Refusal's words; of any other its English."""
+def error_message(error: Exception) -> str:
+    """Return the message of an error: translatable Words for a Refusal, English for any other."""
     return error.words if isinstance(error, Refusal) else str(error)

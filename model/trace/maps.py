@@ -1,5 +1,4 @@
-"""Attention maps as numpy arrays; for a long text, queries and keys, from which a head's map is computed when it is
-looked at; and how far apart two rows are. Importable without torch.
+"""Attention maps as numpy arrays, maps that are computed on access for long texts, and the divergence of two rows.
 
 >>> maps = AttentionMaps(np.full((3, 8, 1, 2), 0.5, np.float32), query_tokens=("<s>",), key_tokens=("Ja", "</s>"))
 >>> maps.weights[0, 7].tolist()
@@ -20,19 +19,19 @@ from attention_atlas.model.trace.language import Refusal
 __all__ = ["AttentionMaps", "ComputedWeights", "jensen_shannon_bits"]
 
 ROW_SUM_TOLERANCE = 1e-4  # float32 softmax over at most a few hundred keys stays well inside
-ROUNDED_BITS = 1e-11  # float32 sums in another order move a row's weights by some 1e-6 of each: 1e-13 bits
-AT_ONCE = 128_000_000  # bytes of maps that an index may compute; a layer of 16 heads of 1,024 tokens a side has 67 MB
+MIN_BITS = 1e-11  # smaller divergences are rounding: 1e-13 for float32 sums in another order
+MAX_BYTES = 128_000_000  # of maps that one index may compute; 16 heads of 1,024 x 1,024 tokens have 67 MB
 
-Edges = tuple[tuple[int, int, int | None], ...]  # (query, key, head or None for all), as LayerEdit.cut has them
-# queries [query, d_head], keys [key, d_head], the cells that may be attended to [query, key] or None for all, what
-# positions add [query, key] or None, whether scores are divided by sqrt(d_head) -> float32 [query, key]
+Edges = tuple[tuple[int, int, int | None], ...]  # (query, key, head or None for all heads)
+# (queries [query, d_head], keys [key, d_head], mask [query, key] or None, position bias [query, key] or None, whether
+# scores are divided by sqrt(d_head)) -> weights float32 [query, key]
 Kernel = Callable[[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, bool], np.ndarray]
 
 
 def in_numpy(
     queries: np.ndarray, keys: np.ndarray, allowed: np.ndarray | None, bias: np.ndarray | None, scaled: bool
 ) -> np.ndarray:
-    """The kernel of a file that was read where nobody needs torch: within 1e-5 of what the pass had."""
+    """Compute a head's attention weights without torch, within 1e-5 of those of the pass."""
     scores = queries @ keys.T / np.float32(math.sqrt(queries.shape[-1]) if scaled else 1.0)
     scores = scores if bias is None else scores + bias
     scores = scores if allowed is None else np.where(allowed, scores, np.float32(-np.inf))
@@ -42,16 +41,19 @@ def in_numpy(
 
 @dataclass(frozen=True, eq=False)
 class ComputedWeights:
-    """What AttentionMaps.weights is where all maps of a text would be larger than a trace may be
-    (BatchLimits.trace_bytes). An index computes what it asks for, head by head: weights[layer, head] is one product
-    and a softmax, and gives what the pass had. Everything else that an array does works while the maps are at most
-    128 MB together; beyond that it raises a Refusal.
+    """Attention weights that are computed from queries and keys on access.
 
-    queries  float32 [layers, heads, query, d_head]; keys the same of the keys
+    AttentionMaps.weights is of this type if all maps of a text would exceed BatchLimits.trace_bytes. Indexing computes
+    the selected heads one by one: weights[layer, head] costs one product and a softmax. Other operations of arrays work
+    if all maps have at most 128 MB together, and raise a Refusal otherwise.
+
+    queries  float32 [layers, heads, query, d_head]
+    keys     float32 [layers, heads, key, d_head]
     bias     what relative positions add to the scores, by distance: float32 [1 or layers, heads, queries + keys - 1],
-             from the key furthest before the query to the one furthest after it
-    causal   whether a row sees no later key
-    cut      of each layer the edges that were masked; empty: none anywhere
+             from the key furthest before the query to the key furthest after it
+    causal   whether a query sees no later key
+    scaled   whether scores are divided by sqrt(d_head)
+    cut      the masked edges of each layer; empty: none
     """
 
     queries: np.ndarray
@@ -78,39 +80,40 @@ class ComputedWeights:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the queries, keys and biases that are kept, not of the maps."""
+        """The bytes of the queries, keys and biases, not of the maps."""
         return sum(part.nbytes for part in (self.queries, self.keys, self.bias) if part is not None)
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        """As of an array; layers and heads are named by numbers or slices. A Refusal for more than 128 MB."""
+        """Index like an array, layers and heads by integers or slices. A Refusal for more than 128 MB."""
         index = index if isinstance(index, tuple) else (index,)
         dots = next((at for at, part in enumerate(index) if part is Ellipsis), None)
         if dots is not None:
             index = (*index[:dots], *[slice(None)] * (5 - len(index)), *index[dots + 1 :])
         layer, head, *cells = (*index, *[slice(None)] * (2 - len(index)))
         layers, heads = np.arange(self.shape[0])[layer], np.arange(self.shape[1])[head]
-        found = None
-        for at, (one, other) in enumerate((one, other) for one in layers.ravel() for other in heads.ravel()):
-            cut = self._head(int(one), int(other))[tuple(cells)]
-            if found is None:
-                if (size := layers.size * heads.size * cut.nbytes) > AT_ONCE:
+        maps = None
+        pairs = [(int(i), int(j)) for i in layers.ravel() for j in heads.ravel()]
+        for n, (i, j) in enumerate(pairs):
+            selected = self._head(i, j)[tuple(cells)]
+            if maps is None:
+                if (size := len(pairs) * selected.nbytes) > MAX_BYTES:
                     raise self._too_long(size)
-                found = np.empty((layers.size * heads.size, *cut.shape), np.float32)
-            found[at] = cut
-        if found is None:  # no layer or no head
-            cells_shape = np.broadcast_to(np.float32(0), self.shape[2:])[tuple(cells)].shape
-            return np.empty((*layers.shape, *heads.shape, *cells_shape), np.float32)
-        return found.reshape(*layers.shape, *heads.shape, *found.shape[1:])
+                maps = np.empty((len(pairs), *selected.shape), np.float32)
+            maps[n] = selected
+        if maps is None:  # no layer or no head is selected
+            shape = np.broadcast_to(np.float32(0), self.shape[2:])[tuple(cells)].shape
+            return np.empty((*layers.shape, *heads.shape, *shape), np.float32)
+        return maps.reshape(*layers.shape, *heads.shape, *maps.shape[1:])
 
     def _head(self, layer: int, head: int) -> np.ndarray:
         queries, keys = self.shape[2:]
         bias = None
         if self.bias is not None:
             windows = np.lib.stride_tricks.sliding_window_view(self.bias[min(layer, len(self.bias) - 1), head], keys)
-            bias = np.ascontiguousarray(windows[::-1])  # the first query's distances begin at 0, and so end last
+            bias = np.ascontiguousarray(windows[::-1])  # the last window belongs to the first query
         cut = [edge for edge in self.cut[layer] if edge[2] in (None, head)] if self.cut else []
         allowed = np.tri(queries, keys, dtype=bool) if self.causal else np.ones((queries, keys), bool) if cut else None
         for query, key, _ in cut:
@@ -120,14 +123,14 @@ class ComputedWeights:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("these maps are computed when they are looked at: an array of them is always new")
+            raise ValueError("these maps are computed on access: an array of them is always a copy")
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
-        """sum(), mean(), astype() and the like, of all maps."""
+        """Offer sum(), mean(), astype() and the like of all maps."""
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
-        if (size := self.size * self.dtype.itemsize) > AT_ONCE:
+        if (size := self.size * self.dtype.itemsize) > MAX_BYTES:
             raise self._too_long(size)
         return getattr(self[:], name)
 
@@ -139,32 +142,33 @@ class ComputedWeights:
             queries=queries,
             keys=keys,
             n=size // 1_000_000,
-            limit=AT_ONCE // 1_000_000,
+            limit=MAX_BYTES // 1_000_000,
         )
 
 
 def by_distance(bias: np.ndarray) -> np.ndarray | None:
-    """What is added to scores [heads, query, key], by distance: [heads, queries + keys - 1]; None where it is not the
-    same for all pairs that are equally far apart."""
-    found = np.concatenate([bias[:, :0:-1, 0], bias[:, 0]], axis=-1)
-    windows = np.lib.stride_tricks.sliding_window_view(found, bias.shape[2], axis=-1)
-    return found if np.array_equal(windows[:, ::-1], bias) else None
+    """Convert a position bias [heads, query, key] to [heads, queries + keys - 1], by distance.
+
+    Returns None if the bias depends on more than the distance.
+    """
+    distances = np.concatenate([bias[:, :0:-1, 0], bias[:, 0]], axis=-1)
+    windows = np.lib.stride_tricks.sliding_window_view(distances, bias.shape[2], axis=-1)
+    return distances if np.array_equal(windows[:, ::-1], bias) else None
 
 
 @dataclass(frozen=True, eq=False)  # eq=False: hashed by identity, since arrays cannot be hashed
 class AttentionMaps:
-    """Every attention map of one kind.
+    """All attention maps of one kind.
 
-    weights       float32 [layers, heads, query, key]: the softmax's output, before any dropout; rows sum to 1. Of a
-                  text whose maps are larger than a trace may be, what computes them when they are looked at
-                  (ComputedWeights)
-    query_tokens  the tokens whose rows these are: for the decoder the tokens READ, `<s> y1 .. yT`
+    weights       float32 [layers, heads, query, key], the output of the softmax, before dropout; rows sum to 1. For
+                  long texts a ComputedWeights, which indexes and converts like an array
+    query_tokens  the tokens of the rows: for the decoder the tokens that it reads, `<s> y1 .. yT`
     key_tokens    the tokens attended to
 
     Raises ValueError if shapes disagree or a row does not sum to 1 within 1e-4.
     """
 
-    weights: np.ndarray  # or ComputedWeights, which indexes and converts as an array does
+    weights: np.ndarray  # or ComputedWeights
     query_tokens: tuple[str, ...]
     key_tokens: tuple[str, ...]
 
@@ -178,7 +182,7 @@ class AttentionMaps:
         if self.weights.shape[2:] != expected:
             raise ValueError(f"weights are {self.weights.shape[2:]} (query, key), tokens {expected}")
         if isinstance(self.weights, ComputedWeights):
-            return  # a softmax's
+            return  # a softmax gives valid rows
         if not np.isfinite(self.weights).all() or (self.weights < 0).any():
             raise ValueError("weights must be finite and not negative")
         error = np.abs(self.weights.sum(-1, dtype=np.float64) - 1.0)
@@ -188,12 +192,14 @@ class AttentionMaps:
 
     @property
     def computed(self) -> bool:
-        """Whether a map is computed when it is looked at, since all of them would not fit."""
+        """Whether the weights are computed on access."""
         return isinstance(self.weights, ComputedWeights)
 
     def of_heads(self, measure: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """What measure(weights [.., query, key]) -> [.., more] gives of every head: [layers, heads, more]. Of maps that
-        are computed it is asked head by head, so that no two lie in memory at once."""
+        """Apply measure(weights [.., query, key]) -> [.., more] to every head: [layers, heads, more].
+
+        Computed maps are measured head by head, so that only one is in memory at a time.
+        """
         if not self.computed:
             return measure(self.weights)
         return np.stack(
@@ -215,8 +221,8 @@ class AttentionMaps:
 
 
 def jensen_shannon_bits(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Jensen-Shannon divergence of distributions along the last axis, in bits: 0 (the same, but for what float32 leaves
-    of one row computed in two ways) to 1 (disjoint)."""
+    """Return the Jensen-Shannon divergence of distributions along the last axis, in bits, from 0 (equal) to 1
+    (disjoint). Values that float32 rounding explains are 0."""
     p, q = np.asarray(p, np.float64), np.asarray(q, np.float64)
     middle = (p + q) / 2
 
@@ -224,5 +230,5 @@ def jensen_shannon_bits(p: np.ndarray, q: np.ndarray) -> np.ndarray:
         ratio = np.where(a > 0, a / np.where(middle > 0, middle, 1.0), 1.0)
         return (a * np.log2(ratio)).sum(-1)
 
-    found = (relative(p) + relative(q)) / 2
-    return np.where(found > ROUNDED_BITS, found, 0.0)
+    divergence = (relative(p) + relative(q)) / 2
+    return np.where(divergence > MIN_BITS, divergence, 0.0)

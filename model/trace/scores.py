@@ -1,4 +1,4 @@
-"""A map derived from attention: combined, hidden, merged, attributed. Never presented as attention."""
+"""Score maps: maps derived from attention (combined, hidden, merged, attributed), never presented as attention."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Groups = tuple[tuple[int, ...], ...]
 class ScoreMap:
     """A map derived from attention, ready to draw.
 
-    values        float32 [row, column]; NaN where a row is blank
-    rows, columns        what each is called (display text, not escaped)
-    row_positions, column_positions   the token positions each row and column stands for
-    unit          what a value is, in words; `attention` says whether rows are attention that sums to 1 (blank rows and
-                  hidden, unrenormalised mass apart)
-    signed        whether 0 is in the middle: a value's sign means something
-    additive      whether values may be summed over a word's keys and averaged over its queries, as attention may
-    limits        the values at full colour (None: the map's own largest), such as those of all heads, to compare by
-    hidden        mean share of a row's mass that lay on hidden keys; None where nothing was hidden or for scores
+    values        float32 [row, column]; NaN in blank rows
+    rows, columns        their labels (display text, not escaped)
+    row_positions, column_positions   the token positions of each row and column
+    unit          what a value is, in words
+    attention     whether rows are attention that sums to 1 (except for blank rows and hidden mass)
     row_title, column_title   axis titles
+    signed        whether the sign of a value has a meaning, so that 0 is in the middle of the colours
+    additive      whether values may be summed over a word's keys and averaged over its queries, like attention
+    limits        the values at full colour, such as the extremes of all heads; None: the map's own largest
+    hidden        the mean share of a row's mass on hidden keys; None if nothing is hidden or for scores
     """
 
     values: np.ndarray

@@ -1,6 +1,6 @@
-"""What a translation left behind, as numpy arrays: the one type that crosses from the model to the pictures.
+"""TranslationTrace: everything that a model computed for one sentence, as numpy arrays.
 
-Importable without torch.
+It is the one type that passes from the model to the pictures.
 
 >>> from attention_atlas.model.translator import Translator
 >>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Der Hund schläft.")
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.trace import decoding as decoding_module
+from attention_atlas.model.trace import decoding as decoding_file
 from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.decoding import Decoding, describe_decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
@@ -40,12 +40,18 @@ __all__ = ["TranslationTrace"]
 
 @dataclass(frozen=True)
 class TraceIdentity:
-    """The model, what it read and wrote, and every change to it. Hashable, and JSON-ready as to_plain().
+    """Everything that determines a trace: the model, its input and output, and every change to it. Hashable.
 
-    decoding       with the number of forced tokens (`given`); None: not known
-    interventions  sets have no order, edits do; numbers are float64, so that 1 and 1.0 are equal, and 0.0 and -0.0
-    unique         of a trace whose interventions cannot be run again (functions, tensors, words): different each
-                   time. Otherwise empty
+    decoding       includes the number of given tokens; None: unknown
+    interventions  sets are unordered, edits are ordered; 1 equals 1.0, and 0.0 equals -0.0
+    unique         a random string if the interventions cannot be repeated (functions, tensors, text), otherwise ""
+
+    >>> from attention_atlas.model.trace.edits import Scale
+    >>> common = dict(checkpoint="de-en", digest="0", direction="de-en", source_ids=(5, 2), target_ids=(7, 2))
+    >>> a = TraceIdentity(**common, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(1)}))
+    >>> b = TraceIdentity(**common, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(1.0)}))
+    >>> a == b, a.key == b.key
+    (True, True)
     """
 
     checkpoint: str
@@ -58,38 +64,33 @@ class TraceIdentity:
     unique: str = ""
 
     def to_plain(self) -> dict[str, Any]:
-        """JSON-ready. Equal identities give the same JSON text."""
+        """Convert to JSON-ready data. Equal identities give the same JSON text."""
         return {
-            "checkpoint": self.checkpoint,
-            "digest": self.digest,
-            "direction": self.direction,
+            **vars(self),
             "source_ids": list(self.source_ids),
             "target_ids": list(self.target_ids),
-            "decoding": decoding_module.to_plain(self.decoding),
+            "decoding": decoding_file.to_plain(self.decoding),
             "interventions": interventions_file.to_plain(self.interventions),
-            "unique": self.unique,
         }
 
     @property
     def key(self) -> str:
-        """A short name: 32 hex digits of the SHA-256 of its JSON text."""
+        """The first 32 hex digits of the SHA-256 of its JSON text."""
         text = json.dumps(self.to_plain(), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-Maps = AttentionMaps | Any  # None where a model has no such attention, which whoever reads `kinds` knows
+Maps = AttentionMaps | Any  # None if the model has no such attention; `kinds` lists those that it has
 
 
 @dataclass(frozen=True, eq=False)
 class TranslationTrace:
-    """One sentence's way through the model.
+    """The translation of one sentence, with the attention maps and probabilities of every step.
 
-    Row t of decoder_self and cross READ decoder_inputs[t] and PREDICTED target_tokens[t]; both tuples have the
-    same length. `finished` is False when decoding was stopped by its length limit (then target_tokens does not end
-    in `</s>`). log_probability is natural, entropy in bits, both of the model's full next-token distribution;
-    chosen_rank counts from 1. `interventions` is what was switched off or cut, so that it can be run again; false for
-    the plain model. A model need not have every kind of attention: a kind without maps is None, and `kinds` lists
-    those that are there.
+    Row t of decoder_self and cross reads decoder_inputs[t] and predicts target_tokens[t]; both tuples have the same
+    length. chosen_rank counts from 1; log_probability is natural and entropy in bits, both of the full next-token
+    distribution. `finished` is False if decoding stopped at its length limit, so that target_tokens does not end in
+    `</s>`. A kind of attention that the model lacks is None.
     """
 
     source_text: str
@@ -111,37 +112,39 @@ class TranslationTrace:
     chosen_rank: np.ndarray  # int32 [step]
     entropy: np.ndarray  # float32 [step], bits
     log_probability: np.ndarray  # float32 [step], of target_ids
-    seconds: float  # wall-clock time of the batch it was translated in
+    seconds: float  # wall-clock time of its batch
     device: str
     checkpoint: str
     digest: str  # first 16 hex digits of the weights file's SHA-256
     interventions: Interventions = NO_INTERVENTIONS
-    attention_only: bool = False  # of a model that runs elsewhere: it can be looked at, and nothing tried on it
-    decoding: Decoding | None = None  # how target_ids came about; None: not known, as in files of earlier versions
+    attention_only: bool = False  # True for a model of another library, which cannot be run from here
+    decoding: Decoding | None = None  # None: unknown, as in old files
     alignment: AttentionMaps | None = None
-    recipe: ToyRecipe | None = None  # of a toy: how its weights are trained again; files do not contain it
-    unique: str = field(init=False, repr=False)  # of its identity, where nothing else tells it apart
+    recipe: ToyRecipe | None = None  # how to train the model again if it is a toy; not part of files
+    unique: str = field(init=False, repr=False)  # TraceIdentity.unique
 
     def __post_init__(self) -> None:
-        # Kept with the trace, so that its copies in other processes have the same identity.
+        # A field, so that copies in other processes have the same identity.
         is_repeatable = bool(self.digest) and self.interventions.is_repeatable
         object.__setattr__(self, "unique", "" if is_repeatable else uuid.uuid4().hex)
         steps = len(self.target_ids)
-        lengths = {
-            "source_tokens": (len(self.source_tokens), len(self.source_ids)),
-            "decoder_ids": (len(self.decoder_ids), steps),
-            "decoder_inputs": (len(self.decoder_inputs), steps),
-            "target_tokens": (len(self.target_tokens), steps),
-            "top_ids": (len(self.top_ids), steps),
-            "top_tokens": (len(self.top_tokens), steps),
-            "top_probabilities": (len(self.top_probabilities), steps),
-            "chosen_rank": (len(self.chosen_rank), steps),
-            "entropy": (len(self.entropy), steps),
-            "log_probability": (len(self.log_probability), steps),
-        }
-        for name, (found, expected) in lengths.items():
-            if found != expected:
-                raise ValueError(f"{name} has {found} entries, expected {expected}")
+        lengths = {"source_tokens": len(self.source_ids)} | dict.fromkeys(
+            (
+                "decoder_ids",
+                "decoder_inputs",
+                "target_tokens",
+                "top_ids",
+                "top_tokens",
+                "top_probabilities",
+                "chosen_rank",
+                "entropy",
+                "log_probability",
+            ),
+            steps,
+        )
+        for name, expected in lengths.items():
+            if (length := len(getattr(self, name))) != expected:
+                raise ValueError(f"{name} has {length} entries, expected {expected}")
         for kind in self.kinds:
             maps = self.maps(kind)
             if (maps.query_tokens, maps.key_tokens) != tokens_of(kind, self.source_tokens, self.decoder_inputs):
@@ -149,8 +152,10 @@ class TranslationTrace:
 
     @property
     def identity(self) -> TraceIdentity:
-        """What it follows from: equal for equal translations by equal models, in whatever batch they were made. A trace
-        of functions, tensors or words, or of a model without a digest, has one of its own."""
+        """What determines the trace: equal for equal translations by equal models, in whatever batch they were made.
+
+        It is unique if the interventions cannot be repeated or the model has no digest.
+        """
         return TraceIdentity(
             self.checkpoint,
             self.digest,
@@ -164,12 +169,12 @@ class TranslationTrace:
 
     @property
     def decoded_by(self) -> Words:
-        """How its target was decoded, in words."""
+        """How the target was decoded, in words."""
         return describe_decoding(self.decoding, len(self.target_ids))
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        """The kinds of attention whose maps it holds."""
+        """The kinds of attention that the trace has maps of."""
         return tuple(kind for kind in AttentionKind if getattr(self, kind.value) is not None)
 
     def __repr__(self) -> str:
@@ -179,7 +184,7 @@ class TranslationTrace:
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it: the translation, the probability of each token."""
+        """The notebook's view: the translation and the probability of each token."""
         note = (
             f"{self.direction}, {self.checkpoint}; log-probability {float(self.log_probability.sum()):.2f}, "
             f"decoding: {self.decoded_by}"
@@ -187,8 +192,8 @@ class TranslationTrace:
         return _table(f"{self.source_text} → {self.translation}", self.target_tokens, self.log_probability, note)
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table, a line for each step: `token`, its `probability` and `rank`, the step's `entropy` in bits."""
-        import pandas as pd  # nothing else here needs it
+        """Return a pandas table with a row for each step: token, probability, rank, entropy in bits."""
+        import pandas as pd  # only needed here
 
         return pd.DataFrame(
             {
@@ -200,10 +205,11 @@ class TranslationTrace:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write it, exact to the last bit: as JSON where the name ends in .json, as NPZ where it ends in .npz
-        (model.trace.storage). A file of this name is replaced once the new one is whole. ValueError for any other
-        name."""
-        from attention_atlas.model.trace import storage  # which knows this class
+        """Write the trace, exact to the last bit, as NAME.json or NAME.npz (model.trace.storage).
+
+        An existing file is replaced once the new one is complete. ValueError for any other name.
+        """
+        from attention_atlas.model.trace import storage  # it imports this module
 
         if _is_json(path):
             text = storage.to_json(self).encode()
@@ -215,8 +221,8 @@ class TranslationTrace:
 
     @staticmethod
     def load(path: str | Path) -> TranslationTrace:
-        """Read a file of save(). ValueError, naming the file, if it is not one."""
-        from attention_atlas.model.trace import storage  # which knows this class
+        """Read a file of save(). ValueError, naming the file, for any other file."""
+        from attention_atlas.model.trace import storage  # it imports this module
 
         data = Path(path).read_bytes()
         try:
@@ -226,17 +232,18 @@ class TranslationTrace:
 
     def maps(self, kind: Kind) -> AttentionMaps:
         """Return the maps of one kind, such as "cross". ValueError if the trace has none of this kind."""
-        found = getattr(self, AttentionKind(kind).value)
-        if found is None:
-            raise ValueError(f"{self.checkpoint} has no {AttentionKind(kind).value} attention")
-        return found
+        kind = AttentionKind(kind)
+        maps = getattr(self, kind.value)
+        if maps is None:
+            raise ValueError(f"{self.checkpoint} has no {kind.value} attention")
+        return maps
 
 
-def a_trace(found: object) -> TranslationTrace:
-    """The trace itself. ValueError, in words, for anything else."""
-    if not isinstance(found, TranslationTrace):
-        raise ValueError(f"expected a trace, as of translate(), found {found!r:.80}")
-    return found
+def check_trace(trace: object) -> TranslationTrace:
+    """Return the trace unchanged. ValueError for any other type."""
+    if not isinstance(trace, TranslationTrace):
+        raise ValueError(f"expected a trace, as of translate(), found {trace!r:.80}")
+    return trace
 
 
 def _is_json(path: str | Path) -> bool:
@@ -244,18 +251,17 @@ def _is_json(path: str | Path) -> bool:
 
 
 def tokens_of(
-    kind: AttentionKind,
-    source: tuple[str, ...],
-    inputs: tuple[str, ...],
+    kind: AttentionKind, source_tokens: tuple[str, ...], decoder_inputs: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The query and key tokens of a kind's maps: source, the encoder's tokens; inputs, those that the decoder reads."""
-    return (source if kind.side == Side.ENCODER else inputs, inputs if kind is AttentionKind.DECODER_SELF else source)
+    """Return the query tokens and the key tokens of a kind's maps."""
+    queries = source_tokens if kind.side == Side.ENCODER else decoder_inputs
+    return queries, decoder_inputs if kind is AttentionKind.DECODER_SELF else source_tokens
 
 
 def _table(source: str, tokens: tuple[str, ...], log_probability: np.ndarray, note: str) -> str:
-    """The source above the tokens that were written, each with its probability in percent as a number and as a bar.
+    """Return HTML with the source above the written tokens, each with its probability as a number and as a bar.
 
-    log_probability: float32 [step], natural. Every text is escaped: none can become markup. Colours are the notebook's.
+    log_probability: float32 [step], natural. All text is escaped. Colours are the notebook's.
     """
     columns = []
     for token, probability in zip(tokens, np.exp(log_probability.astype(np.float64))):

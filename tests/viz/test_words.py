@@ -17,7 +17,7 @@ from attention_atlas.model.analysis import ablation, bleu
 from attention_atlas.model.analysis.order import shuffled
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.language import Refusal, words_of
+from attention_atlas.model.trace.language import Refusal, error_message
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import assets, shell
 from attention_atlas.viz.component import translations
@@ -409,10 +409,10 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
     for mistake in mistakes:
         with pytest.raises(Refusal) as caught:
             mistake()
-        sent = for_page(words_of(caught.value))
+        sent = for_page(error_message(caught.value))
         assert sent["say"] in KEYS and str(caught.value) == say(sent["say"], **sent["with"])
         again = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
-        assert (type(again), str(again), for_page(words_of(again))) == (
+        assert (type(again), str(again), for_page(error_message(again))) == (
             type(caught.value),
             str(caught.value),
             sent,

@@ -15,7 +15,7 @@ from typing import Any
 
 from attention_atlas.model.files import replace_file
 from attention_atlas.model.trace.kinds import Kind
-from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 from attention_atlas.viz.export.standalone import document
 from attention_atlas.viz.maps.patterns import most_telling
 from attention_atlas.viz.maps.reduce import View
@@ -76,7 +76,7 @@ def explore(trace: TranslationTrace, view: View | Kind | None = None) -> Explore
     opens again without a server. view: the map it opens with; without one, the head that points most clearly. Rows of
     the decoder are named by what they predict, as on the page. ValueError if the trace has no such head.
     """
-    view = most_telling(a_trace(trace)) if view is None else View.meant(view)
+    view = most_telling(check_trace(trace)) if view is None else View.meant(view)
     view.apart(trace)[0].used_heads(trace)
     return Explorer((trace,), view)
 
@@ -86,7 +86,7 @@ def compare(trace_a: TranslationTrace, trace_b: TranslationTrace, view: View | K
     an intervention. view as in explore(), of trace_b. ValueError if it has no such head, or if the two are the same."""
     if trace_a is trace_b:
         raise ValueError(f"two translations are compared, and this is one twice: {trace_a.source_text!r:.80}")
-    return Explorer((a_trace(trace_a), trace_b), explore(trace_b, view).view, together=True)
+    return Explorer((check_trace(trace_a), trace_b), explore(trace_b, view).view, together=True)
 
 
 def _carries_scripts() -> bool:

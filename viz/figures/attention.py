@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from attention_atlas.model.trace import is_number
 from attention_atlas.model.trace.kinds import AttentionKind, Kind
 from attention_atlas.model.trace.scores import ScoreMap
-from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 from attention_atlas.viz import theme
 from attention_atlas.viz.figures.still import Figure
 from attention_atlas.viz.maps import labels
@@ -143,7 +143,7 @@ def plot_grid(
 ) -> go.Figure:
     """Every head of a kind as a thumbnail, on one colour scale. Hover names the head, its pattern and its entropy."""
     kind, scale = AttentionKind(kind), ColourScale.meant(scale)
-    weights = a_trace(trace).maps(kind).of_heads(lambda weights: pool(weights, SIDE))
+    weights = check_trace(trace).maps(kind).of_heads(lambda weights: pool(weights, SIDE))
     layers, heads, rows, columns = weights.shape
     gap_rows, gap_columns = max(1, round(GAP * rows)), max(1, round(GAP * columns))
     shape = (layers, rows + gap_rows, heads, columns + gap_columns)

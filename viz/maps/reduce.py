@@ -18,7 +18,7 @@ from attention_atlas.model.trace.flow import decoder_rollout, rollout
 from attention_atlas.model.trace.kinds import AttentionKind, Kind
 from attention_atlas.model.trace.scores import Groups, ScoreMap
 from attention_atlas.model.trace.tokens import is_symbol
-from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.maps import labels
 
@@ -99,7 +99,7 @@ class View:
 
     def used_heads(self, trace: TranslationTrace) -> tuple[tuple[int, int], ...]:
         """The (layer, head) pairs that are combined. ValueError if one does not exist in this trace."""
-        maps = a_trace(trace).maps(self.kind)
+        maps = check_trace(trace).maps(self.kind)
         if self.combine == Combine.SINGLE:
             used = ((self.layer, self.head),)
         elif self.combine == Combine.ROLLOUT or not self.heads:
@@ -117,7 +117,7 @@ class View:
         return [replace(self, layer=layer, head=head, heads=()) for layer, head in self.heads]
 
     def _check(self, trace: TranslationTrace, heads: Sequence[tuple[int, int]]) -> None:
-        maps = a_trace(trace).maps(self.kind)
+        maps = check_trace(trace).maps(self.kind)
         for layer, head in heads:
             if not (0 <= layer < maps.num_layers and 0 <= head < maps.num_heads):
                 raise ValueError(

@@ -8,7 +8,7 @@ from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.directions import Route
 from attention_atlas.model.trace.interventions import Interventions
-from attention_atlas.model.trace.language import Refusal, words_of
+from attention_atlas.model.trace.language import Refusal, error_message
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, SignalScore
 from attention_atlas.model.translator import Translator
@@ -66,7 +66,7 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     try:
         trace = translator.translate(text, code, beam=int(beam), interventions=_read_interventions(interventions))
     except ValueError as error:
-        return {"error": words_of(error), "fill": fill}
+        return {"error": error_message(error), "fill": fill}
     return {**describe(context, trace), "fill": fill}
 
 

@@ -27,7 +27,7 @@ from starlette.routing import Route
 
 from attention_atlas.model.serve.cancellation import raise_if_cancelled
 from attention_atlas.model.serve.limits import BatchLimits
-from attention_atlas.model.trace.language import words_of
+from attention_atlas.model.trace.language import error_message
 from attention_atlas.viz.questions.registry import QUESTIONS, Context, ask
 from attention_atlas.viz.server import endpoints
 from attention_atlas.viz.server.endpoints import refusal
@@ -156,7 +156,7 @@ def answer_or_refusal(limits: BatchLimits, compute: functools.partial) -> object
             raise_if_cancelled()
             return compute()
 
-    return endpoints.answer_or_refusal(compute_on_share, _fault, lambda error: for_page(words_of(error)))
+    return endpoints.answer_or_refusal(compute_on_share, _fault, lambda error: for_page(error_message(error)))
 
 
 def _fault(error: str) -> dict:

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import Decoding
-from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 
 LONGEST = 65_536  # characters of all changes in a link
 
@@ -42,7 +42,7 @@ def link(trace: TranslationTrace, page: str = "") -> str:
     page: where one is served, such as "http://127.0.0.1:7860/". ValueError, in words, for changes that no link can
     carry.
     """
-    if named(a_trace(trace), trace.decoding)["interventions"] is None:
+    if named(check_trace(trace), trace.decoding)["interventions"] is None:
         raise ValueError(
             f"no link can carry these changes ({trace.interventions.describe():.200}): functions and values of other "
             f"passes have no text, and {LONGEST:,} characters are the most; save() keeps the whole trace"

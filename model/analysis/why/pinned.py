@@ -11,7 +11,7 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.language import Refusal, say
 from attention_atlas.model.trace.scores import Groups
 from attention_atlas.model.trace.tokens import is_symbol
-from attention_atlas.model.trace.translation import TranslationTrace, a_trace
+from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 from attention_atlas.model.trace.why.attribution import Against, Question
 from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
 from attention_atlas.model.translator import Translator
@@ -94,7 +94,7 @@ def ask(
     the first one counts that differs from what was written, and the question moves to its step and says so.
     ValueError, in words, for a step, token or text that cannot be asked about.
     """
-    step = default_step(a_trace(trace)) if step is None else check_integer("step", step)
+    step = default_step(check_trace(trace)) if step is None else check_integer("step", step)
     if not 0 <= step < len(trace.target_ids):
         raise Refusal(
             "There is no step {n}: the translation has steps 0 to {last}.", n=step, last=len(trace.target_ids) - 1

@@ -79,7 +79,7 @@ def test_it_is_indexed_as_the_array_would_be(tokenizer, monkeypatch):
     np.testing.assert_array_equal(measured, whole.max(-1))
     with pytest.raises(IndexError):
         weights[0, 4]
-    monkeypatch.setattr(trace_maps, "AT_ONCE", whole[0].nbytes)
+    monkeypatch.setattr(trace_maps, "MAX_BYTES", whole[0].nbytes)
     assert weights[0].shape == whole[0].shape
     for use in (
         np.asarray,

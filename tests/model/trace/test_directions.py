@@ -11,9 +11,9 @@ from attention_atlas.model.trace.directions import (
     Route,
     find_route,
     language_of,
+    list_routes,
+    multilingual_route,
     parse_direction,
-    routes,
-    unlisted,
 )
 from tests import ROOT
 
@@ -21,7 +21,7 @@ SERVED = (("big", ("eng_Latn-deu_Latn", "de-en")), ("small", ("de-en", "de-ROMAN
 
 
 def test_labels_are_unique_and_the_first_of_a_direction_has_the_plain_one() -> None:
-    found = routes(SERVED)
+    found = list_routes(SERVED)
     assert [route.label for route in found] == [
         "eng_Latn-deu_Latn",
         "de-en",
@@ -33,11 +33,11 @@ def test_labels_are_unique_and_the_first_of_a_direction_has_the_plain_one() -> N
     assert (found[0].source, found[0].target) == ("eng_Latn", "deu_Latn")
     assert (found[2].source, found[2].target, found[2].checkpoint) == ("de", "en", "small")
     with pytest.raises(ValueError, match="'same'"):
-        routes((("other", ("de-en",)), ("same", ("de-en",)), ("same", ("de-en",))))
+        list_routes((("other", ("de-en",)), ("same", ("de-en",)), ("same", ("de-en",))))
 
 
 def test_a_link_finds_its_checkpoint_or_else_whoever_serves_its_direction() -> None:
-    found = routes(SERVED)
+    found = list_routes(SERVED)
     assert find_route(found, "de-en", "third").label == "de-en (third)"
     assert find_route(found, "de-en", "big").label == find_route(found, "de-en", "gone").label == "de-en"
     assert find_route(found, "de-ROMANCE", "") == Route("de-ROMANCE", "small", "de-ROMANCE")
@@ -91,8 +91,12 @@ def test_a_model_of_many_languages_has_every_pair_and_a_few_that_name_each() -> 
 
 def test_an_unlisted_pair_belongs_to_the_first_that_has_it_or_to_the_one_that_is_named() -> None:
     many = (("small", Languages(("en", "de"), ("en", "de"))), ("large", Languages(("en", "de", "zu"), ("en", "zu"))))
-    assert unlisted("de-en", many) == Route("de-en", "small", "de-en")
-    assert unlisted("de-en (large)", many) == Route("de-en", "large", "de-en (large)")
-    assert unlisted("de-zu", many).checkpoint == "large"
-    assert unlisted("zu-de", many) is None and unlisted("de-en (other)", many) is None and unlisted("", many) is None
+    assert multilingual_route("de-en", many) == Route("de-en", "small", "de-en")
+    assert multilingual_route("de-en (large)", many) == Route("de-en", "large", "de-en (large)")
+    assert multilingual_route("de-zu", many).checkpoint == "large"
+    assert (
+        multilingual_route("zu-de", many) is None
+        and multilingual_route("de-en (other)", many) is None
+        and multilingual_route("", many) is None
+    )
     assert [language_of(code) for code in ("deu_Latn", "de_DE", "de", "zul_Latn")] == ["de", "de", "de", "zul"]

@@ -10,7 +10,7 @@ import pytest
 from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.language import words_of
+from attention_atlas.model.trace.language import error_message
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.explorer import overlays
@@ -45,7 +45,7 @@ def ask(translator: Translator, trace, name: str, **data) -> dict | File:
     try:
         return for_page(registry.ask(context, f"page_{name}", body))
     except ValueError as error:
-        return {"error": for_page(words_of(error))}
+        return {"error": for_page(error_message(error))}
 
 
 def test_the_whole_trace_is_exported_whatever_is_shown(tiny_translator, trace, monkeypatch):
