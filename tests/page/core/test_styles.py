@@ -70,7 +70,7 @@ def test_the_smallest_percentages_have_room_beside_the_bars(open_page, width):
     page = styled(open_page("about:blank", width=width), "why/question.css", modules=("why/picture.js",))
     page.evaluate(
         """(words) => document.body.append(atlas.el('div', { class: 'atlas-question' },
-      atlas.whyPicture({ p: 0.5, words }, 'dog')))""",
+      atlas.createWhyPicture({ p: 0.5, words }, 'dog')))""",
         WORDS,
     )
     page.add_style_tag(content="body { font-family: var(--atlas-font) }")

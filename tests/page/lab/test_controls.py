@@ -19,7 +19,7 @@ CONTROLS = """() => {
     word: { type: "text", label: "Word", start: "", known: true, id: "a-word" },
   };
   window.controls = atlas.createControls("panel", declared, { label: "Go", id: "go" }, {
-    moved: () => events.push(controls.values()), pressed: () => events.push("pressed"),
+    onMove: () => events.push(controls.values()), onPress: () => events.push("pressed"),
   });
   document.body.append(controls.element);
 }"""
@@ -69,20 +69,20 @@ def test_a_link_sets_what_it_names_within_bounds_and_asks_for_nothing(controls) 
 
 def test_an_answer_brings_the_ends_of_sliders_and_the_text_of_another_sentence(controls) -> None:
     word = controls.get_by_role("textbox", name="Word")
-    controls.evaluate("controls.take({ controls: { layer: 3, word: 'Hund' }, ends: { layer: 2 } })")
+    controls.evaluate("controls.update({ controls: { layer: 3, word: 'Hund' }, ends: { layer: 2 } })")
     expect(word).to_have_value("Hund")
     assert values(controls)["layer"] == 2
     expect(controls.get_by_role("slider")).to_have_attribute("max", "2")
     word.fill("Boot")
-    controls.evaluate("controls.take({ controls: { word: 'Hund' }, ends: { layer: 5 } })")
+    controls.evaluate("controls.update({ controls: { word: 'Hund' }, ends: { layer: 5 } })")
     expect(word).to_have_value("Boot")  # a person's
     controls.evaluate("address => atlas.store.set({ address })", {**SENTENCE, "target_ids": [1, 2]})
     assert values(controls)["word"] == "Boot", "another translation of the same sentence"
     controls.evaluate("address => atlas.store.set({ address })", {**SENTENCE, "text": "Eine Katze."})
     assert "word" not in values(controls)
-    controls.evaluate("controls.take({ controls: { word: 'Katze' }, ends: {} })")
+    controls.evaluate("controls.update({ controls: { word: 'Katze' }, ends: {} })")
     expect(word).to_have_value("Katze")
-    controls.evaluate("controls.take({ lacks: true })")
+    controls.evaluate("controls.update({ lacks: true })")
     expect(controls.locator("form")).to_be_hidden()
 
 

@@ -65,15 +65,15 @@ def test_a_strip_is_one_stop_of_the_tabulator_and_names_its_panels(strip) -> Non
 
 
 def test_without_a_choice_the_first_tab_that_shows_something_is_open(strip) -> None:
-    strip.evaluate("strip.open(strip.mark((name) => (name === 'one' ? 'Not here.' : '')))")
+    strip.evaluate("strip.open(strip.disable((name) => (name === 'one' ? 'Not here.' : '')))")
     expect(strip.get_by_role("tabpanel")).to_have_text("about two")
     expect(tab(strip, "one")).to_have_attribute("aria-disabled", "true")
     expect(tab(strip, "one")).to_have_attribute("title", "Not here.")
-    strip.evaluate("strip.mark((name) => (name === 'two' ? 'Not here.' : ''))")  # another model
+    strip.evaluate("strip.disable((name) => (name === 'two' ? 'Not here.' : ''))")  # another model
     expect(strip.get_by_role("tabpanel")).to_have_text("about one")
     assert tab(strip, "one").get_attribute("aria-disabled") is None
     tab(strip, "two").press("Enter")  # says why
-    strip.evaluate("strip.mark((name) => (name === 'two' ? 'Not there.' : ''))")
+    strip.evaluate("strip.disable((name) => (name === 'two' ? 'Not there.' : ''))")
     expect(strip.get_by_role("tabpanel")).to_have_text("about two")
     expect(tab(strip, "two")).to_have_attribute("title", "Not there.")
 

@@ -1,7 +1,7 @@
 // What is looked at, drawn: the map, the sentences, the small pictures of all heads, and what is said of them in words.
 import { el, afterPaint } from "../core/dom.js";
 import { textParts, toText, say, t } from "../core/language.js";
-import { glossed } from "../lab/glossary.js";
+import { markTerms } from "../lab/glossary.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
 import * as colouring from "./views/scale.js";
@@ -88,7 +88,7 @@ export function createDrawing(explorer) {
     }, READ);
   }
 
-  const read = (text) => reading.replaceChildren(...glossed(text));
+  const read = (text) => reading.replaceChildren(...markTerms(text));
 
   function drawSentence() {
     const { state, trace } = scene;

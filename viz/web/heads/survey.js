@@ -4,7 +4,7 @@ import { formatFixed } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
 import { toText, t } from "../core/language.js";
 import { copyLink, linkFields, pageLink, tabLinks } from "../core/links.js";
-import { scrolling } from "../lab/scroll.js";
+import { createScrollBox } from "../lab/scroll.js";
 import { createPicture } from "../picture/copy.js";
 import { drawScatter } from "./scatter.js";
 
@@ -164,9 +164,12 @@ export function survey(block, keep, api) {
         el("td", {}, named(head).map(title).join(", ")),
       );
     };
-    return scrolling(tableOf([t("head"), ...columns.map(heading), t("names")], rows.map(row)), {
-      "aria-label": t("All heads"),
-    });
+    return createScrollBox(
+      tableOf([t("head"), ...columns.map(heading), t("names")], rows.map(row)),
+      {
+        "aria-label": t("All heads"),
+      },
+    );
   }
 
   // Choose a statistic that the kind in the grid has: alignment, for instance, is measured of cross-attention alone.

@@ -1,4 +1,5 @@
-// The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
+// The blocks that a panel is made of (viz/wire/blocks.py), as elements. A block's function takes the block, `keep`, an array of
+// callbacks that run once the block is on the page, and the panel's `api` (panel.js, drawBlock).
 import { button, download, el, table as tableOf } from "../core/dom.js";
 import { cellAt } from "../core/keys.js";
 import { localizeNumber, toText, t } from "../core/language.js";
@@ -6,13 +7,13 @@ import { copyLink, linkFields, showHead } from "../core/links.js";
 import { math } from "./math.js";
 import { createFigure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
-import { bars, maps, shaded } from "./maps.js";
-import { scrolling } from "./scroll.js";
+import { bars, maps, drawNumbers } from "./maps.js";
+import { createScrollBox } from "./scroll.js";
 import { createPicture, svgToPng } from "../picture/copy.js";
 import * as picture from "../picture/drawing.js";
 import { askQuestion } from "../why/question.js";
 
-// One row of numbers as cells of a canvas, with the number under the pointer in its title.
+// A row of numbers as coloured cells on a canvas. Its title shows the number under the pointer.
 function strip(cell) {
   const count = cell.values.length;
   const name = t("{name}: {n} numbers, the largest {limit}", {
@@ -20,7 +21,7 @@ function strip(cell) {
     n: count,
     limit: cell.limit,
   });
-  const canvas = shaded(cell.values, count, cell.limit, cell.signed);
+  const canvas = drawNumbers(cell.values, count, cell.limit, cell.signed);
   Object.assign(canvas, { className: "strip", role: "img", ariaLabel: name });
   canvas.style.setProperty("--cells", count);
   canvas.style.setProperty("--cell", count < 16 ? "14px" : "4px");
@@ -34,7 +35,7 @@ function strip(cell) {
   return canvas;
 }
 
-const action = (words, onclick) => button(words, onclick, { class: "plain action" });
+const actionButton = (text, onclick) => button(text, onclick, { class: "plain action" });
 
 const cells = {
   number: (cell) => el("span", { class: "number" }, localizeNumber(cell.text)),
@@ -66,7 +67,7 @@ const cells = {
       el("span", { class: "sr-only" }, cell.passed ? t("yes") : t("no")),
     ),
   token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
-  button: (cell, api) => action(cell.text, () => follow(cell.to, api)),
+  button: (cell, api) => actionButton(cell.text, () => follow(cell.to, api)),
 };
 const draw = (cell, api) =>
   cell === null
@@ -75,8 +76,8 @@ const draw = (cell, api) =>
       ? cells[cell.cell](cell, api)
       : localizeNumber(String(toText(cell)));
 
-// Where a click leads: {look: a head for the explorer}, {open: a link's fields}, {ask: a question of the tab "Why"} or
-// {act, slot, data} of the panel.
+// Follow a click's target: {look: a head for the explorer}, {open: a link's fields}, {ask: a question of the tab "Why"}, or
+// {act, slot, data} for the panel.
 function follow(to, api) {
   if (to.look) showHead(to.look);
   else if (to.open) api.open(to.open);
@@ -84,12 +85,12 @@ function follow(to, api) {
   else api.act(to.act, to.slot, to.data);
 }
 
-const LONG = 26; // characters above which a cell's text may break into lines
-const right = (cell) => ["number", "shade"].includes(cell?.cell);
-const NUMBER = /^[^\p{L}]*[\d–][^\p{L}]*$/u; // or a dash in its place
+const LONG = 26; // a cell's text may break into lines if it has more characters than this
+const NUMBER = /^[^\p{L}]*[\d–][^\p{L}]*$/u; // or a dash in place of a number
+const isNumeric = (cell) => ["number", "shade"].includes(cell?.cell);
 
-// next: the cell beside it, up to which a shade reaches if it is one, too
-function kindOf(cell, next) {
+// The class of a table cell. next: the cell to its right; the last shade of several in a row looks different.
+function classOf(cell, next) {
   if (cell?.cell === "shade") return next?.cell === "shade" ? null : "last";
   const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
   return cell?.cell === "number"
@@ -101,16 +102,20 @@ function kindOf(cell, next) {
 
 function table(block, keep, api) {
   const lines = [...block.rows, ...(block.foot ? [block.foot] : [])];
-  const numbers = block.columns.map((_, i) => lines.some((cells) => right(cells[i])));
+  const numbers = block.columns.map((_, i) => lines.some((cells) => isNumeric(cells[i])));
   function cellOf(value, i, values) {
     const isRight = numbers[i] && typeof value === "string" && NUMBER.test(value);
-    return el("td", { class: isRight ? "right" : kindOf(value, values[i + 1]) }, draw(value, api));
+    return el("td", { class: isRight ? "right" : classOf(value, values[i + 1]) }, draw(value, api));
   }
   const row = ([name, ...values], isMarked) =>
     el(
       "tr",
       { class: isMarked ? "marked" : null },
-      el("th", { scope: "row", class: kindOf(name) === "words" ? "words" : null }, draw(name, api)),
+      el(
+        "th",
+        { scope: "row", class: classOf(name) === "words" ? "words" : null },
+        draw(name, api),
+      ),
       values.map((value, i) => cellOf(value, i + 1, [name, ...values])),
     );
   const drawn = tableOf(
@@ -124,21 +129,21 @@ function table(block, keep, api) {
     "div",
     { class: "titled" },
     block.caption ? el("p", { class: "caption" }, block.caption) : null,
-    scrolling(drawn, {
+    createScrollBox(drawn, {
       "aria-label":
         block.caption || `${t("table")}: ${toText(block.columns[0] || block.columns[1])}`,
     }),
   );
 }
 
-const all = (block, keep, api) => block.blocks.map((part) => api.block(part, keep));
+const children = (block, keep, api) => block.blocks.map((child) => api.block(child, keep));
 
-const WAIT = 700; // milliseconds that a frame stands while it is played
+const FRAME_TIME = 700; // milliseconds that a frame stays while it is played
 
-// Blocks in one place, one frame after the other.
-function frames(b, keep, api) {
+// Several frames of blocks in one place, with a slider and a button that plays them.
+function frames(block, keep, api) {
   const box = el("div", {}),
-    last = b.frames.length - 1;
+    last = block.frames.length - 1;
   let timer = null;
   const slider = el("input", {
     type: "range",
@@ -146,14 +151,14 @@ function frames(b, keep, api) {
     max: String(last),
     step: "1",
     value: "0",
-    "aria-label": b.name,
+    "aria-label": block.name,
     oninput: () => (pause(), show()),
   });
   const play = button("", toggle);
-  const at = () => Number(slider.value);
+  const current = () => Number(slider.value);
   function show() {
-    slider.setAttribute("aria-valuetext", t("{n} of {all}", { n: at() + 1, all: last + 1 }));
-    box.replaceChildren(...b.frames[at()].map((part) => api.block(part, () => {})));
+    slider.setAttribute("aria-valuetext", t("{n} of {all}", { n: current() + 1, all: last + 1 }));
+    box.replaceChildren(...block.frames[current()].map((part) => api.block(part, () => {})));
   }
   function pause() {
     clearInterval(timer);
@@ -161,14 +166,14 @@ function frames(b, keep, api) {
     play.textContent = `▶ ${t("Play")}`;
   }
   function next() {
-    if (!box.isConnected || at() === last) return pause();
-    slider.value = String(at() + 1);
+    if (!box.isConnected || current() === last) return pause();
+    slider.value = String(current() + 1);
     show();
   }
   function toggle() {
     if (timer) return pause();
-    if (at() === last) slider.value = "-1";
-    timer = setInterval(next, WAIT);
+    if (current() === last) slider.value = "-1";
+    timer = setInterval(next, FRAME_TIME);
     play.textContent = `⏸ ${t("Pause")}`;
     next();
   }
@@ -177,17 +182,16 @@ function frames(b, keep, api) {
   return el("div", { class: "frames" }, el("div", { class: "player" }, play, slider), box);
 }
 
-// What a panel lets people take away (viz/panels/downloads.py): its matrix or its grids as a picture, and files that the
-// server writes.
+// Buttons that export a panel's matrix or grids as a picture, and the files that the server writes (viz/panels/downloads.py).
 function exports(block, keep, api) {
   const status = el("span", { class: "caption", role: "status" });
-  const action = (text, title, onclick) => button(text, onclick, { class: "action", title });
-  async function save(event, format) {
-    const shown = event.target
+  const exportButton = (text, title, onclick) => button(text, onclick, { class: "action", title });
+  async function savePicture(event, format) {
+    const drawn = event.target
       .closest(".atlas-panel")
       .querySelector(".matrix .scroll > table, .heads .kinds, .heads .cells");
     try {
-      const svg = picture.elementSvg(shown);
+      const svg = picture.elementSvg(drawn);
       const blob =
         format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg);
       download(`why.${format}`, blob);
@@ -195,29 +199,34 @@ function exports(block, keep, api) {
       status.textContent = t("No picture could be made: {why}.", { why: error.message });
     }
   }
-  const ask = (format) => {
+  function requestFile(format) {
     status.textContent = t("Computing …");
-    api.request(block.act, { ...block.data, format }, (value) => {
-      status.textContent = toText(value.error) || "";
-      if (value.file) download(value.file.name, value.file.blob);
+    api.request(block.act, { ...block.data, format }, ({ error, file }) => {
+      status.textContent = toText(error) || "";
+      if (file) download(file.name, file.blob);
     });
-  };
+  }
+  const pictures = [
+    ["png", t("What is shown, as a picture")],
+    ["svg", t("What is shown, as a vector picture")],
+  ];
   return el(
     "div",
     { class: "exports", role: "group", "aria-label": t("Export and share") },
     el("span", { class: "caption" }, t("Export")),
-    block.picture
-      ? [
-          action("PNG", t("What is shown, as a picture"), (event) => save(event, "png")),
-          action("SVG", t("What is shown, as a vector picture"), (event) => save(event, "svg")),
-        ]
-      : null,
-    block.formats.map(({ text, about }) => action(text.toUpperCase(), about, () => ask(text))),
+    block.picture &&
+      pictures.map(([format, title]) =>
+        exportButton(format.toUpperCase(), title, (event) => savePicture(event, format)),
+      ),
+    block.formats.map(({ text, about }) =>
+      exportButton(text.toUpperCase(), about, () => requestFile(text)),
+    ),
     status,
   );
 }
 
-export const simple = {
+// The blocks that need no module of their own, and small imported ones, by type.
+export const SIMPLE_BLOCKS = {
   frames,
   text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
   formula: (b) =>
@@ -225,8 +234,8 @@ export const simple = {
       "p",
       { class: "formula" },
       toText(b.text)
-        .split(/ {2,}/) // several formulas, of which a narrow page puts each on a line
-        .map((one) => el("span", {}, math(one))),
+        .split(/ {2,}/) // several formulas: on a narrow page, each has its own line
+        .map((part) => el("span", {}, math(part))),
       b.source ? el("small", {}, b.source) : null,
     ),
   facts: (b) =>
@@ -258,19 +267,23 @@ export const simple = {
       ),
     ),
   slot: (b, keep, api) =>
-    el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" }, all(b, keep, api)),
-  row: (b, keep, api) => el("div", { class: "row" }, all(b, keep, api)),
-  stack: (b, keep, api) => el("div", { class: "stack" }, all(b, keep, api)),
-  folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), all(b, keep, api)),
+    el(
+      "div",
+      { class: "slot", "data-slot": b.slot, "aria-live": "polite" },
+      children(b, keep, api),
+    ),
+  row: (b, keep, api) => el("div", { class: "row" }, children(b, keep, api)),
+  stack: (b, keep, api) => el("div", { class: "stack" }, children(b, keep, api)),
+  folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), children(b, keep, api)),
   action: (b, keep, api) =>
-    action(b.text, () => (b.to ? follow(b.to, api) : api.ask(b.event, b.data))),
+    actionButton(b.text, () => (b.to ? follow(b.to, api) : api.ask(b.event, b.data))),
   link: (b) => {
     const status = el("span", { class: "text note", role: "status" });
     const copy = () =>
-      copyLink(linkFields(b.about, b.fields), (told) => status.replaceChildren(told));
-    return el("p", {}, action(b.text, copy), " ", status);
+      copyLink(linkFields(b.about, b.fields), (words) => status.replaceChildren(words));
+    return el("p", {}, actionButton(b.text, copy), " ", status);
   },
-  // A word's number is said as well as shown: its superscript is read aloud, too.
+  // Texts whose words may have a number: as a shade, and as a superscript, which screen readers read aloud.
   marked: (b) =>
     el(
       "div",

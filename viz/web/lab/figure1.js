@@ -1,28 +1,29 @@
-// The whole model as the paper's figure 1 draws it (viz/wire/blocks.py, flow): two stacks of boxes, each with what this
-// sentence leaves there. The boxes are laid out by the style sheet; what joins them is drawn where they came to stand.
+// The whole model as figure 1 of "Attention Is All You Need" draws it (viz/wire/blocks.py, flow): two stacks of boxes, each with
+// thumbnails of this sentence's maps. The style sheet lays out the boxes; the arrows between them are then drawn in an SVG.
 import { button, el, svg } from "../core/dom.js";
 import { localizeNumber, toText, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
-import { thumbnail } from "./maps.js";
+import { drawThumbnail } from "./maps.js";
 
-const BEND = 9; // pixels that an arrow's corner is rounded by
-const HEADROOM = 5; // of an arrow's tip
+const BEND = 9; // radius of an arrow's corners, in pixels
+const TIP = 5; // length of an arrow's tip
 
-// A way through these points, with round corners; its tip at the last.
-function way(points) {
+// An arrow through points, with rounded corners: its line and its tip.
+function drawArrow(points) {
   const [last, before] = [points.at(-1), points.at(-2)];
-  const towards = ([x, y], [to, down], length) => {
-    const whole = Math.hypot(to - x, down - y) || 1,
-      share = Math.min(length, whole / 2) / whole;
-    return [x + (to - x) * share, y + (down - y) * share];
+  // The point at a distance from one point towards another, at most half-way.
+  const towards = ([x0, y0], [x1, y1], distance) => {
+    const length = Math.hypot(x1 - x0, y1 - y0) || 1,
+      share = Math.min(distance, length / 2) / length;
+    return [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
   };
   const bends = points.slice(1, -1).map((corner, i) => {
     const [from, to] = [towards(corner, points[i], BEND), towards(corner, points[i + 2], BEND)];
     return `L${from} Q${corner} ${to}`;
   });
-  const [x, y] = towards(last, before, HEADROOM),
-    [aside, off] = [(last[1] - y) * 0.7, (last[0] - x) * 0.7];
-  const tip = `M${last} L${x + aside},${y - off} L${x - aside},${y + off} Z`;
+  const [x, y] = towards(last, before, TIP),
+    [dx, dy] = [(last[1] - y) * 0.7, (last[0] - x) * 0.7];
+  const tip = `M${last} L${x + dx},${y - dy} L${x - dx},${y + dy} Z`;
   return [
     svg("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: "way" }),
     svg("path", { d: tip, class: "tip" }),
@@ -30,135 +31,136 @@ function way(points) {
 }
 
 export function flow(block, keep, api) {
-  const box = (one, kind = "") => {
-    const words = [
-      el("span", { class: "name" }, one.name),
-      el("span", { class: "shape" }, localizeNumber(one.shape)),
-      one.maps.length
-        ? el("span", { class: "thumbnails", "aria-hidden": "true" }, one.maps.map(thumbnail))
+  const createBox = ({ name, shape, axes, maps, link }, kind = "") => {
+    const content = [
+      el("span", { class: "name" }, name),
+      el("span", { class: "shape" }, localizeNumber(shape)),
+      maps.length
+        ? el("span", { class: "thumbnails", "aria-hidden": "true" }, maps.map(drawThumbnail))
         : null,
     ];
-    return button(words, () => api.open(one.link), {
+    return button(content, () => api.open(link), {
       class: `station ${kind}`,
-      title: `${localizeNumber(one.shape)}: ${one.axes.map(toText).join(" × ")}`,
+      title: `${localizeNumber(shape)}: ${axes.map(toText).join(" × ")}`,
     });
   };
-  const joins = [], // {plus, node}: what is added, past which sublayer
-    readers = []; // boxes that read the memory
-  let memory = null;
+  const residuals = [], // {plus, node}: a residual connection runs past the sublayer `node` to its `plus`
+    readers = []; // boxes that read the encoder's output
+  let memory = null; // the box of the encoder's output
 
-  const sublayer = (one) => {
+  const createSublayer = ({ boxes, residual, norm, first: isNormFirst, memory: readsMemory }) => {
     const row = el(
       "div",
       { class: "function" },
-      one.boxes.map((each, i) => box(each, one.boxes.length > 1 && i !== 1 ? "aside" : "")),
+      boxes.map((box, i) => createBox(box, boxes.length > 1 && i !== 1 ? "aside" : "")),
     );
-    const plus = one.residual ? el("span", { class: "plus", "aria-hidden": "true" }, "+") : null;
-    const norm = box(one.norm, "norm");
-    const parts = one.first ? [norm, row, plus] : [row, plus, norm];
-    const node = el("div", { class: "sublayer" }, parts);
-    if (plus) joins.push({ plus, node });
-    if (one.memory) readers.push(row.firstChild);
+    const plus = residual ? el("span", { class: "plus", "aria-hidden": "true" }, "+") : null,
+      normBox = createBox(norm, "norm"),
+      parts = isNormFirst ? [normBox, row, plus] : [row, plus, normBox],
+      node = el("div", { class: "sublayer" }, parts);
+    if (plus) residuals.push({ plus, node });
+    if (readsMemory) readers.push(row.firstChild);
     return node;
   };
-  const stack = (one) => {
-    const end = (each) => box(each, each.maps.length ? "" : "norm"),
-      ends = one.exit.map(end);
-    memory ??= ends.at(-1);
-    const times = [
-      t("× {n} layers", { n: one.layers }),
-      el("small", {}, t("pictured: layer {n}", { n: one.shown })),
+  const createStack = ({ title, words, entry, sublayers, exit, layers, shown: layer, link }) => {
+    const createEnd = (box) => createBox(box, box.maps.length ? "" : "norm"),
+      exitBoxes = exit.map(createEnd);
+    memory ??= exitBoxes.at(-1);
+    const repetition = [
+      t("× {n} layers", { n: layers }),
+      el("small", {}, t("pictured: layer {n}", { n: layer })),
     ];
     return el(
       "div",
       { class: "column" },
-      el("h2", {}, one.title),
+      el("h2", {}, title),
       el(
         "div",
         { class: "stack" },
-        el("p", { class: "words", dir: "auto" }, one.words.join(" ")),
-        el("div", { class: "entry" }, one.entry.map(end)),
+        el("p", { class: "words", dir: "auto" }, words.join(" ")),
+        el("div", { class: "entry" }, entry.map(createEnd)),
         el(
           "div",
           { class: "layers" },
-          one.sublayers.map(sublayer),
-          button(times, () => api.open(one.link), { class: "times" }),
+          sublayers.map(createSublayer),
+          button(repetition, () => api.open(link), { class: "times" }),
         ),
-        ...ends,
+        ...exitBoxes,
       ),
     );
   };
   const lines = svg("svg", { class: "joins", "aria-hidden": "true" });
-  const root = el("div", { class: "flow" }, lines, block.stacks.map(stack));
+  const root = el("div", { class: "flow" }, lines, block.stacks.map(createStack));
 
-  function join() {
+  function drawArrows() {
     if (!root.isConnected || !root.offsetWidth) return;
     const frame = root.getBoundingClientRect(),
       scale = frame.width / root.offsetWidth;
-    const at = (node) => {
-      const found = node.getBoundingClientRect();
-      const across = (value) => Math.round((value - frame.left) / scale),
-        down = (value) => Math.round((value - frame.top) / scale);
-      const [left, right] = [across(found.left), across(found.right)],
-        [top, bottom] = [down(found.top), down(found.bottom)];
+    // The place of a node within the picture.
+    const placeOf = (node) => {
+      const box = node.getBoundingClientRect(),
+        x = (value) => Math.round((value - frame.left) / scale),
+        y = (value) => Math.round((value - frame.top) / scale);
+      const [left, right, top, bottom] = [x(box.left), x(box.right), y(box.top), y(box.bottom)];
       return { left, top, right, bottom, x: (left + right) / 2, y: (top + bottom) / 2 };
     };
-    // Of a row of boxes the first is entered and the last is left; all else, in the middle of its column.
-    const passing = (node) => ({
-      ...at(node),
-      ...(node.matches(".function, .entry")
-        ? { enter: at(node.firstChild).x, leave: at(node.lastChild).x }
-        : {}),
-    });
-    const found = [];
-    for (const one of root.querySelectorAll(".stack")) {
-      const middle = at(one).x;
-      const passed = [
-        ...one.querySelectorAll(".words, .entry, .function, .plus, .norm"),
-        ...[...one.children].filter((node) => node.matches(".station:not(.norm)")),
-      ].map(passing);
-      passed.sort((a, b) => b.top - a.top);
-      for (let i = 1; i < passed.length; i++) {
-        const [below, above] = [passed[i - 1], passed[i]];
+    const arrows = [];
+    for (const stack of root.querySelectorAll(".stack")) {
+      const middle = placeOf(stack).x;
+      const nodes = [
+        ...stack.querySelectorAll(".words, .entry, .function, .plus, .norm"),
+        ...[...stack.children].filter((node) => node.matches(".station:not(.norm)")),
+      ];
+      // An arrow enters a row of boxes at the first box and leaves it at the last.
+      const stations = nodes.map((node) => ({
+        ...placeOf(node),
+        ...(node.matches(".function, .entry")
+          ? { enter: placeOf(node.firstChild).x, leave: placeOf(node.lastChild).x }
+          : { enter: middle, leave: middle }),
+      }));
+      stations.sort((a, b) => b.top - a.top);
+      for (let i = 1; i < stations.length; i++) {
+        const [below, above] = [stations[i - 1], stations[i]];
         if (below.top - above.bottom <= 2) continue;
-        const from = [below.leave ?? middle, below.top],
-          to = [above.enter ?? middle, above.bottom],
-          turn = from[1] - 3; // which leaves room for the tip
-        const corners = [from[0], to[0]].map((x) => [x, turn]);
-        found.push(...way([from, ...(from[0] === to[0] ? [] : corners), to]));
+        const start = [below.leave, below.top],
+          end = [above.enter, above.bottom],
+          turn = below.top - 3; // leaves space for the tip
+        const corners = [start[0], end[0]].map((x) => [x, turn]);
+        arrows.push(...drawArrow([start, ...(start[0] === end[0] ? [] : corners), end]));
       }
     }
-    for (const { plus, node } of joins) {
-      const { x, y, left } = at(plus),
-        edge = at(node.closest(".layers")).left + 7,
-        below = at(node).bottom + 3;
+    for (const { plus, node } of residuals) {
+      const { x, y, left } = placeOf(plus),
+        edge = placeOf(node.closest(".layers")).left + 7,
+        below = placeOf(node).bottom + 3;
       const points = [
         [x, below],
         [edge, below],
         [edge, y],
         [left, y],
       ];
-      found.push(...way(points));
+      arrows.push(...drawArrow(points));
     }
     for (const reader of readers) {
-      const from = at(memory),
-        to = at(reader),
-        between = (at(memory.closest(".column")).right + at(reader.closest(".column")).left) / 2;
-      const arrow = way([
-        [from.right, from.y],
-        [between, from.y],
-        [between, to.y],
-        [to.left, to.y],
+      const start = placeOf(memory),
+        end = placeOf(reader),
+        columns = [memory, reader].map((node) => placeOf(node.closest(".column"))),
+        between = (columns[0].right + columns[1].left) / 2;
+      const arrow = drawArrow([
+        [start.right, start.y],
+        [between, start.y],
+        [between, end.y],
+        [end.left, end.y],
       ]);
       for (const part of arrow) part.classList.add("memory");
-      found.push(...arrow);
+      arrows.push(...arrow);
     }
-    lines.replaceChildren(...found);
+    lines.replaceChildren(...arrows);
     lines.setAttribute("viewBox", `0 0 ${root.offsetWidth} ${root.offsetHeight}`);
   }
   keep.push(() => {
-    join();
-    new ResizeObserver(join).observe(root);
+    drawArrows();
+    new ResizeObserver(drawArrows).observe(root);
   });
   return createPicture(root, api.about(""));
 }

@@ -1,9 +1,9 @@
-// The terms of the field: where a text first uses one, a line on it is there on hover and on focus.
+// The field's terms: where a text first uses a term, hovering over it or focusing it shows an explanation.
 import { el } from "../core/dom.js";
 import { say, toText } from "../core/language.js";
 
-const WIDEST = 320; // pixels of such a line, with its edges
-// As a text may write a term, one way after the other, and what it means.
+const MAX_WIDTH = 320; // of an explanation with its borders, in pixels
+// Spellings of a term, separated by |, and its explanation.
 const TERMS = [
   [
     say("residual stream"),
@@ -34,66 +34,65 @@ const TERMS = [
     say("How widely something is spread, in bits: 0 for all in one place, 1 for evenly in two."),
   ],
 ];
-const CHINESE = /[\u3040-\u9fff]/, // its words stand without spaces
-  KOREAN = /[\uac00-\ud7af]/, // and its words have endings
+const CHINESE = /[\u3040-\u9fff]/, // these words have no spaces between them
+  KOREAN = /[\uac00-\ud7af]/, // these words have endings
   BEFORE = "(?<![\\p{L}\\p{M}])",
   AFTER = "(?![\\p{L}\\p{M}])";
 
-let known = null; // of the page's language: a pattern that finds every term, and what each means
-function terms() {
-  if (known) return known;
-  const ways = TERMS.flatMap(([names, about]) =>
-    toText(names)
-      .split("|")
-      .map((name) => [name, toText(about)]),
-  );
-  // Each group has its ends once: a letter of any script takes the browser a while to compile.
-  const group = (chosen, before, after) => {
-    const names = ways.flatMap(([name]) => (chosen(name) ? [name] : []));
-    return names.length ? [`${before}(?:${names.join("|")})${after}`] : [];
+let terms = null; // of the page's language: {pattern, explanations: Map of a spelling -> explanation}
+function getTerms() {
+  if (terms) return terms;
+  const explanations = new Map();
+  for (const [spellings, explanation] of TERMS)
+    for (const spelling of toText(spellings).split("|"))
+      explanations.set(spelling.toLowerCase(), toText(explanation));
+  // One alternative for all spellings with the same boundaries: \p{L} is expensive to compile.
+  const alternative = (belongs, before, after) => {
+    const spellings = [...explanations.keys()].filter(belongs);
+    return spellings.length ? [`${before}(?:${spellings.join("|")})${after}`] : [];
   };
-  const found = [
-    ...group((name) => CHINESE.test(name), "", ""),
-    ...group((name) => KOREAN.test(name), BEFORE, ""),
-    ...group((name) => !CHINESE.test(name) && !KOREAN.test(name), BEFORE, AFTER),
+  const isChinese = (spelling) => CHINESE.test(spelling),
+    isKorean = (spelling) => KOREAN.test(spelling);
+  const alternatives = [
+    ...alternative(isChinese, "", ""),
+    ...alternative(isKorean, BEFORE, ""),
+    ...alternative((spelling) => !isChinese(spelling) && !isKorean(spelling), BEFORE, AFTER),
   ];
-  known = [
-    new RegExp(found.join("|"), "giu"),
-    new Map(ways.map(([name, about]) => [name.toLowerCase(), about])),
-  ];
-  return known;
+  terms = { pattern: new RegExp(alternatives.join("|"), "giu"), explanations };
+  return terms;
 }
 
-// A text of the page's language, as texts and nodes.
-export function glossed(text) {
-  const [pattern, meanings] = terms(),
+// Split a text of the page's language into texts and, where it first uses a term, nodes.
+export function markTerms(text) {
+  const { pattern, explanations } = getTerms(),
     seen = new Set(),
     parts = [];
   let end = 0;
   for (const { 0: word, index } of text.matchAll(pattern)) {
-    const about = meanings.get(word.toLowerCase());
-    if (seen.has(about)) continue;
-    seen.add(about);
-    parts.push(text.slice(end, index), term(word, about));
+    const explanation = explanations.get(word.toLowerCase());
+    if (seen.has(explanation)) continue;
+    seen.add(explanation);
+    parts.push(text.slice(end, index), createTerm(word, explanation));
     end = index + word.length;
   }
   return [...parts, text.slice(end)];
 }
 
-function term(word, about) {
-  const inside = ({ currentTarget: node }) => {
-    const room = innerWidth - WIDEST - 12 - node.getBoundingClientRect().left;
-    node.style.setProperty("--shift", `${Math.min(0, room)}px`);
+function createTerm(word, explanation) {
+  // Shift the explanation to the left where it would not fit into the window.
+  const shift = ({ currentTarget: node }) => {
+    const space = innerWidth - MAX_WIDTH - 12 - node.getBoundingClientRect().left;
+    node.style.setProperty("--shift", `${Math.min(0, space)}px`);
   };
   return el(
     "button",
     {
       type: "button",
       class: "term",
-      "data-about": about,
-      "aria-description": about,
-      onpointerenter: inside,
-      onfocus: inside,
+      "data-about": explanation,
+      "aria-description": explanation,
+      onpointerenter: shift,
+      onfocus: shift,
     },
     word,
   );

@@ -1,21 +1,22 @@
-// Every head of the model as a cell: what it is worth, and a basket of those that are switched off together.
+// Grids with a cell for every head of the model (viz/wire/heads.py): what each is worth, and which are switched off together.
 import { button, debounce, el } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { createGrid, shareStyle } from "../core/grid.js";
-import { scrolling } from "./scroll.js";
+import { createScrollBox } from "./scroll.js";
 import { createPicture } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
-import { keptOf, same } from "../why/kept.js";
+import { choicesFor, headKey } from "../why/choices.js";
 
-const SHOWN = 24; // heads of the basket that are named
-let drawn = null; // the block that stands on the page now: {about, changed(), focused()}
+const MAX_NAMED = 24; // heads that are switched off and have a button of their own
+let current = null; // the block that is on the page: {about, update(), focusedCell()}
 
-// A link has brought heads that are switched off, of this translation.
-export const headsRestored = (about) => drawn?.about === about && drawn.changed();
+// A link has switched heads off: draw them if the block on the page is about the same translation.
+export const showRestoredHeads = (about) => current?.about === about && current.update();
 
-// A grid as it is sent, {columns, rows: [{label, title, cells: [{value, text, name, marks}]}], corner}; a cell's value is its
-// share of the largest, -1 to 1, or null; marks: class names. tell(name) hears what is pointed at, in words, null on leaving.
-export function drawGrid({ name, columns, rows, corner }, tell, { actRow, ...hooks } = {}) {
+// Create a grid {name, columns, rows: [{label, title, cells: [{value, text, name, marks}]}], corner}. A cell's value is its share
+// of the largest, -1 to 1, or null; marks are class names. describe(name) is called with the name of the cell that is
+// pointed at, and with null when the pointer leaves. actRow(row): a click on a row's heading; hooks: of createGrid.
+export function drawGrid({ name, columns, rows, corner }, describe, { actRow, ...hooks } = {}) {
   return createGrid(
     {
       name,
@@ -28,22 +29,22 @@ export function drawGrid({ name, columns, rows, corner }, tell, { actRow, ...hoo
       })),
       cells: rows.map(({ cells }) =>
         cells.map((cell) => {
-          const look = shareStyle(cell.value);
+          const style = shareStyle(cell.value);
           return {
-            ...look,
-            class: [look.class, ...(cell.marks ?? [])].join(" "),
+            ...style,
+            class: [style.class, ...(cell.marks ?? [])].join(" "),
             name: cell.name,
             content: cell.text,
           };
         }),
       ),
     },
-    { ...hooks, point: (r, c) => tell(r === undefined ? null : rows[r].cells[c].name) },
+    { ...hooks, point: (r, c) => describe(r === undefined ? null : rows[r].cells[c].name) },
   );
 }
 
-// Grids of all kinds under one status line, which says the cell that is pointed at.
-function kinds(block, about, hooksFor) {
+// Create the grids of all kinds of attention, and the status line that names the cell that is pointed at.
+function createKinds(block, about, hooksFor) {
   const status = el("p", { class: "status", role: "status" }, block.hint);
   const grids = block.kinds.map((kind) =>
     drawGrid(
@@ -86,18 +87,18 @@ function kinds(block, about, hooksFor) {
   return { root, grids };
 }
 
-// {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/heads.py.
-// joint: the slot that says what is switched off together; none: to be read alone.
+// A block {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done}. joint: the slot for
+// the joint effect of the heads that are switched off; without it, the grids are only to be read.
 export function heads(block, keep, api) {
-  if (!block.joint) return kinds(block, api.about, () => ({})).root;
-  const basket = keptOf(block.about).off,
-    held = drawn?.focused() ?? null;
-  const known = (kind, layer, head) =>
-    block.kinds.find((one) => one.kind === kind)?.rows[layer]?.[head] !== undefined;
-  const { root, grids } = kinds(block, api.about, (kind) => ({
+  if (!block.joint) return createKinds(block, api.about, () => ({})).root;
+  const { off } = choicesFor(block.about),
+    focusedBefore = current?.focusedCell() ?? null; // in the block that this one replaces
+  const exists = ([kind, layer, head]) =>
+    block.kinds.find((grid) => grid.kind === kind)?.rows[layer]?.[head] !== undefined;
+  const { root, grids } = createKinds(block, api.about, (kind) => ({
     act: (layer, head) => toggle([[kind.kind, layer, head]]),
     actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
-    pressed: (layer, head) => basket.has(same([kind.kind, layer, head])),
+    pressed: (layer, head) => off.has(headKey([kind.kind, layer, head])),
   }));
   const chips = el("div", {
     class: "basket",
@@ -106,74 +107,73 @@ export function heads(block, keep, api) {
   });
   root.append(chips);
 
-  const name = ([kind, layer, head]) =>
+  const nameOf = ([kind, layer, head]) =>
     t("{kind} {layer}.{head}", {
-      kind: toText(block.kinds.find((one) => one.kind === kind).title),
+      kind: toText(block.kinds.find((grid) => grid.kind === kind).title),
       layer: layer + 1,
       head: head + 1,
     });
-  const list = () => [...basket.values()];
+  const list = () => [...off.values()];
   const measure = () => block.done && api.act("joint", block.joint, { heads: list() });
   const measureSoon = debounce(measure, 120);
 
+  // Switch heads on if all of them are off, otherwise off.
   function toggle(places) {
-    const off = places.every((one) => basket.has(same(one)));
-    for (const one of places) {
-      if (off) basket.delete(same(one));
-      else basket.set(same(one), one);
+    const areOff = places.every((place) => off.has(headKey(place)));
+    for (const place of places) {
+      if (areOff) off.delete(headKey(place));
+      else off.set(headKey(place), place);
     }
-    changed();
+    update();
   }
 
-  function changed() {
+  function update() {
     for (const grid of grids) grid.press();
-    show();
+    drawChips();
     measureSoon();
   }
 
-  function show() {
-    for (const [place, head] of basket) if (!known(...head)) basket.delete(place); // a link's
-    const chip = (one) => {
+  function drawChips() {
+    for (const [key, place] of off) if (!exists(place)) off.delete(key); // a link may name any head
+    const chip = (place) => {
       const switchOn = () => {
-        toggle([one]);
+        toggle([place]);
         (chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")).focus();
       };
-      const label = t("Switch on again: {head}", { head: name(one) });
-      return button(`${name(one)} ×`, switchOn, { class: "chip", "aria-label": label });
+      const label = t("Switch on again: {head}", { head: nameOf(place) });
+      return button(`${nameOf(place)} ×`, switchOn, { class: "chip", "aria-label": label });
     };
     chips.replaceChildren();
-    if (!basket.size) return;
-    const more = basket.size - SHOWN;
+    if (!off.size) return;
+    const more = off.size - MAX_NAMED;
     chips.append(
       el("span", { class: "caption" }, t("Off:")),
-      ...list().slice(0, SHOWN).map(chip),
+      ...list().slice(0, MAX_NAMED).map(chip),
       more > 0 ? el("span", {}, t("and {n} more", { n: more })) : "",
       button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
-      button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
+      button(t("Switch all on"), () => (off.clear(), update(), grids[0].focus([0, 0]))),
     );
   }
 
-  show();
+  drawChips();
   keep.push(() => {
-    drawn = {
-      about: block.about,
-      changed,
-      focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null,
-    };
-    if (held) grids[held[0]]?.focus(held[1]);
-    if (basket.size) measure();
+    const focusedCell = () =>
+      grids.map((grid, i) => [i, grid.focused()]).find(([, cell]) => cell) ?? null;
+    current = { about: block.about, update, focusedCell };
+    if (focusedBefore) grids[focusedBefore[0]]?.focus(focusedBefore[1]);
+    if (off.size) measure();
   });
   return root;
 }
 
-// One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/panels/why/patch.py).
+// A block that is one grid {name, columns, rows: [{label, cells}], corner}, only to be read (viz/panels/why/patch.py).
 export function grid(block, keep, api) {
   const status = el("p", { class: "status", role: "status" });
   const { root } = drawGrid(block, (name) => (status.textContent = toText(name ?? "")));
   return el(
     "div",
     { class: "heads wide" },
-    createPicture(scrolling(root, { tabindex: null, role: null }), {
+    createPicture(createScrollBox(root, { tabindex: null, role: null }), {
       ...api.about(toText(block.name)),
       svg: () => drawing.elementSvg(root),
     }),

@@ -1,4 +1,5 @@
-// A tab of the lab: its strips of tabs, and its panels, each mounted when it is first opened (viz/panels/registry.py).
+// A tab of the page that contains panels (viz/panels/registry.py): its strips of tabs, and its panels, each created when it is
+// first opened.
 import { el, loadStyleOf } from "../core/dom.js";
 import { toText } from "../core/language.js";
 import { tabOpeners, openLink } from "../core/links.js";
@@ -9,8 +10,8 @@ import { createTabs } from "./tabs.js";
 
 export default function lab(root, api) {
   const { tab, asks, places, folded, follows } = api.options,
-    panels = new Map(), // name -> what createPanel returns, of those that were opened
-    chapters = new Map(); // name -> the strip of a place with several panels
+    panels = new Map(), // name -> panel, of the panels that were opened
+    chapters = new Map(); // name -> the strip of tabs of a place with several panels
 
   const strip = createTabs(
     `${tab}-tabs`,
@@ -27,13 +28,13 @@ export default function lab(root, api) {
     if (place.component) return mountComponent(place, parent);
     if (!place.is_chapter) return mount(place.panels[0], parent);
     const chapter = chapterOf(place),
-      first = markChapter(chapter);
+      first = disableTabs(chapter);
     parent.append(chapter.element);
     if (chapter.opened() === null) chapter.open(first);
   }
 
-  function chapterOf({ name, panels: within }) {
-    const tabs = within.map((panel) => ({
+  function chapterOf({ name, panels: chapterPanels }) {
+    const tabs = chapterPanels.map((panel) => ({
       name: panel.name,
       id: `${tab}-${name}-${panel.name}`,
       title: toText(panel.title),
@@ -49,7 +50,7 @@ export default function lab(root, api) {
     panels.set(panel.name, createPanel(panel, { parent, follows, link }));
   }
 
-  // A component with an inner tab of its own is loaded when that is opened: (root, {options}) => {}.
+  // A place may contain a component (root, {options}) => {} in place of panels. Its module is loaded when the place is opened.
   async function mountComponent({ component, options }, parent) {
     const root = el("div", { class: `atlas-root atlas-${component}` });
     parent.append(el("div", { id: component }, root));
@@ -59,25 +60,26 @@ export default function lab(root, api) {
     module.default(root, { options });
   }
 
-  // Why none of these panels can answer for the present model, in words; "" if one can (viz/panels/registry.py).
-  let lacking = [];
-  function reasons(list) {
-    const found = list.map(({ name }) => lacking.find((entry) => entry.name === name));
-    if (!found.length || !found.every(Boolean)) return "";
-    return [...new Set(found.map(({ why }) => toText(why)))].join(" ");
+  let lacking = []; // [{name, why}]: panels that have no answer for the model (viz/panels/registry.py)
+  // Why none of these panels has an answer for the model, in words; "" if one has.
+  function reasonFor(list) {
+    const entries = list.map(({ name }) => lacking.find((entry) => entry.name === name));
+    if (!entries.length || !entries.every(Boolean)) return "";
+    return [...new Set(entries.map(({ why }) => toText(why)))].join(" ");
   }
-  const markChapter = (chapter) => chapter.mark((name) => reasons([{ name }]));
-  function mark() {
-    lacking = store.state.translation?.about?.lacking ?? lacking; // an error says nothing of the model
-    chapters.forEach(markChapter);
-    return strip.mark((name) => reasons(places.find((place) => place.name === name).panels));
+  const disableTabs = (chapter) => chapter.disable((name) => reasonFor([{ name }]));
+  function disablePlaces() {
+    lacking = store.state.translation?.about?.lacking ?? lacking; // an error does not say anything about the model
+    chapters.forEach(disableTabs);
+    return strip.disable((name) => reasonFor(places.find((place) => place.name === name).panels));
   }
 
-  // A link opens a panel of this tab.
+  // Open a panel of this tab with the settings of a link.
   function open(link) {
     const place = places.find(
-      ({ name, component, panels: within }) =>
-        (component && name === link.panel) || within.some((panel) => panel.name === link.panel),
+      ({ name, component, panels: placePanels }) =>
+        (component && name === link.panel) ||
+        placePanels.some((panel) => panel.name === link.panel),
     );
     if (!place) return;
     if (fold) fold.open = true;
@@ -87,26 +89,26 @@ export default function lab(root, api) {
     if (isMounted) panels.get(link.panel).set(link);
   }
 
-  const begin = () => {
-    const first = mark();
+  const openFirst = () => {
+    const first = disablePlaces();
     if (strip.opened() === null) strip.open(first);
   };
   const fold =
     folded &&
     el(
       "details",
-      { id: `${tab}-fold`, ontoggle: () => fold.open && begin() },
+      { id: `${tab}-fold`, ontoggle: () => fold.open && openFirst() },
       el("summary", {}, toText(folded)),
       strip.element,
     );
-  const asked = el("div", { class: "atlas-root atlas-question", "data-mounted": "" });
+  const questionRoot = el("div", { class: "atlas-root atlas-question", "data-mounted": "" });
   root.replaceChildren(
-    ...(asks ? [el("div", { id: `${tab}-question` }, asked)] : []),
+    ...(asks ? [el("div", { id: `${tab}-question` }, questionRoot)] : []),
     fold || strip.element,
   );
-  if (asks) question(asked);
+  if (asks) question(questionRoot);
   tabOpeners[tab] = open;
-  store.follow(["translation"], mark);
+  store.follow(["translation"], disablePlaces);
   if (openLink.link?.tab === tab) open(openLink.link);
-  if (!fold) begin();
+  if (!fold) openFirst();
 }

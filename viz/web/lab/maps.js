@@ -1,4 +1,4 @@
-// Numbers as coloured cells: a strip of them in a table, or a matrix drawn small, which the pointer and the arrow keys read; and as bars.
+// Numbers as pictures: coloured cells on a canvas, heatmaps whose values the pointer and the arrow keys read out, bar charts.
 import { divergingScale, paintMap } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
 import { formatSignificant } from "../core/format.js";
@@ -7,95 +7,99 @@ import { toText, t } from "../core/language.js";
 import { base64ToBytes } from "../explorer/trace.js";
 import { createPicture } from "../picture/copy.js";
 
-const NONE = [128, 128, 128, 89];
-const missing = (value) => value === null || Number.isNaN(value);
+const MISSING = [128, 128, 128, 89]; // red, green, blue, opacity
+const isMissing = (value) => value === null || Number.isNaN(value);
 
-// Rows of numbers as a canvas, a pixel each; null or NaN: there is none.
-export function shaded(values, width, limit, signed) {
+// Draw rows of `width` numbers on a canvas, a pixel each. limit: the number with the full colour; signed: whether negative
+// numbers have a colour of their own. null and NaN are missing numbers.
+export function drawNumbers(values, width, limit, signed) {
   const canvas = el("canvas"),
     colour = divergingScale();
-  const one = (value) => (missing(value) ? NONE : colour((signed ? value : -value) / limit));
-  const cells = { values: Array.from(values, one), rows: values.length / width, columns: width };
-  paintMap(canvas, cells, (c) => c);
+  const pixel = (value) => (isMissing(value) ? MISSING : colour((signed ? value : -value) / limit));
+  const cells = { values: Array.from(values, pixel), rows: values.length / width, columns: width };
+  paintMap(canvas, cells, (pixelColour) => pixelColour);
   return canvas;
 }
 
-const LABELLED = 12; // pixels a cell must have for names beside it
-// Pixels of a cell where there are this many side by side.
-function room(count, most) {
+const MIN_LABELLED = 12; // pixels of a cell, below which rows and columns have no names
+// The size of a cell in pixels, if there are `count` side by side. available: pixels for many.
+function cellSize(count, available) {
   if (count <= 16) return 18;
-  if (count <= 24) return innerWidth > 860 ? 17 : LABELLED;
-  return count <= 48 ? 7 : most / count;
+  if (count <= 24) return innerWidth > 860 ? 17 : MIN_LABELLED;
+  return count <= 48 ? 7 : available / count;
 }
 
-const numbers = (map) => new Float32Array(base64ToBytes(map.data).buffer);
+const decodeNumbers = (map) => new Float32Array(base64ToBytes(map.data).buffer);
 
-// A heatmap() as a picture in something else.
-export const thumbnail = (map) => shaded(numbers(map), map.shape[1], map.limit, map.signed);
+// Draw a heatmap (viz/wire/blocks.py) without names and values.
+export const drawThumbnail = (map) =>
+  drawNumbers(decodeNumbers(map), map.shape[1], map.limit, map.signed);
 
-// A token, or the two of a decoder's row.
-const short = (name) => {
+// Shorten a name: a token, or the token that a decoder's row reads and the one that it predicts.
+const shortName = (name) => {
   const tokens = name.split(" → ");
   return tokens.map((token) => shorten(token, tokens.length > 1 ? 8 : 9)).join(" → ");
 };
 
-// One heatmap() of viz/wire/blocks.py.
-function heatmap(map) {
+// A heatmap of viz/wire/blocks.py as a figure.
+function createHeatmap(map) {
   const [height, width] = map.shape,
-    values = numbers(map);
+    values = decodeNumbers(map);
   const rows = map.rows.map(toText),
     columns = map.columns.map(toText),
-    square = rows.length && columns.length;
-  const across = square ? room(Math.max(width, height), 340) : room(width, 256);
-  const down = square ? across : Math.min(14, room(height, 180));
+    isSquare = rows.length && columns.length;
+  const cellWidth = isSquare ? cellSize(Math.max(width, height), 340) : cellSize(width, 256),
+    cellHeight = isSquare ? cellWidth : Math.min(14, cellSize(height, 180));
   const title = toText(map.title),
     size = `${height} × ${width}`;
-  const canvas = shaded(values, width, map.limit, map.signed);
+  const canvas = drawNumbers(values, width, map.limit, map.signed);
   Object.assign(canvas, { tabIndex: 0, role: "img", ariaLabel: `${title}, ${size}` });
-  const place = (node, row, column, tall, wide) => {
-    const share = (n, all) => `${(100 * n) / all}%`;
-    node.style.cssText = `top: ${share(row, height)}; left: ${share(column, width)}; height: ${share(tall, height)}; width: ${share(wide, width)}`;
+  // Put a node over a rectangle of cells.
+  const cover = (node, row, column, rowSpan, columnSpan) => {
+    const share = (n, total) => `${(100 * n) / total}%`;
+    node.style.cssText = `top: ${share(row, height)}; left: ${share(column, width)}; height: ${share(rowSpan, height)}; width: ${share(columnSpan, width)}`;
     return node;
   };
   const cursor = el("span", { class: "cursor", hidden: true });
   const reading = el("output", { class: "reading" }, map.note || "");
-  let at = null;
-  function read(row, column) {
-    at = [row, column];
-    place(cursor, row, column, 1, 1).hidden = false;
+  let current = null; // the cell that was read last: [row, column]
+  function readCell(row, column) {
+    current = [row, column];
+    cover(cursor, row, column, 1, 1).hidden = false;
     const value = values[row * width + column];
     reading.textContent = t("{row}, {column}: {value}", {
       row: rows[row] ?? t("row {i}", { i: row }),
       column: columns[column] ?? t("column {i}", { i: column }),
-      value: missing(value)
+      value: isMissing(value)
         ? t("masked")
         : map.said.length
           ? toText(map.said[value])
           : formatSignificant(value, 4),
     });
   }
-  function leave() {
+  function clear() {
     cursor.hidden = true;
     reading.replaceChildren(toText(map.note) || "");
   }
   canvas.addEventListener("pointermove", (event) => {
-    read(...cellAt(event, canvas, height, width));
+    readCell(...cellAt(event, canvas, height, width));
   });
-  canvas.addEventListener("pointerleave", leave);
-  canvas.addEventListener("blur", leave);
+  canvas.addEventListener("pointerleave", clear);
+  canvas.addEventListener("blur", clear);
   canvas.addEventListener("keydown", (event) => {
     const step = arrowStep(event);
     if (!step) return;
     event.preventDefault();
-    const [row, column] = at && !cursor.hidden ? [at[0] + step[0], at[1] + step[1]] : [0, 0];
-    read(clamp(row, height), clamp(column, width));
+    const [row, column] =
+      current && !cursor.hidden ? [current[0] + step[0], current[1] + step[1]] : [0, 0];
+    readCell(clamp(row, height), clamp(column, width));
   });
-  const names = (list, side, cell) =>
-    list.length && cell >= LABELLED
+  const labels = (names, side, size) =>
+    names.length && size >= MIN_LABELLED
       ? el(
           "div",
-          { class: side, "aria-hidden": "true", style: `--cell: ${cell}px` },
-          list.map((name) => el("span", {}, short(name))),
+          { class: side, "aria-hidden": "true", style: `--cell: ${size}px` },
+          names.map((name) => el("span", {}, shortName(name))),
         )
       : null;
   return el(
@@ -105,13 +109,16 @@ function heatmap(map) {
     el(
       "div",
       { class: "framed" },
-      names(columns, "above", across),
-      names(rows, "beside", down),
+      labels(columns, "above", cellWidth),
+      labels(rows, "beside", cellHeight),
       el(
         "div",
-        { class: "cells", style: `width: ${width * across}px; height: ${height * down}px` },
+        {
+          class: "cells",
+          style: `width: ${width * cellWidth}px; height: ${height * cellHeight}px`,
+        },
         canvas,
-        map.frame ? place(el("span", { class: "frame" }), ...map.frame) : null,
+        map.frame ? cover(el("span", { class: "frame" }), ...map.frame) : null,
         cursor,
       ),
     ),
@@ -119,15 +126,15 @@ function heatmap(map) {
   );
 }
 
-// wrap(figure, title): what stands for a heatmap on the page
+// Several heatmaps. wrap(figure, title) returns the node that is put on the page for a heatmap.
 export const maps = (block, wrap = (figure) => figure) =>
   el(
     "div",
     { class: "maps" },
-    block.maps.map((map) => wrap(heatmap(map), toText(map.title))),
+    block.maps.map((map) => wrap(createHeatmap(map), toText(map.title))),
   );
 
-// A chart is rows of bars, each of one number or of several beside one another: {title, note, rows: [label, shares, texts]}.
+// Bar charts {title, note, marked, rows: [label, shares, texts]}; a row has a bar for each of its shares.
 export function bars(block, keep, api) {
   const row = ([label, shares, texts]) =>
     el(
@@ -141,13 +148,13 @@ export function bars(block, keep, api) {
       ),
       el("span", { class: "number" }, texts.join(" → ")),
     );
-  const names = () => block.legend.map((name) => el("span", {}, el("i", {}), name));
+  const legend = () => block.legend.map((name) => el("span", {}, el("i", {}), name));
   const charts = block.charts.map(({ marked, title, note, rows }) =>
     el(
       "figure",
       { class: marked ? "marked" : null },
       el("figcaption", {}, title, note ? el("small", {}, note) : null),
-      block.legend.length ? el("p", { class: "legend" }, names()) : null,
+      block.legend.length ? el("p", { class: "legend" }, legend()) : null,
       el("div", { class: "bar-rows", role: "list" }, rows.map(row)),
     ),
   );

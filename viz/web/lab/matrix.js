@@ -1,42 +1,47 @@
-// A matrix of numbers (viz/wire/matrix.py): a cell is a button that asks for what is behind it.
+// A matrix of words and methods (viz/wire/matrix.py). Clicking a cell asks the server how its number came about.
 import { button, el, menu } from "../core/dom.js";
 import { arrowStep } from "../core/keys.js";
 import { toText, t } from "../core/language.js";
-import { reveal, scrolling } from "./scroll.js";
+import { createScrollBox, scrollToCell } from "./scroll.js";
 import { createPicture } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
 
-const MARK = "*"; // in the margin, of what is noted at the foot
+const MARK = "*"; // in the margin: its note stands at the foot of the table
 
-// One stop for the tabulator; arrow keys go from cell to cell, over those that hold nothing.
-function walk(event) {
+// Move the focus from cell to cell with the arrow keys, skipping empty cells. The Tab key stops at one cell only.
+function moveFocus(event) {
   const move = arrowStep(event),
-    from = event.target.closest("button[data-column]");
-  if (!move || !from) return;
+    focused = event.target.closest("button[data-column]");
+  if (!move || !focused) return;
   event.preventDefault();
   const rows = [...event.currentTarget.querySelectorAll("tbody > tr:not([hidden]):has(button)")];
-  let r = rows.indexOf(from.closest("tr")),
-    column = Number(from.dataset.column),
+  let row = rows.indexOf(focused.closest("tr")),
+    column = Number(focused.dataset.column),
     next = null;
   while (!next) {
-    [r, column] = [r + move[0], column + move[1]];
-    if (!rows[r]?.cells[column]) return;
-    next = rows[r].querySelector(`button[data-column="${column}"]`);
+    [row, column] = [row + move[0], column + move[1]];
+    if (!rows[row]?.cells[column]) return;
+    next = rows[row].querySelector(`button[data-column="${column}"]`);
   }
-  from.tabIndex = -1;
+  focused.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
 }
 
 export function matrix(block, keep, api) {
   const { columns, groups, margins } = block;
-  const firsts = new Set(); // columns with which another group begins
-  groups.reduce((from, [, span], i) => (i && firsts.add(from), from + span), 0);
-  const look = (i) => `${columns[i].special ? " special" : ""}${firsts.has(i) ? " first" : ""}`;
+  const firsts = new Set(); // columns with which a further group begins
+  let start = 0;
+  for (const [, span] of groups) {
+    if (start) firsts.add(start);
+    start += span;
+  }
+  const columnClass = (i) =>
+    `${columns[i].special ? " special" : ""}${firsts.has(i) ? " first" : ""}`;
   const width = 1 + columns.length + margins.length;
 
-  // What stands in the margin: parts {text, look}, one below the other.
-  const margin = (parts) =>
+  // A cell of the margin: parts {text, look, about}, one below the other.
+  const marginCell = (parts) =>
     el(
       "td",
       { class: "margin" },
@@ -54,17 +59,17 @@ export function matrix(block, keep, api) {
     groups.map(([title, span], i) =>
       el("th", { scope: "colgroup", colspan: span, class: i ? "first" : null }, title),
     ),
-    margins.map(() => margin([])),
+    margins.map(() => marginCell([])),
   );
-  // A word breaks only where it is long.
   const words = columns.map(({ text }, i) =>
     el(
       "th",
       {
         scope: "col",
-        class: `word${look(i)}`,
+        class: `word${columnClass(i)}`,
         title: text,
         dir: "auto",
+        // only a long word may break
         style: `min-width: min(84px, ${Math.max(4, [...text].length + 1)}ch)`,
       },
       text,
@@ -80,22 +85,26 @@ export function matrix(block, keep, api) {
     ),
   );
 
-  function cell(line, i) {
-    const found = line.cells[i];
-    if (!found)
-      return el("td", { class: `cell none${look(i)}`, title: block.none }, el("span", {}, "·"));
+  function createCell(line, i) {
+    const cell = line.cells[i];
+    if (!cell)
+      return el(
+        "td",
+        { class: `cell none${columnClass(i)}`, title: block.none },
+        el("span", {}, "·"),
+      );
     const name = t("{method}, {word}: {n}", {
       method: toText(line.name),
       word: toText(columns[i].name) || columns[i].text,
-      n: found.text,
+      n: cell.text,
     });
-    const about = {
+    const attributes = {
       "aria-label": name,
       title: name,
-      style: `--share: ${Math.abs(found.share)}`,
-      class: `value ${found.share < 0 ? "against" : "for"}`,
+      style: `--share: ${Math.abs(cell.share)}`,
+      class: `value ${cell.share < 0 ? "against" : "for"}`,
     };
-    const run = ({ currentTarget }) => {
+    const explain = ({ currentTarget }) => {
       body.querySelector(".chosen")?.classList.remove("chosen");
       body.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
       currentTarget.tabIndex = 0;
@@ -104,14 +113,14 @@ export function matrix(block, keep, api) {
     };
     return el(
       "td",
-      { class: `cell${look(i)}` },
+      { class: `cell${columnClass(i)}` },
       block.act
-        ? button(found.text, run, { tabindex: "-1", "data-column": i, ...about })
-        : el("span", about, found.text),
+        ? button(cell.text, explain, { tabindex: "-1", "data-column": i, ...attributes })
+        : el("span", attributes, cell.text),
     );
   }
 
-  function row(line) {
+  function createRow(line) {
     const layers = Array.from({ length: line.layers + 1 }, (_, i) => [
       i,
       i ? t("layer {n}", { n: i }) : t("all layers"),
@@ -129,20 +138,21 @@ export function matrix(block, keep, api) {
         line.layers
           ? menu(layers, line.layer, {
               "aria-label": t("{method}: which layer", { method: toText(line.name) }),
-              onchange: (event) => again(line, Number(event.target.value)),
+              onchange: (event) => requestRow(line, Number(event.target.value)),
             })
           : null,
       ),
       line.cells
-        ? columns.map((_, i) => cell(line, i))
+        ? columns.map((_, i) => createCell(line, i))
         : el("td", { class: "waiting", colspan: columns.length }, t("Computing …")),
-      (line.cells ? line.margins : margins.map(() => [])).map(margin),
+      (line.cells ? line.margins : margins.map(() => [])).map(marginCell),
     );
   }
 
-  const body = el("tbody", {}, block.lines.map(row)),
+  const body = el("tbody", {}, block.lines.map(createRow)),
     foot = el("tfoot");
-  function note() {
+  // Collect the notes of the visible rows at the foot.
+  function drawNotes() {
     const marks = [...body.querySelectorAll("tr:not([hidden]) .noted")],
       texts = new Set(marks.map((mark) => mark.title));
     foot.replaceChildren(
@@ -152,47 +162,49 @@ export function matrix(block, keep, api) {
     );
   }
 
-  function again(line, layer, then = () => {}) {
+  // Ask the server for a row, of one layer or of all (0).
+  function requestRow(line, layer, done = () => {}) {
     api.request("row", { row: line.key, layer }, (value) => {
-      const old = [...body.children].find((one) => one.dataset.key === line.key);
+      const old = [...body.children].find(({ dataset }) => dataset.key === line.key);
       if (!body.isConnected || !old) return;
       const hadFocus = old.contains(document.activeElement);
-      const now = value.error
+      const row = value.error
         ? el(
             "tr",
             { "data-key": line.key },
             el("th", { scope: "row" }, line.name),
             el("td", { colspan: width - 1 }, value.error),
           )
-        : row(value.blocks[0]);
-      now.hidden = old.hidden;
-      old.replaceWith(now);
-      note();
-      then();
-      if (hadFocus) now.querySelector("select")?.focus();
+        : createRow(value.blocks[0]);
+      row.hidden = old.hidden;
+      old.replaceWith(row);
+      drawNotes();
+      done();
+      if (hadFocus) row.querySelector("select")?.focus();
     });
   }
 
-  note();
+  drawNotes();
   body.querySelector("td > button")?.setAttribute("tabindex", "0");
   const folded = block.lines.filter((line) => line.folded).length;
   const unfold = () => {
-    for (const one of body.children) one.hidden = false;
+    for (const row of body.children) row.hidden = false;
     more.remove();
-    note();
+    drawNotes();
   };
   const label = t("Show the other {n} methods all the same", { n: folded });
   const more = folded ? button(label, unfold, { class: "action" }) : null;
   const table = el("table", {}, el("thead", {}, sides, names), body, foot),
-    scroll = scrolling(table, { "aria-label": block.label, onkeydown: walk });
-  const see = () => {
+    scroll = createScrollBox(table, { "aria-label": block.label, onkeydown: moveFocus });
+  const showSelected = () => {
     const { cells } = names;
     if (block.sight !== null)
-      reveal(scroll, cells[1 + block.sight], cells[0], cells[1 + columns.length]);
+      scrollToCell(scroll, cells[1 + block.sight], cells[0], cells[1 + columns.length]);
   };
-  // A row that comes later may make columns wider.
-  for (const line of block.lines) if (!line.cells) keep.push(() => again(line, 0, see));
-  keep.push(see);
+  // A row that comes later may make columns wider, so scroll again.
+  for (const line of block.lines)
+    if (!line.cells) keep.push(() => requestRow(line, 0, showSelected));
+  keep.push(showSelected);
   return el(
     "div",
     { class: "matrix" },

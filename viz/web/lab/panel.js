@@ -1,4 +1,4 @@
-// A lab panel: what to look for, its controls, and its content, which the server computes (viz/questions/panels.py).
+// A panel: its lead, its controls, and its content, which the server computes (viz/questions/panels.py).
 import { createAsker, ask as askServer } from "../core/ask.js";
 import { button, el, onVisible } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
@@ -10,38 +10,42 @@ import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import { createProgress, open_head, pick, take } from "../heads/take.js";
 import { carryFigures } from "../picture/figure.js";
-import { words } from "../why/kept.js";
-import { simple } from "./blocks.js";
+import { words } from "../why/choices.js";
+import { SIMPLE_BLOCKS } from "./blocks.js";
 import { createControls } from "./controls.js";
-import { glossed } from "./glossary.js";
+import { markTerms } from "./glossary.js";
 import { grid, heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 
-const BLOCKS = { ...simple, take, pick, open_head, survey, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
+// The functions that draw blocks, by type (viz/wire/blocks.py).
+const SURVEY_BLOCKS = { take, pick, open_head, survey, links };
+const BLOCKS = { ...SIMPLE_BLOCKS, ...SURVEY_BLOCKS, grid, heads, matrix, words };
 
-const begun = new Set(); // keys of the works that were begun on this page: any process that lacks a result computes it
+const begunWorks = new Set(); // keys of long work that the visitor has begun, and that any server process may do
 
-// Create a panel. described: what viz/panels/registry.py says of it. parent: the element that it is put into; follows: fields of
-// the store that make it ask again; link: fields that set its controls. Returns {set(link)}.
-export function createPanel(described, { parent, follows, link }) {
-  const { name, title, look, section, paper, streams, stops, checks_page: checksPage } = described,
+// Create a panel. description: from viz/panels/registry.py; parent: the element that it is put into; follows: the fields of the
+// store whose change makes it ask again; link: fields that set its controls. Returns {set(link)}.
+export function createPanel(description, { parent, follows, link }) {
+  const { name, title, look, section, paper, streams, stops } = description,
+    checksPage = description.checks_page,
     asker = createAsker();
   const root = el(
     "div",
     { class: "atlas-root atlas-panel", "data-mounted": "" },
     el("p", { class: "text note" }, t("Computing …")),
   );
-  let about = null; // which translation the panel is about, in words
-  let turn = 0, // of what was asked and of what came
-    figures = Promise.resolve(); // that those of what came are drawn
-  let acts = 0,
-    checked; // what the page drew when the last question went out, for a panel that checks it
-  let shown = () => false; // whether the panel is seen, and can be drawn
+  let about = null, // the translation that the panel is about, in words
+    turn = 0, // counts the requests and the answers with content
+    figures = Promise.resolve(), // that the figures of the last answer are drawn
+    actions = 0, // counts the requests for slots
+    checkedMaps, // what the explorer drew when the last request was sent, for a panel that checks it
+    isSeen = () => false; // whether the panel is visible, and can be drawn
 
-  const controls = createControls(name, described.controls, described.button, {
-    // A stream that is under way ends; all else is waited for.
-    moved: () => !described.button && shown() && ask({ waits: !streams && !progress.isShown() }),
-    pressed: () => shown() && ask(),
+  const controls = createControls(name, description.controls, description.button, {
+    // A move cuts a stream short, but waits for an answer in one part.
+    onMove: () =>
+      !description.button && isSeen() && ask({ waits: !streams && !progress.isShown() }),
+    onPress: () => isSeen() && ask(),
   });
   controls.set(link);
   parent.append(
@@ -55,7 +59,7 @@ export function createPanel(described, { parent, follows, link }) {
         el(
           "p",
           {},
-          ...glossed(toText(look)),
+          ...markTerms(toText(look)),
           " ",
           el("a", { href: paper, target: "_blank", rel: "noopener noreferrer" }, toText(section)),
         ),
@@ -66,69 +70,70 @@ export function createPanel(described, { parent, follows, link }) {
   );
 
   const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));
-  const halt = () => (asker.stop(), stop.remove(), setBusy(false));
-  const stop = button(t("Stop"), halt, { class: "plain stop" });
-  let work = null; // the key of what was begun last in this panel
+  const stop = () => (asker.stop(), stopButton.remove(), setBusy(false));
+  const stopButton = button(t("Stop"), stop, { class: "plain stop" });
+  let work = null; // the key of the work that was begun last in this panel
   const progress = createProgress(root, () => {
-    begun.delete(work);
-    halt();
+    begunWorks.delete(work);
+    stop();
   });
   function begin(key) {
-    begun.add((work = key));
+    work = key;
+    begunWorks.add(work);
     ask();
   }
 
-  function show(value) {
-    if (value.error) {
-      begun.delete(work);
+  function receive(answer) {
+    if (answer.error) {
+      begunWorks.delete(work);
       setBusy(false);
-      stop.remove();
+      stopButton.remove();
       root.querySelector(".failed")?.remove();
-      root.prepend(el("p", { class: "failed", role: "alert" }, toText(value.error)));
-      return; // what was there stays readable
+      root.prepend(el("p", { class: "failed", role: "alert" }, toText(answer.error)));
+      return; // the earlier content stays
     }
-    const mine = value.blocks ? ++turn : turn,
-      ready = () => mine === turn && setBusy(false);
-    if (value.more === false) stop.remove();
-    if (!value.blocks) return void figures.then(ready);
-    panelLinks[name] = value.controls ?? {};
-    controls.take(value);
-    about = value.about;
-    figures = place(root, value.blocks);
-    if (!value.more) figures.then(ready);
-    if (value.more && stops) root.prepend(stop);
+    const ownTurn = answer.blocks ? ++turn : turn,
+      endBusy = () => ownTurn === turn && setBusy(false);
+    if (answer.more === false) stopButton.remove();
+    if (!answer.blocks) return void figures.then(endBusy);
+    panelLinks[name] = answer.controls ?? {};
+    controls.update(answer);
+    about = answer.about;
+    figures = putBlocks(root, answer.blocks);
+    if (!answer.more) figures.then(endBusy);
+    if (answer.more && stops) root.prepend(stopButton);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
 
-  // Returns a promise that its figures are drawn.
-  function place(parent, blocks) {
-    const after = [],
-      handOver = carryFigures(parent);
-    parent.replaceChildren(...blocks.map((block) => drawBlock(block, after)));
-    handOver();
-    // A figure takes its width from the page, so it must be in it.
-    return Promise.allSettled(after.map((plot) => plot()));
+  // Replace the content of an element by blocks. Returns a promise that their figures are drawn.
+  function putBlocks(element, blocks) {
+    const callbacks = [],
+      carryOver = carryFigures(element);
+    element.replaceChildren(...blocks.map((block) => drawBlock(block, callbacks)));
+    carryOver();
+    // Figures take their width from the page, so they are drawn once they are on it.
+    return Promise.allSettled(callbacks.map((callback) => callback()));
   }
 
-  // keep: takes what is to be called once the block stands on the page.
+  // keep: an array of callbacks that run once the block is on the page.
   const drawBlock = (block, keep) =>
     BLOCKS[block.type](block, keep, {
       act,
       request,
       begin,
-      ask: beside,
+      ask: askElsewhere,
       open: openLink,
-      about: pictureOf,
+      about: describePicture,
       block: drawBlock,
     });
 
-  // Of a picture in it: what it is called, else what the panel is, and the sentence.
-  const pictureOf = (named) => ({
-    title: () => named || toText(title),
+  // The title and the caption of a picture in the panel: its name or else the panel's, and the sentence.
+  const describePicture = (pictureName) => ({
+    title: () => pictureName || toText(title),
     caption: () => toText(about) || "",
   });
 
-  // A question of this panel: its address, and the fields that all its questions have.
+  // A question of this panel: the address, and the fields that all its questions have.
   const question = (fields) => ({
     address: store.state.address,
     fields: {
@@ -136,74 +141,74 @@ export function createPanel(described, { parent, follows, link }) {
       controls: controls.values(),
       selection: store.state.selection,
       asked: store.state.asked,
-      begun: [...begun],
+      begun: [...begunWorks],
       ...fields,
     },
   });
 
-  const request = async (act, data, answered) =>
-    answered(await askServer("page_panel_act", question({ act, data })));
+  const request = async (act, data, callback) =>
+    callback(await askServer("page_panel_act", question({ act, data })));
 
-  // What a block asks for that other parts of the page show; here only why it cannot be had.
-  let others = 0;
-  async function beside(event, data) {
-    const mine = ++others,
+  // Ask a block's question whose answer other parts of the page show: another translation, or a text for the panel's field.
+  // The panel itself shows only an error.
+  let questions = 0;
+  async function askElsewhere(event, data) {
+    const number = ++questions,
       isText = event === "find",
-      found = await askServer(
-        isText ? "page_panel_fill" : "page_panel_translate",
-        question({ data }),
-      );
-    if (mine !== others) return;
-    if (found.error) return show(found);
-    if (!isText) return openAddress(found.opens, { asks: found.asks });
-    controls.fill(found.fill);
+      name = isText ? "page_panel_fill" : "page_panel_translate";
+    const answer = await askServer(name, question({ data }));
+    if (number !== questions) return;
+    if (answer.error) return receive(answer);
+    if (!isText) return openAddress(answer.opens, { asks: answer.asks });
+    controls.fill(answer.fill);
     ask({ waits: !streams });
   }
 
-  // What a block asks for besides: its answer takes the place of what stood in a slot. Of several, the last one counts.
+  // Ask a block's question whose answer replaces the content of a slot. The last question for a slot counts.
   function act(name, slot, data = {}) {
     const box = root.querySelector(`[data-slot="${slot}"]`),
-      mine = String(++acts);
-    if (!box) return; // the panel was drawn anew meanwhile
-    box.dataset.act = mine;
+      number = String(++actions);
+    if (!box) return; // the panel has been drawn anew
+    box.dataset.act = number;
     box.setAttribute("aria-busy", "true");
-    request(name, data, (value) => {
-      if (!box.isConnected || box.dataset.act !== mine) return;
-      const blocks = value.error
-        ? [{ type: "text", text: value.error, tone: "bad" }]
-        : value.blocks;
-      place(box, blocks).then(
-        () => box.dataset.act === mine && box.setAttribute("aria-busy", "false"),
+    request(name, data, ({ error, blocks }) => {
+      if (!box.isConnected || box.dataset.act !== number) return;
+      putBlocks(box, error ? [{ type: "text", text: error, tone: "bad" }] : blocks).then(
+        () => box.dataset.act === number && box.setAttribute("aria-busy", "false"),
       );
     });
   }
 
-  // waits: a control was moved. What was asked before is waited for, and then the last position counts.
+  // Ask for the panel's content. waits: whether to wait for the answers that are under way, after which one question with the
+  // last values of the controls is sent.
   let asking = 0, // how many questions are under way
-    held = false; // whether a question waits for them
+    isWaiting = false;
   async function ask({ waits = false } = {}) {
-    held = waits && asking > 0;
-    if (held) return;
+    isWaiting = waits && asking > 0;
+    if (isWaiting) return;
     turn += 1;
     asker.stop();
     setBusy(true);
-    checked = checksPage ? explorerMaps.weights() : undefined;
+    checkedMaps = checksPage ? explorerMaps.weights() : undefined;
     asking += 1;
-    await asker.ask("page_panel", question({ drawn: checked }), {
-      part: show,
+    await asker.ask("page_panel", question({ drawn: checkedMaps }), {
+      part: receive,
       working: progress.show,
     });
     asking -= 1;
-    if (held && !asking) ask();
+    if (isWaiting && !asking) ask();
   }
 
   loadPlotly().then(() => {
-    shown = onVisible(root, ask);
-    store.follow(follows, () => shown() && ask());
+    isSeen = onVisible(root, ask);
+    store.follow(follows, () => isSeen() && ask());
     // The explorer may draw a new translation after this panel has asked about it.
     if (checksPage)
-      store.follow(["drawCount"], () => shown() && checked?.key !== explorerMaps.key() && ask());
+      store.follow(
+        ["drawCount"],
+        () => isSeen() && checkedMaps?.key !== explorerMaps.key() && ask(),
+      );
   });
 
-  return { set: (link) => controls.set(link) && shown() && ask() };
+  return { set: (link) => controls.set(link) && isSeen() && ask() };
 }

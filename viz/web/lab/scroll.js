@@ -1,29 +1,29 @@
-// What may be wider than the page scrolls by itself, by keyboard as well, and shows at which end it goes on.
+// A box for content that may be wider than the page. It scrolls on its own, by keyboard too, and shows at which end it goes on.
 import { el } from "../core/dom.js";
 
-// about: the name that is read out, and other attributes.
-export function scrolling(node, about) {
-  const box = el("div", { class: "scroll", tabindex: "0", role: "region", ...about }, node);
-  const look = () => {
-    const rest = box.scrollWidth - box.clientWidth,
-      at = Math.abs(box.scrollLeft);
-    box.classList.toggle("before", at > 1);
-    box.classList.toggle("after", rest - at > 1);
+// Create the box around a node. attributes: the name that is read out ("aria-label"), and others.
+export function createScrollBox(node, attributes) {
+  const box = el("div", { class: "scroll", tabindex: "0", role: "region", ...attributes }, node);
+  const markEnds = () => {
+    const hidden = box.scrollWidth - box.clientWidth,
+      left = Math.abs(box.scrollLeft); // negative in languages that are written from right to left
+    box.classList.toggle("before", left > 1);
+    box.classList.toggle("after", hidden - left > 1);
   };
-  box.addEventListener("scroll", look, { passive: true });
-  const watch = new ResizeObserver(look);
-  for (const one of [box, node]) watch.observe(one);
+  box.addEventListener("scroll", markEnds, { passive: true });
+  const observer = new ResizeObserver(markEnds);
+  for (const element of [box, node]) observer.observe(element);
   return box;
 }
 
-// Brings a part of it into the middle of what the columns that stay at its two ends leave free, unless it is there to
-// be seen. names, sums: a cell of each; sums: if there are any, and on a narrow page they do not stay.
-export function reveal(box, part, names, sums) {
-  const at = part.getBoundingClientRect(),
-    from = names.getBoundingClientRect().right;
-  const to = Math.min(
-    box.getBoundingClientRect().right,
-    sums?.getBoundingClientRect().left ?? Infinity,
-  );
-  if (at.left < from || at.right > to) box.scrollLeft += at.left + at.width / 2 - (from + to) / 2;
+// Scroll a cell of a table to the middle of the space between its sticky columns, unless it is visible there. first, last: a
+// cell of each sticky column; last may be missing.
+export function scrollToCell(box, cell, first, last) {
+  const { left, right, width } = cell.getBoundingClientRect(),
+    start = first.getBoundingClientRect().right,
+    end = Math.min(
+      box.getBoundingClientRect().right,
+      last?.getBoundingClientRect().left ?? Infinity,
+    );
+  if (left < start || right > end) box.scrollLeft += left + width / 2 - (start + end) / 2;
 }

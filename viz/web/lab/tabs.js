@@ -3,35 +3,35 @@
 import { button, el } from "../core/dom.js";
 import { arrowStep, hasModifier } from "../core/keys.js";
 
-// Arrow keys, Home and End move the focus along nodes, of which one is a stop of the tabulator.
-export function rove(event, nodes) {
-  const at = nodes.indexOf(event.target),
+// Move the focus along nodes with the arrow keys, Home and End. The Tab key stops at one of them only.
+export function moveTabFocus(event, nodes) {
+  const current = nodes.indexOf(event.target),
     [, step] = arrowStep(event) ?? [0, 0];
   const ends = hasModifier(event) ? {} : { Home: 0, End: nodes.length - 1 },
-    next = step ? (at + step + nodes.length) % nodes.length : ends[event.key];
-  if (at < 0 || next === undefined) return;
+    next = step ? (current + step + nodes.length) % nodes.length : ends[event.key];
+  if (current < 0 || next === undefined) return;
   event.preventDefault();
   for (const [i, node] of nodes.entries()) node.tabIndex = i === next ? 0 : -1;
   nodes[next].focus();
 }
 
-// Create a strip. tabs: [{name, id, title, fill}]; fill(panel) is called when the tab is opened for the first time.
-// Returns {element, open, mark, opened}.
+// Create a strip of tabs. tabs: [{name, id, title, fill}]; fill(panel) is called when the tab is opened for the first time.
+// Returns {element, open, disable, opened}.
 export function createTabs(id, tabs, attributes = {}) {
   let current = null; // the name of the open tab
-  const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...drawn(tab) }])),
+  const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...createPart(tab) }])),
     all = [...parts.values()];
   const buttons = all.map(({ tab }) => tab),
-    walk = (event) => rove(event, buttons);
+    moveFocus = (event) => moveTabFocus(event, buttons);
   const element = el(
     "div",
     { id, ...attributes },
-    el("div", { class: "strip", role: "tablist", onkeydown: walk }, buttons),
+    el("div", { class: "strip", role: "tablist", onkeydown: moveFocus }, buttons),
     all.map(({ panel }) => panel),
   );
   all[0].tab.tabIndex = 0;
 
-  function drawn({ name, id: panelId, title }) {
+  function createPart({ name, id: panelId, title }) {
     const tab = button(title, () => open(name, { isChosen: true }), {
       class: null,
       role: "tab",
@@ -50,7 +50,7 @@ export function createTabs(id, tabs, attributes = {}) {
     return { tab, panel, isFilled: false, isChosen: false };
   }
 
-  // isChosen: by a person or a link, so that it stays open.
+  // isChosen: whether a person or a link opens it. Such a tab stays open even if it is disabled.
   function open(name, { isChosen = false } = {}) {
     for (const part of all) {
       const isOpen = part.name === name;
@@ -67,20 +67,20 @@ export function createTabs(id, tabs, attributes = {}) {
     }
   }
 
-  // reasons(name): in words, why nothing can be shown behind a tab; "" where something can. Without a choice, the first
-  // tab that shows something is opened.
-  function mark(reasons) {
+  // Disable tabs. reasonFor(name): in words, why a tab can show nothing; "" if it can. If no tab was chosen, the first one that
+  // can show something is opened. Returns its name.
+  function disable(reasonFor) {
     for (const { name, tab } of all) {
-      const why = reasons(name);
-      if (why) tab.setAttribute("aria-disabled", "true");
+      const reason = reasonFor(name);
+      if (reason) tab.setAttribute("aria-disabled", "true");
       else tab.removeAttribute("aria-disabled");
-      tab.title = why;
+      tab.title = reason;
     }
     if (current !== null && parts.get(current).isChosen) return;
-    const first = (all.find(({ name }) => !reasons(name)) ?? all[0]).name;
+    const first = (all.find(({ name }) => !reasonFor(name)) ?? all[0]).name;
     if (current !== null && first !== current) open(first);
     return first;
   }
 
-  return { element, open, mark, opened: () => current };
+  return { element, open, disable, opened: () => current };
 }

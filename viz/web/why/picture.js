@@ -1,21 +1,22 @@
-// The first picture of the tab "Why": the sentence coloured by what taking each word away did, and what the model would
-// write instead. Everything in it was measured by running the model again (viz/wire/question.py, picture).
+// The picture of the tab "Why": the sentence coloured by the effect of taking each word away, and what the model would write
+// instead. Every number was measured by running the model again (viz/wire/question.py, picture).
 import { el } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 
-const BARS = 8,
-  FULL = 2; // nats: a smaller largest effect is not drawn in full colour
+const MAX_BARS = 8,
+  FULL_COLOUR = 2; // effect in nats that has the full colour, unless an effect is larger
 
-// given: {p, words}; token: what is asked about. A node.
-export function whyPicture({ p, words }, token) {
-  const counted = words.filter((word) => !word.special && word.loss !== null);
-  const most = Math.max(FULL, ...counted.map((word) => Math.abs(word.loss)));
-  const others = (instead) =>
+// p: probability of the token that is asked about; words: [{text, loss, p, instead, source, special}], where `loss` is what taking
+// the word away costs the token, in nats.
+export function createWhyPicture({ p, words }, token) {
+  const measured = words.filter((word) => !word.special && word.loss !== null),
+    largest = Math.max(FULL_COLOUR, ...measured.map((word) => Math.abs(word.loss)));
+  const alternatives = (instead) =>
     instead.map(([text, value]) => el("span", {}, el("bdi", {}, text), ` ${formatPercent(value)}`));
-  const bars = new Map();
+  const bars = new Map(); // word -> its bar
 
-  const bar = (name, share, instead) =>
+  const createBar = (name, share, instead) =>
     el(
       "div",
       { class: "bar-row" },
@@ -25,9 +26,9 @@ export function whyPicture({ p, words }, token) {
       el("span", { class: "instead" }, instead),
     );
 
-  function span(word) {
-    const light = (on) =>
-      [node, bars.get(word)].forEach((part) => part?.classList.toggle("lit", on));
+  function createWord(word) {
+    const highlight = (isOn) =>
+      [node, bars.get(word)].forEach((part) => part?.classList.toggle("lit", isOn));
     const node = el(
       "span",
       {
@@ -38,23 +39,25 @@ export function whyPicture({ p, words }, token) {
           p: formatPercent(word.p),
           n: `${word.loss > 0 ? "−" : "+"}${Math.abs(word.loss).toFixed(2)}`,
         }),
-        style: `--p: ${Math.min(1, Math.abs(word.loss) / most).toFixed(3)}`,
-        onmouseenter: () => light(true),
-        onmouseleave: () => light(false),
+        style: `--p: ${Math.min(1, Math.abs(word.loss) / largest).toFixed(3)}`,
+        onmouseenter: () => highlight(true),
+        onmouseleave: () => highlight(false),
       },
       el("bdi", {}, word.text),
     );
     return node;
   }
-  const side = (label, source) => {
-    const shown = counted.filter((word) => word.source === source).map(span);
-    return shown.length
-      ? el("div", { class: "side" }, el("span", { class: "label" }, label), el("p", {}, shown))
+  const side = (label, isSource) => {
+    const nodes = measured.filter((word) => word.source === isSource).map(createWord);
+    return nodes.length
+      ? el("div", { class: "side" }, el("span", { class: "label" }, label), el("p", {}, nodes))
       : "";
   };
-  const ranked = [...counted].sort((a, b) => Math.abs(b.loss) - Math.abs(a.loss)).slice(0, BARS);
-  for (const word of ranked)
-    bars.set(word, bar(t("without {word}", { word: word.text }), word.p, others(word.instead)));
+  const ranked = [...measured].sort((a, b) => Math.abs(b.loss) - Math.abs(a.loss));
+  for (const word of ranked.slice(0, MAX_BARS)) {
+    const name = t("without {word}", { word: word.text });
+    bars.set(word, createBar(name, word.p, alternatives(word.instead)));
+  }
   return el(
     "div",
     { class: "why-picture" },
@@ -82,7 +85,7 @@ export function whyPicture({ p, words }, token) {
         el("span", { class: "meter-title" }, t("how probable “{token}” is", { token })),
         el("span", { class: "instead" }, t("instead")),
       ),
-      bar(t("as it is"), p, []),
+      createBar(t("as it is"), p, []),
       [...bars.values()],
     ),
   );

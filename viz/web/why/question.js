@@ -1,40 +1,42 @@
-// What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/questions/panels.py).
+// The question of the tab "Why": the pinned token, the token that it is compared with, and the answer in one measured sentence
+// (viz/wire/question.py).
 import { button, el, showInvitation, onVisible } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { textParts, toText, t } from "../core/language.js";
 import { copyLink, isAbout, linkFields, pageLink, isVisible, tabLinks } from "../core/links.js";
 import { createAsker } from "../core/ask.js";
-import { glossed } from "../lab/glossary.js";
-import { headsRestored } from "../lab/heads.js";
-import { rove } from "../lab/tabs.js";
+import { markTerms } from "../lab/glossary.js";
+import { showRestoredHeads } from "../lab/heads.js";
+import { moveTabFocus } from "../lab/tabs.js";
 import { createPicture } from "../picture/copy.js";
 import { chipClass, chipText } from "../stepper/tokens.js";
 import { askAbout } from "../store/question.js";
 import { store } from "../store/store.js";
-import * as kept from "./kept.js";
-import { whyPicture } from "./picture.js";
+import { linkChoices, restoreChoices } from "./choices.js";
+import { createWhyPicture } from "./picture.js";
 
-let onPage = null; // how the question that stands on the page asks another one
+let askOnPage = null; // asks a question in the place of the one on the page
 
-// Ask about a token: {step, and what to compare it with} as store/question.js has it.
-export const askQuestion = (data) => onPage?.(data);
+// Ask about a token: {step} and what to compare it with (store/question.js).
+export const askQuestion = (data) => askOnPage?.(data);
 
 export default function question(root) {
-  const emphasised = (sentence) =>
+  const emphasize = (sentence) =>
     textParts(sentence, (text, name) =>
       ["token", "contrast", "word"].includes(name) ? el("em", { dir: "auto" }, text) : text,
     );
-  let shown = null; // the last answer
-  let wanted = null; // what a link asks for, until its sentence is there
+  let current = null, // the last answer
+    awaitedLink = null; // a link's fields, until its sentence is on the page
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
-  const walk = (event) => rove(event, [...event.currentTarget.querySelectorAll("button:enabled")]);
-  const group = (label) =>
-    el("div", { class: "chips", role: "group", "aria-label": label, onkeydown: walk });
-  const written = group(t("Tokens written: choose the one to ask about")),
-    others = group(t("Compared with"));
-  const typed = el("input", {
+  const moveFocus = (event) =>
+    moveTabFocus(event, [...event.currentTarget.querySelectorAll("button:enabled")]);
+  const createGroup = (label) =>
+    el("div", { class: "chips", role: "group", "aria-label": label, onkeydown: moveFocus });
+  const tokenChips = createGroup(t("Tokens written: choose the one to ask about")),
+    contrastChips = createGroup(t("Compared with"));
+  const field = el("input", {
     type: "text",
     size: "12",
     maxlength: "200",
@@ -44,118 +46,115 @@ export default function question(root) {
   });
   function submit(event) {
     event.preventDefault();
-    if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
+    if (field.value.trim()) ask({ step: current.step, text: field.value });
   }
   const form = el(
     "form",
     { class: "typed", onsubmit: submit },
-    typed,
+    field,
     button(t("compare"), null, { type: "submit" }),
   );
   const picture = el("div", {});
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
   const copied = el("p", { class: "metric", role: "status" });
-  const link = button(t("Copy link"), copy, { title: t("A link that restores this question") });
+  const copyButton = button(t("Copy link"), copy, {
+    title: t("A link that restores this question"),
+  });
   const lines = [
-    el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
+    el("div", { class: "line" }, el("span", { class: "label" }, t("why")), tokenChips),
     el(
       "div",
       { class: "line" },
       el("span", { class: "label" }, t("rather than")),
-      el("div", { class: "against" }, others, form),
+      el("div", { class: "against" }, contrastChips, form),
     ),
-    el("div", { class: "foot" }, metric, link),
+    el("div", { class: "foot" }, metric, copyButton),
   ];
-  const drawn = [headline, failed, picture, ...lines, note, copied];
+  const content = [headline, failed, picture, ...lines, note, copied];
 
-  function chips(box, items) {
-    const focused = [...box.children].indexOf(document.activeElement);
-    const nodes = items.map(({ text, look = "chip", pressed, about, asks, p, far }) => {
-      // It is marked at once; where the question is refused, the one before is drawn again.
-      const choose = () => {
-        for (const chip of nodes) chip.setAttribute("aria-pressed", String(chip === node));
-        ask(asks);
-      };
-      const node = button(text, asks && choose, {
-        class: look,
-        "aria-pressed": String(pressed),
-        disabled: far,
-        title: about,
-        "aria-label": p === undefined ? null : about,
-        tabindex: pressed ? "0" : "-1",
-        style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
-      });
-      return node;
-    });
-    if (nodes.length && !items.some((item) => item.pressed)) nodes[0].tabIndex = 0;
-    box.replaceChildren(...nodes);
-    nodes[Math.min(focused, nodes.length - 1)]?.focus(); // of none, -1: not there
+  // Draw a group of chips {text, look, isPressed, about, question, p: a probability, isDisabled}.
+  function drawChips(group, chips) {
+    const focused = [...group.children].indexOf(document.activeElement);
+    const nodes = chips.map(
+      ({ text, look = "chip", isPressed, about, question, p, isDisabled }) => {
+        // The chip is marked at once. If the question is refused, the previous answer is drawn again.
+        const choose = () => {
+          for (const chip of nodes) chip.setAttribute("aria-pressed", String(chip === node));
+          ask(question);
+        };
+        const node = button(text, question && choose, {
+          class: look,
+          "aria-pressed": String(isPressed),
+          disabled: isDisabled,
+          title: about,
+          "aria-label": p === undefined ? null : about,
+          tabindex: isPressed ? "0" : "-1",
+          style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
+        });
+        return node;
+      },
+    );
+    if (nodes.length && !chips.some((chip) => chip.isPressed)) nodes[0].tabIndex = 0;
+    group.replaceChildren(...nodes);
+    nodes[Math.min(focused, nodes.length - 1)]?.focus();
   }
 
   function draw(answer) {
-    shown = answer;
-    if (!headline.isConnected) root.replaceChildren(...drawn);
+    current = answer;
+    if (!headline.isConnected) root.replaceChildren(...content);
     const { tokens, step, most, limit } = answer;
-    for (const line of lines) line.hidden = !most; // of another network no token can be asked about
-    chips(
-      written,
-      tokens.map((token, i) => ({
-        text: chipText(token),
-        look: chipClass(token, i),
-        pressed: i === step,
-        p: token.probability,
-        asks: { step: i },
-        far: i >= most,
-        about:
-          i < most
-            ? t("{token}, probability {p}", {
-                token: chipText(token),
-                p: formatPercent(token.probability),
-              })
-            : t("{token}: the sentence and what was written before it exceed {limit} tokens", {
-                token: chipText(token),
-                limit,
-              }),
-      })),
+    for (const line of lines) line.hidden = !most; // no question can be asked about such a network
+    drawChips(
+      tokenChips,
+      tokens.map((token, i) => {
+        const text = chipText(token);
+        return {
+          text,
+          look: chipClass(token, i),
+          isPressed: i === step,
+          p: token.probability,
+          question: { step: i },
+          isDisabled: i >= most,
+          about:
+            i < most
+              ? t("{token}, probability {p}", { token: text, p: formatPercent(token.probability) })
+              : t("{token}: the sentence and what was written before it exceed {limit} tokens", {
+                  token: text,
+                  limit,
+                }),
+        };
+      }),
     );
-    const isTyped =
-      answer.contrast !== null && !answer.contrasts.some((one) => one.id === answer.contrast_id);
-    chips(others, [
-      ...answer.contrasts.map((one) => ({
-        text: one.text,
-        pressed: one.id === answer.contrast_id,
-        p: one.probability,
-        asks: { step, token: one.id },
-        about: t("{token}, probability {p}", {
-          token: one.text,
-          p: formatPercent(one.probability),
-        }),
-      })),
-      ...(isTyped
-        ? [
-            {
-              text: answer.contrast,
-              pressed: true,
-              about: t("typed: {word}", { word: answer.contrast }),
-            },
-          ]
-        : []),
-      {
-        text: t("nothing"),
-        pressed: answer.contrast === null,
-        about: t("Its own probability, compared with no other token"),
-        asks: { step, alone: true },
-      },
-    ]);
-    link.hidden = answer.beam === 0; // what somebody chose is in no link
-    const sentences = answer.headline?.flatMap((sentence) => [...emphasised(sentence), " "]);
+    const { contrast, contrast_id: contrastId } = answer;
+    const proposals = answer.contrasts.map(({ id, text, probability: p }) => ({
+      text,
+      isPressed: id === contrastId,
+      p,
+      question: { step, token: id },
+      about: t("{token}, probability {p}", { token: text, p: formatPercent(p) }),
+    }));
+    if (contrast !== null && !proposals.some(({ isPressed }) => isPressed))
+      proposals.push({
+        text: contrast,
+        isPressed: true,
+        about: t("typed: {word}", { word: contrast }),
+      });
+    proposals.push({
+      text: t("nothing"),
+      isPressed: contrast === null,
+      about: t("Its own probability, compared with no other token"),
+      question: { step, alone: true },
+    });
+    drawChips(contrastChips, proposals);
+    copyButton.hidden = answer.beam === 0; // no link contains what a person forced
+    const sentences = answer.headline?.flatMap((sentence) => [...emphasize(sentence), " "]);
     headline.replaceChildren(
       el("span", {}, answer.refused ?? sentences),
       answer.refused ? "" : el("span", { class: "kind" }, t("measured")),
     );
     headline.title = toText(answer.exact) || "";
-    // Without italics, a token in a title is set apart by quotation marks.
+    // A picture's title has no italics: quotation marks set a token apart.
     const quoted = (sentence) =>
       textParts(sentence, (text, name) =>
         ["token", "contrast"].includes(name) ? t("“{word}”", { word: text }) : text,
@@ -166,86 +165,86 @@ export default function question(root) {
       caption: () => answer.text,
     };
     picture.replaceChildren(
-      answer.picture ? createPicture(whyPicture(answer.picture, answer.token), about) : "",
+      answer.picture ? createPicture(createWhyPicture(answer.picture, answer.token), about) : "",
     );
     metric.replaceChildren(
-      ...emphasised(answer.metric).flatMap((part) =>
-        typeof part === "string" ? glossed(part) : part,
+      ...emphasize(answer.metric).flatMap((part) =>
+        typeof part === "string" ? markTerms(part) : part,
       ),
     );
     note.hidden = !answer.note;
     note.textContent = toText(answer.note) || "";
   }
 
-  function take(answer) {
+  function receive(answer) {
     root.setAttribute("aria-busy", "false");
     showInvitation(root, answer.invitation);
     failed.hidden = !answer.error;
     failed.textContent = toText(answer.error) || "";
-    if (answer.error && shown) draw(shown);
-    else if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
+    if (answer.error && current) draw(current);
+    else if (answer.error && !headline.isConnected) root.replaceChildren(...content);
     if (!answer.tokens) return;
-    typed.value = "";
+    field.value = "";
     draw(answer);
     store.set({ pinned: answer.step });
-    follow();
+    followLink();
   }
 
-  // If the question is valid, the store changes, and a follower of the store requests the answer. A question that stays the same
-  // changes nothing in the store, so its answer is requested here.
+  // A valid question changes the store, and a follower of the store requests the answer. The same question again changes nothing
+  // in the store, so its answer is requested here.
   async function ask(data) {
     asker.stop();
     root.setAttribute("aria-busy", "true");
     const before = JSON.stringify(store.state.asked),
       answer = await askAbout(data);
-    if (answer?.error) take(answer);
-    else if (JSON.stringify(store.state.asked) === before) needed();
+    if (answer?.error) receive(answer);
+    else if (JSON.stringify(store.state.asked) === before) requestAnswer();
   }
 
-  async function needed() {
+  async function requestAnswer() {
     const { address, selection, asked } = store.state;
     root.setAttribute("aria-busy", "true");
     const answer = await asker.ask("page_why", { address, fields: { selection, asked } });
-    if (answer && store.state.address === address) take(answer);
+    if (answer && store.state.address === address) receive(answer);
   }
 
   // --- links ----------------------------------------------------------------------------------------------------------
-  function openLink() {
-    const fields = pageLink();
-    if (fields.get("tab") !== "why") return;
-    wanted = fields.has("step") ? fields : null;
-    follow();
+  function readLink() {
+    const link = pageLink();
+    if (link.get("tab") !== "why") return;
+    awaitedLink = link.has("step") ? link : null;
+    followLink();
   }
 
-  // Ask what a link asks, once its sentence is the one that is shown.
-  function follow() {
-    if (!wanted || !shown || !isAbout(wanted, shown)) return;
-    const link = wanted,
+  // Ask a link's question once its sentence is on the page.
+  function followLink() {
+    if (!awaitedLink || !current || !isAbout(awaitedLink, current)) return;
+    const link = awaitedLink,
       data = { step: Number(link.get("step")) - 1 };
-    wanted = null;
+    awaitedLink = null;
     if (link.has("alone")) data.alone = true;
     else if (/^\d{1,7}$/.test(link.get("against") || "")) data.token = Number(link.get("against"));
-    if (kept.restore(shown.about, link)) headsRestored(shown.about);
+    if (restoreChoices(current.about, link)) showRestoredHeads(current.about);
     ask(data);
   }
 
-  function linked() {
-    const { step, contrast_id: against } = shown,
-      fields = linkFields(shown, { tab: "why", step: step + 1 });
-    if (against === null) fields.set("alone", "1");
-    else fields.set("against", against);
+  function fields() {
+    const { step, contrast_id: contrast, about } = current,
+      link = linkFields(current, { tab: "why", step: step + 1 });
+    if (contrast === null) link.set("alone", "1");
+    else link.set("against", contrast);
     const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(isVisible);
-    if (panel) fields.set("panel", panel.id.replace("panel-", ""));
-    for (const [name, value] of Object.entries(kept.fields(shown.about))) fields.set(name, value);
-    return fields;
+    if (panel) link.set("panel", panel.id.replace("panel-", ""));
+    for (const [name, value] of Object.entries(linkChoices(about))) link.set(name, value);
+    return link;
   }
-  tabLinks.why = () => shown && linked();
+  tabLinks.why = () => current && fields();
 
   function copy() {
     failed.hidden = true;
     copyLink(
-      linked(),
-      (said) => copied.replaceChildren(said),
+      fields(),
+      (words) => copied.replaceChildren(words),
       t("Link to this question"),
       t(
         "Link copied: it asks exactly this question. The sentence comes after # and reaches no server log.",
@@ -253,10 +252,10 @@ export default function question(root) {
     );
   }
 
-  const asker = createAsker();
-  const visible = onVisible(root, needed);
-  store.follow(["address", "asked"], () => visible() && needed());
-  window.addEventListener("hashchange", openLink);
-  onPage = (data) => shown && ask(data);
-  openLink();
+  const asker = createAsker(),
+    isSeen = onVisible(root, requestAnswer);
+  store.follow(["address", "asked"], () => isSeen() && requestAnswer());
+  window.addEventListener("hashchange", readLink);
+  askOnPage = (data) => current && ask(data);
+  readLink();
 }

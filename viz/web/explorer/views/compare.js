@@ -5,7 +5,7 @@ import { el, shorten, table } from "../../core/dom.js";
 import { formatFixed } from "../../core/format.js";
 import { createGrid } from "../../core/grid.js";
 import { textParts, toText, say, t } from "../../core/language.js";
-import { scrolling } from "../../lab/scroll.js";
+import { createScrollBox } from "../../lab/scroll.js";
 import { translateLink } from "../../store/translation.js";
 import { createSegmented, createSelect } from "../controls.js";
 import * as states from "../state.js";
@@ -36,7 +36,7 @@ function alikeTable({ words, cosine, others, error }, word) {
   rows.push(el("tr", { class: "others" }, last));
   return [
     el("h3", {}, heading),
-    scrolling(table([t("Word"), t("input"), ...layers], rows), { "aria-label": heading }),
+    createScrollBox(table([t("Word"), t("input"), ...layers], rows), { "aria-label": heading }),
     el("p", { class: "guide" }, [
       t(
         "Cosine of a word's vector here and there: as it enters the encoder, with its position, and after each layer; measured. 1: it points the same way. Last row: the mean over all other words of the first sentence, which any two words have.",

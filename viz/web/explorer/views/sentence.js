@@ -4,7 +4,7 @@ import { el, svg } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
 import { moveFocus } from "../../core/keys.js";
 import { t } from "../../core/language.js";
-import { scrolling } from "../../lab/scroll.js";
+import { createScrollBox } from "../../lab/scroll.js";
 import { strongestIndices } from "../words.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
@@ -20,7 +20,7 @@ export function createSentence(hooks) {
   const keys = el("div", { class: "words" }),
     queries = el("div", { class: "words" });
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
-  const scroller = scrolling(sheet, { tabindex: null, role: null }); // its words are reached by keys
+  const scroller = createScrollBox(sheet, { tabindex: null, role: null }); // its words are reached by keys
   const caption = el("p", { class: "caption", "aria-live": "polite" });
   const guess = el("p", { class: "caption guess", hidden: true }, [
     t(

@@ -1,0 +1,80 @@
+// The visitor's choices in the panels of the tab "Why", by translation: heads that are switched off, and a second sentence.
+// Links contain them (question.js), and the panels read them here.
+import { button, el } from "../core/dom.js";
+
+const MAX_TRANSLATIONS = 20; // with choices; the least recently used is dropped
+const KINDS = ["encoder_self", "decoder_self", "cross"];
+const choices = new Map(); // about -> choices, the most recently used last
+
+export const headKey = ([kind, layer, head]) => `${kind} ${layer} ${head}`;
+
+// The choices for a translation: {off: Map of headKey() -> [kind, layer, head], second: the second sentence, linked: a second
+// sentence from a link that no panel has shown yet, or null}.
+export function choicesFor(about) {
+  const own = choices.get(about) || { off: new Map(), second: "", linked: null };
+  choices.delete(about);
+  choices.set(about, own);
+  if (choices.size > MAX_TRANSLATIONS) choices.delete(choices.keys().next().value);
+  return own;
+}
+
+// The choices as fields of a link.
+export function linkChoices(about) {
+  const { off, second, linked } = choicesFor(about);
+  return {
+    ...(off.size ? { off: [...off.values()].map((head) => head.join(".")).join(",") } : {}),
+    ...(linked || second ? { second: linked || second } : {}),
+  };
+}
+
+// Take over the choices of a link, whose fields may contain anything. Returns whether it has any.
+export function restoreChoices(about, link) {
+  const own = choicesFor(about),
+    off = link.get("off"),
+    second = link.get("second");
+  if (off === null && !second) return false;
+  for (const text of (off || "").split(",").slice(0, 2000)) {
+    const [kind, layer, number] = text.split("."),
+      head = [kind, Number(layer), Number(number)];
+    if (KINDS.includes(kind) && /^\d{1,3}$/.test(layer) && /^\d{1,3}$/.test(number))
+      own.off.set(headKey(head), head);
+  }
+  if (second) own.linked = second.slice(0, 10000);
+  fillSecond();
+  return true;
+}
+
+let current = null, // the block of words that is on the page: {about, ask}
+  sentence = null; // of the last such block
+
+// Put the second sentence of a link into the panel's text field, once both are there.
+function fillSecond() {
+  const own = current && choicesFor(current.about);
+  if (!own || own.linked === null) return;
+  const text = own.linked;
+  own.linked = null;
+  current.ask("find", { text });
+}
+
+// A block with the sentence's words as buttons. A click asks for the sentence with another word in place of this one
+// (viz/panels/why/patch.py).
+export function words(block, keep, api) {
+  const own = choicesFor(block.about),
+    isNewSentence = sentence !== null && sentence !== block.sentence;
+  sentence = block.sentence;
+  // The text field still contains what was set for the sentence before: it is not this sentence's choice.
+  if (!isNewSentence) own.second = block.second;
+  else if (own.second !== block.second) own.linked ??= own.second;
+  keep.push(() => {
+    current = { about: block.about, ask: api.ask };
+    fillSecond();
+  });
+  return el(
+    "div",
+    { class: "words" },
+    el("p", { class: "caption" }, block.hint),
+    block.words.map(({ text, position }) =>
+      button(text, () => api.ask("find", { position }), { class: "chip", dir: "auto" }),
+    ),
+  );
+}
