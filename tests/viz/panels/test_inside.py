@@ -95,7 +95,7 @@ def test_of_a_wide_model_whole_heads_around_the_chosen_one_are_shown() -> None:
 
 
 def test_heads_show_parts_that_sum_to_what_was_added(scene) -> None:
-    found = heads.joined(scene, "encoder_self", 2, 3)
+    found = heads.combine_heads(scene, "encoder_self", 2, 3)
     (table,) = tables(found)
     added = scene.output.encoder_records[1].sublayers[0].added[0, 2].numpy()
     parts = np.array([row[3]["values"] for row in table["rows"]])  # four significant digits

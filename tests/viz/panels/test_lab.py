@@ -282,7 +282,7 @@ def test_menus_stay_inside_the_trace(scene) -> None:
 
 
 def test_the_broken_model_is_the_models_own(scene) -> None:
-    found = breaking.broken(scene, breaking.HEAD, 0, "", "")
+    found = breaking.break_model(scene, breaking.HEAD, 0, "", "")
     expected = scene.translator.translate(
         scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,))
     )
@@ -301,19 +301,19 @@ def test_what_a_choice_takes_away(scene) -> None:
 
 def test_shuffling_needs_the_same_words(tiny_translator) -> None:
     scene = Scene(tiny_translator.translate("ich bin dein Vater"), Selection(), tiny_translator)
-    found = breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater", "")
+    found = breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater", "")
     assert "reads: bin ich dein Vater" in found[0]["items"][1][2]
     with pytest.raises(ValueError, match="not a word of the sentence"):
-        breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel", "")
+        breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel", "")
 
 
 def test_a_sentence_of_its_own_is_broken_in_place_of_the_page_s(scene) -> None:
-    found = breaking.broken(scene, breaking.OFF, 0, "", "Ein Hund.")
+    found = breaking.break_model(scene, breaking.OFF, 0, "", "Ein Hund.")
     expected = scene.translator.translate("Ein Hund.", scene.trace.direction)
     assert found[0]["items"][0][1] == (expected.translation or "(nothing)")
     (chart,) = found[1]["charts"]
     assert [shares[0] for _, shares, _ in chart["rows"]] == pytest.approx(np.exp(expected.log_probability), abs=1e-3)
-    assert breaking.telling(scene.trace, scene.translator) == "", "the page shows somebody's own sentence"
+    assert breaking.initial_sentence(scene.trace, scene.translator) == "", "the page shows somebody's own sentence"
 
 
 def drawn(scene: Scene) -> Scene:

@@ -1,1 +1,1 @@
-"""The panels on the way through the model: a map with live shapes, and one for each station."""
+"""The panels of the tab "Inside": a map of the model, one panel for each of its stations, and experiments."""

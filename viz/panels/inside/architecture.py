@@ -1,4 +1,4 @@
-"""The map of the whole model, with the shapes of this sentence."""
+"""The panel "Map": figure 1 of the paper for this model, with the shapes and maps of this sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
-MATRICES = {  # (one embedding for both sides, the output is the target's)
+MATRICES = {  # (shared_embeddings, tied_output)
     (True, True): say("one embedding for source, target and output"),
     (True, False): say("one embedding for source and target, another matrix for the output"),
     (False, True): say("an embedding for the source, another for target and output"),
@@ -40,25 +40,26 @@ SIDES = {
 
 
 def overview(scene: Scene) -> list[dict]:
+    """Draw the map of the model, and its sizes."""
     trace, config = scene.trace, scene.translator.config
-    read, wrote = map(config.of, Side)
-    if read.num_heads == wrote.num_heads:
-        heads = say("{n} heads of d_k = {width}", n=read.num_heads, width=read.d_head)
+    encoder, decoder = map(config.of, Side)
+    if encoder.num_heads == decoder.num_heads:
+        heads = say("{n} heads of d_k = {width}", n=encoder.num_heads, width=encoder.d_head)
     else:
         heads = say(
             "in the encoder {n} heads of d_k = {width}, in the decoder {m} of {other}",
-            n=read.num_heads,
-            width=read.d_head,
-            m=wrote.num_heads,
-            other=wrote.d_head,
+            n=encoder.num_heads,
+            width=encoder.d_head,
+            m=decoder.num_heads,
+            other=decoder.d_head,
         )
-    if read.d_feedforward == wrote.d_feedforward:
-        units = say("activation between {n} units", n=read.d_feedforward)
+    if encoder.d_feedforward == decoder.d_feedforward:
+        units = say("activation between {n} units", n=encoder.d_feedforward)
     else:
         units = say(
             "activation between {n} units in the encoder, {m} in the decoder",
-            n=read.d_feedforward,
-            m=wrote.d_feedforward,
+            n=encoder.d_feedforward,
+            m=decoder.d_feedforward,
         )
     vocabulary = [config.vocabulary_size, *([] if config.shared_embeddings else [config.num_target_tokens])]
     return [
@@ -87,44 +88,45 @@ def overview(scene: Scene) -> list[dict]:
 
 
 def _stack(scene: Scene, side: Side) -> dict:
-    """One side of figure 1, for blocks.flow."""
+    """Return one side of the map, for blocks.flow."""
     trace, translator = scene.trace, scene.translator
     title, name = SIDES[side]
     encoder = side is Side.ENCODER
     ids, tokens = (trace.source_ids, trace.source_tokens) if encoder else (trace.decoder_ids, trace.decoder_inputs)
     rows = stations.embedding_rows(translator, ids, scene.output, side=name, interventions=trace.interventions)
-    found = architecture.stack(
+    stack = architecture.stack(
         side, translator.config, scene.output, rows, layer=scene.selection.layer, best=trace.top_probabilities
     )
     return {
         "title": title,
         "words": [labels.display(token) for token in tokens],
-        "entry": [_box(one) for one in found.entry],
-        "layers": found.layers,
-        "shown": found.shown + 1,
+        "entry": [_box(station) for station in stack.entry],
+        "layers": stack.layers,
+        "shown": stack.shown + 1,
         "link": {"tab": "inside", "panel": "residual", "side": side.value},
         "sublayers": [
             {
-                "boxes": [_box(box) for box in one.stations],
-                "norm": _box(one.norm),
-                "first": one.norm_first,
-                "residual": one.residual,
-                "memory": one.reads_memory,
+                "boxes": [_box(station) for station in sublayer.stations],
+                "norm": _box(sublayer.norm),
+                "first": sublayer.norm_first,
+                "residual": sublayer.residual,
+                "memory": sublayer.reads_memory,
             }
-            for one in found.sublayers
+            for sublayer in stack.sublayers
         ],
-        "exit": [_box(one) for one in found.exit],
+        "exit": [_box(station) for station in stack.exit],
     }
 
 
 def _box(station: Station) -> dict:
+    """Return the box of a station, which links to its panel."""
     limit = max((float(np.abs(picture).max()) for picture in station.pictures), default=1.0)
     return {
         "name": station.name,
         "shape": " × ".join(map(blocks.compact, station.shape)),
         "axes": list(station.axes),
         "link": {"tab": "inside", "panel": station.panel, **station.controls},
-        "maps": [blocks.heatmap(one, "", limit=limit, signed=station.signed) for one in station.pictures],
+        "maps": [blocks.heatmap(picture, "", limit=limit, signed=station.signed) for picture in station.pictures],
     }
 
 

@@ -1,4 +1,4 @@
-"""Attention stage by stage, for one query."""
+"""The panel "One query": attention of one query stage by stage, and the same stages for all queries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 0)
 
 
 def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropout: int = DROPOUT.start) -> list[dict]:
-    """The stages of one row."""
-    found, title, keys = dissect_query(scene, kind, layer, head, query)
-    used = dropped(found.weights, dropout / 100)  # what the values are multiplied by
-    contributions = (used * found.heard)[:, None] * found.values
-    width, biased = len(found.query), found.bias is not None
-    key_limit, product_limit, value_limit = (float(np.abs(x).max()) for x in (found.keys, found.products, found.values))
+    """Draw the stages of one row. layer, head and query: from 1; 0 for the selection. dropout: in percent."""
+    stages, title, keys = dissect_query(scene, kind, layer, head, query)
+    used = dropped(stages.weights, dropout / 100)  # the weights that multiply the values
+    contributions = (used * stages.heard)[:, None] * stages.values
+    width, biased = len(stages.query), stages.bias is not None
+    key_limit, product_limit, value_limit = (
+        float(np.abs(x).max()) for x in (stages.keys, stages.products, stages.values)
+    )
 
     def bar(share: float) -> dict:
         return blocks.bar(min(1.0, float(share)), blocks.compact(float(share)))
@@ -31,31 +33,31 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
     rows = [
         [
             blocks.token(key),
-            blocks.strip(found.keys[i], limit=key_limit, name=say("key {token}", token=key)),
-            blocks.strip(found.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
-            blocks.number(float(found.dots[i])),
-            *([blocks.number(float(found.bias[i]))] if biased else []),
-            blocks.number(float(found.scaled[i])),
-            blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
-            blocks.bar(float(found.unscaled_weights[i])),
-            blocks.bar(float(found.weights[i])),
+            blocks.strip(stages.keys[i], limit=key_limit, name=say("key {token}", token=key)),
+            blocks.strip(stages.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
+            blocks.number(float(stages.dots[i])),
+            *([blocks.number(float(stages.bias[i]))] if biased else []),
+            blocks.number(float(stages.scaled[i])),
+            blocks.number(float(stages.masked[i])) if stages.allowed[i] else say("masked"),
+            blocks.bar(float(stages.unscaled_weights[i])),
+            blocks.bar(float(stages.weights[i])),
             *([bar(used[i])] if dropout else []),
             blocks.strip(contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
         ]
         for i, key in enumerate(keys)
     ]
-    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * (7 + biased + bool(dropout))]
+    query_row = [say("query →"), blocks.strip(stages.query, name=say("query")), *[""] * (7 + biased + bool(dropout))]
     foot = [
         say("sum"),
         *[""] * (5 + biased),
-        blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum()))),
-        blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
+        blocks.bar(1.0, blocks.compact(float(stages.unscaled_weights.sum()))),
+        blocks.bar(1.0, blocks.compact(float(stages.weights.sum()))),
         *([bar(used.sum())] if dropout else []),
         blocks.strip(contributions.sum(0), limit=value_limit, name=say("output")),
     ]
     divided = f"÷ √{width}"
     if biased:
-        score = say("+ bias"), f"{divided} + B" if found.divided else say("score")
+        score = say("+ bias"), f"{divided} + B" if stages.divided else say("score")
     else:
         score = (divided,)
     columns = (
@@ -70,7 +72,7 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
         *((say("after dropout"),) if dropout else ()),
         say("weight × v"),
     )
-    right, wrong = entropy_bits(found.weights), entropy_bits(found.unscaled_weights)
+    right, wrong = entropy_bits(stages.weights), entropy_bits(stages.unscaled_weights)
     facts = [
         (
             say("Entropy"),
@@ -103,45 +105,45 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
         facts.append((say("Dropout"), f"{dropout}%", draw))
     return [
         blocks.text(title),
-        blocks.formula(f"softmax(q·kᵀ{f' / √{width}' * found.divided}{' + B' * biased}) · v"),
+        blocks.formula(f"softmax(q·kᵀ{f' / √{width}' * stages.divided}{' + B' * biased}) · v"),
         blocks.table(
             columns,
             [query_row, *rows],
             foot=foot,
-            marked=(int(found.weights.argmax()) + 1,),
+            marked=(int(stages.weights.argmax()) + 1,),
             caption=say("{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=width),
         ),
         blocks.facts(
             *facts,
-            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")),
+            (say("Largest error"), blocks.compact(stages.error), say("these stages against the model's own weights")),
         ),
         *_all_queries(scene, resolve(scene, kind, layer, head, query), width),
     ]
 
 
-def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
-    """The same three stages for every query of the head at once, the row above framed."""
-    kind, layer, head, query = chosen
-    found, maps = score_matrix(scene.output, kind, layer, head), scene.trace.maps(kind)
+def _all_queries(scene: Scene, place: tuple, width: int) -> list[dict]:
+    """Draw scores, mask and weights of every query of the head. place: as from resolve(); its query is framed."""
+    kind, layer, head, query = place
+    scores, maps = score_matrix(scene.output, kind, layer, head), scene.trace.maps(kind)
     names = {
         "rows": labels.row_names(scene.trace, kind),
         "columns": [labels.display(token) for token in maps.key_tokens],
         "frame": (query, 0, 1, len(maps.key_tokens)),
     }
     divided = scene.translator.config.scale_scores
-    formula = f"Q Kᵀ{f' / √{width}' * divided}{' + B' * (found.bias is not None)}"
-    limit, closed = float(np.abs(found.scaled).max()), int(np.isinf(found.masked).sum())
+    formula = f"Q Kᵀ{f' / √{width}' * divided}{' + B' * (scores.bias is not None)}"
+    limit, closed = float(np.abs(scores.scaled).max()), int(np.isinf(scores.masked).sum())
     note = say("{n} cells closed: later tokens", n=closed) if closed else say("nothing is closed")
     return [
         blocks.paragraph(
             "All queries of this head at once, [query, key]; the row above is framed. Largest error of its weights: "
             "{error}.",
-            error=blocks.compact(found.error),
+            error=blocks.compact(scores.error),
         ),
         blocks.maps(
-            blocks.heatmap(found.scaled, formula, limit=limit, **names),
-            blocks.heatmap(found.masked, say("masked"), limit=limit, note=note, **names),
-            blocks.heatmap(found.weights, "softmax", limit=1.0, signed=False, **names),
+            blocks.heatmap(scores.scaled, formula, limit=limit, **names),
+            blocks.heatmap(scores.masked, say("masked"), limit=limit, note=note, **names),
+            blocks.heatmap(scores.weights, "softmax", limit=1.0, signed=False, **names),
         ),
     ]
 

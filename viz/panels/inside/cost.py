@@ -1,4 +1,4 @@
-"""What decoding costs with the cache and without, measured on this sentence."""
+"""The panel "Cost of decoding": the measured time of each step with and without the cache."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from attention_atlas.viz.words import say
 
 
 def cost(scene: Scene) -> list[dict]:
-    found = measure_cost(scene.translator, scene.trace)
-    steps, (whole, cached) = len(found.uncached), found.rows
-    totals = [float(1000 * one.sum()) for one in (found.uncached, found.cached)]
+    """Measure decoding this translation both ways, and draw the times."""
+    times = measure_cost(scene.translator, scene.trace)
+    steps, (whole, cached) = len(times.uncached), times.rows
+    totals = [float(1000 * seconds.sum()) for seconds in (times.uncached, times.cached)]
     picture = plot_curves(
-        {say("from the start"): 1000 * found.uncached, say("over the cache"): 1000 * found.cached},
+        {say("from the start"): 1000 * times.uncached, say("over the cache"): 1000 * times.cached},
         x=np.arange(1, steps + 1),
         x_title=say("step"),
         y_title=say("milliseconds, measured"),
@@ -27,7 +28,7 @@ def cost(scene: Scene) -> list[dict]:
             (say("From the start"), f"{totals[0]:.1f} ms", say("{n} rows of the decoder, 1 + 2 + … + T", n=whole)),
             (say("Over the cache"), f"{totals[1]:.1f} ms", say("{n} rows, one a step", n=cached)),
             (say("Rows saved"), f"{whole / cached:.1f} ×", say("exact; the time depends on what else runs here")),
-            (say("Largest error"), blocks.compact(found.error), say("of any logit between the two ways")),
+            (say("Largest error"), blocks.compact(times.error), say("of any logit between the two ways")),
         ),
         blocks.figure(picture, height=300, label=say("Milliseconds of each step, from the start and over the cache")),
         blocks.note(

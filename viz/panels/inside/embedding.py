@@ -1,4 +1,4 @@
-"""A token becomes a vector: its row of the embedding and the code of its position."""
+"""The panel "Token + position": the embedding of each token, the code of its position, and their sum."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from attention_atlas.viz.words import say
 
 
 def embedding(scene: Scene, side: str) -> list[dict]:
+    """Draw the vectors that enter the first layer of a side."""
     encoder, trace = side == ENCODER, scene.trace
     ids, name = (trace.source_ids, "source") if encoder else (trace.decoder_ids, "target")
-    found = stations.embedding_rows(scene.translator, ids, scene.output, side=name, interventions=trace.interventions)
-    limit = float(np.abs(found.added).max())
+    vectors = stations.embedding_rows(scene.translator, ids, scene.output, side=name, interventions=trace.interventions)
+    limit = float(np.abs(vectors.added).max())
 
     def vector(values: np.ndarray, token: str) -> list[dict]:
         length = float(np.linalg.norm(values))
@@ -26,7 +27,11 @@ def embedding(scene: Scene, side: str) -> list[dict]:
         [
             blocks.token(token),
             blocks.number(i),
-            *(cell for values in (found.scaled, found.positions, found.added) for cell in vector(values[n], token)),
+            *(
+                cell
+                for values in (vectors.scaled, vectors.positions, vectors.added)
+                for cell in vector(values[n], token)
+            ),
         ]
         for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))
     ]
@@ -55,11 +60,15 @@ def embedding(scene: Scene, side: str) -> list[dict]:
             caption=say(
                 "The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
                 "all. Length: the Euclidean norm of the whole vector.",
-                n=found.added.shape[1],
+                n=vectors.added.shape[1],
             ),
         ),
         blocks.facts(
-            (say("Largest error of the sum"), blocks.compact(found.error), say("against what entered the first layer"))
+            (
+                say("Largest error of the sum"),
+                blocks.compact(vectors.error),
+                say("against what entered the first layer"),
+            )
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""The hidden units of a feed-forward."""
+"""The panel "Feed-forward": the hidden units of one layer's feed-forward network."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
-UNITS = 24  # whose activations are drawn
+UNITS = 24  # number of units in the map
 
 
 def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
+    """Draw the most active units of a layer (from 1) and the share of units above 0 at each token."""
     record, index = record_of(scene, side, layer)
-    found = stations.active_units(record, count=6)
+    active = stations.active_units(record, count=6)
     config, width = scene.translator.config, record.activations.shape[-1]
     activations = record.activations[0].float().cpu().numpy()
     names = tokens_of(scene, side)
     loudest = np.sort(np.abs(activations).max(0).argsort()[::-1][:UNITS])
-    shares = [(name, [float(share)]) for name, share in zip(names, found.share)]
-    busy = np.bincount(found.units.ravel(), minlength=width)
+    shares = [(name, [float(share)]) for name, share in zip(names, active.share)]
+    busy = np.bincount(active.units.ravel(), minlength=width)
     shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
     common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
-    never_silent = blocks.note(
+    smooth_note = blocks.note(
         "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above 0 are counted.",
         name=formulas.ACTIVATIONS[config.activation],
     )
@@ -35,7 +36,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
     units = [str(unit) for unit in loudest]
     return [
         blocks.formula(formulas.feed_forward(config), say("equation {n}", n=2)),
-        *([] if config.activation is Activation.RELU else [never_silent]),
+        *([] if config.activation is Activation.RELU else [smooth_note]),
         blocks.row(
             blocks.maps(blocks.heatmap(activations[:, loudest], title, rows=names, columns=units)),
             blocks.bars(blocks.chart(say("share of units above 0"), shares)),
@@ -51,7 +52,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
             ),
             (
                 say("Units active at a position"),
-                f"{found.share.mean():.0%}",
+                f"{active.share.mean():.0%}",
                 say("mean of {n} positions", n=len(names)),
             ),
             (say("Units in several lists"), str(len(shared)), common),

@@ -1,4 +1,4 @@
-"""Kernel regression, attention's oldest ancestor, and attention's own score in the kernel's place."""
+"""The panel "Kernels": Nadaraya-Watson regression, with several kernels and with attention's score as the kernel."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ CHOICE = Choice(
 
 
 def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
+    """Draw a regression with one kernel. tenths: ten times the bandwidth."""
     kernel, bandwidth = KERNELS[name], tenths / 10
-    found = fit_regression(kernel, bandwidth, points=points)
-    numbers = {"rows": [f"x = {x:.2f}" for x in found.queries], "columns": [f"xᵢ = {x:.2f}" for x in found.keys]}
-    what = (
+    fit = fit_regression(kernel, bandwidth, points=points)
+    numbers = {"rows": [f"x = {x:.2f}" for x in fit.queries], "columns": [f"xᵢ = {x:.2f}" for x in fit.keys]}
+    arguments = (
         say("q and k: the codes of x and xᵢ in bandwidths, sines and cosines, {n} dimensions", n=WIDTH)
         if name == "attention"
         else say("u = (x − xᵢ) / bandwidth")
     )
-    picture = plot_regression(found.keys, found.values, found.queries, found.fitted, found.true)
+    picture = plot_regression(fit.keys, fit.values, fit.queries, fit.fitted, fit.true)
     title = say("weights: a row per query, a column per point")
-    heard = (found.weights > 0.5 / found.weights.shape[1]).sum(-1).mean()
+    num_heard = (fit.weights > 0.5 / fit.weights.shape[1]).sum(-1).mean()
     rows = [
         [
             kernel.name,
@@ -47,10 +48,10 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
     ]
     return [
         blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / (Σⱼ K(x, xⱼ))", "Nadaraya 1964; Watson 1964"),
-        blocks.formula(f"K = {kernel.formula}", what),
+        blocks.formula(f"K = {kernel.formula}", arguments),
         blocks.row(
             blocks.figure(picture, height=330, label=say("{n} noisy points, the fitted curve and the truth", n=points)),
-            blocks.maps(blocks.heatmap(found.weights, title, signed=False, **numbers)),
+            blocks.maps(blocks.heatmap(fit.weights, title, signed=False, **numbers)),
         ),
         blocks.note(
             "The truth is {here}, with noise of standard deviation 0.5, as in the first edition of Dive into Deep "
@@ -59,18 +60,18 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
             there="2 sin(x) + x",
         ),
         blocks.facts(
-            (say("Error of the fit"), blocks.compact(found.error), say("root mean square, against the truth")),
+            (say("Error of the fit"), blocks.compact(fit.error), say("root mean square, against the truth")),
             (
                 say("Largest weight, mean"),
-                blocks.compact(float(found.weights.max(-1).mean())),
+                blocks.compact(float(fit.weights.max(-1).mean())),
                 say("of the points, at a query"),
             ),
             (
                 say("Points that count"),
-                blocks.compact(float(heard)),
+                blocks.compact(float(num_heard)),
                 say("mean number with more than half of an even share"),
             ),
-            (say("Queries out of reach"), str(int(np.isnan(found.fitted).sum())), say("no point within a bandwidth")),
+            (say("Queries out of reach"), str(int(np.isnan(fit.fitted).sum())), say("no point within a bandwidth")),
         ),
         blocks.table(
             (say("Kernel"), "K", say("where it is from"), say("error of the fit")),

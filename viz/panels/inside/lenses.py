@@ -1,4 +1,4 @@
-"""The encoder read in target words, and what the decoder would write of each of its layers."""
+"""The panel "Lens": the encoder's layers read as target words, and as translations by the decoder."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday se
 
 
 def lenses(scene: Scene, words: int) -> list[dict]:
+    """Draw the lens of every token and layer, with this many words per cell, and the layers' translations."""
     trace, translator = scene.trace, scene.translator
     check_again(translator, trace)
     names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
@@ -32,7 +33,7 @@ def lenses(scene: Scene, words: int) -> list[dict]:
 
 
 def _fitting(scene: Scene) -> dict:
-    """The offer to fit them here, where there are sentences."""
+    """Return an offer to fit lenses if this project has sentences in the source language, else a note."""
     if not own.can(scene.trace.direction):
         return blocks.note("No lenses were fitted to this model.")
     return take(
@@ -46,6 +47,7 @@ def _fitting(scene: Scene) -> dict:
 
 
 def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
+    """Return a table of the lens's words by token and layer. names: of the layers."""
     lens = encoder_lens(scene.translator.model, scene.output, scene.lenses)
     written = set(scene.trace.target_ids)
     rows = [
@@ -70,12 +72,12 @@ def _cell(scene: Scene, lens: EncoderLens, at: tuple[int, int], words: int, writ
 
 
 def _measured(lenses: Lenses) -> list[dict]:
-    """How often it was right, and how often by chance."""
+    """Return a table of how often the lens found words of the reference, and of another sentence as a control."""
     if not lenses.found:
         return []
     rows = [
-        [DOMAINS.get(name, name), str(one.sentences), blocks.bar(one.own[-1]), blocks.bar(one.other[-1])]
-        for name, one in lenses.found.items()
+        [DOMAINS.get(name, name), str(rate.sentences), blocks.bar(rate.own[-1]), blocks.bar(rate.other[-1])]
+        for name, rate in lenses.found.items()
     ]
     return [
         blocks.table(

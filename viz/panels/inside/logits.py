@@ -1,4 +1,4 @@
-"""The last vector becomes probabilities."""
+"""The panel "Logits": how the last vector becomes probabilities of the next token."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from attention_atlas.viz.words import say
 
 
 def logits(scene: Scene, step: int) -> list[dict]:
+    """Draw the best tokens of a step (from 1) with their logits and probabilities."""
     trace = scene.trace
     at = min(step, len(trace.target_ids)) - 1
-    found = stations.next_token(scene.translator, scene.output, at)
+    candidates = stations.next_token(scene.translator, scene.output, at)
     rows = [
         [
             blocks.token(labels.display(token)),
             blocks.number(float(logit)),
-            blocks.number(float(np.exp(logit - found.log_sum))),
+            blocks.number(float(np.exp(logit - candidates.log_sum))),
             blocks.bar(float(p), blocks.compact(float(p))),
         ]
-        for token, logit, p in zip(found.tokens, found.logits, found.probabilities)
+        for token, logit, p in zip(candidates.tokens, candidates.logits, candidates.probabilities)
     ]
     prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[: at + 1])
     config = scene.translator.config
@@ -42,25 +43,25 @@ def logits(scene: Scene, step: int) -> list[dict]:
             blocks.table(
                 (say("Next token"), "logit", "exp(logit − log Σ)", say("probability")),
                 rows,
-                marked=[i for i, token_id in enumerate(found.ids) if token_id == trace.target_ids[at]],
+                marked=[i for i, token_id in enumerate(candidates.ids) if token_id == trace.target_ids[at]],
                 caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
             ),
             blocks.facts(
                 (
                     "log Σ exp(logits)",
-                    blocks.compact(found.log_sum),
+                    blocks.compact(candidates.log_sum),
                     say("over {n} tokens", n=config.num_target_tokens),
                 ),
                 (
                     say("Entropy"),
-                    say("{bits} bits", bits=f"{found.entropy:.2f}"),
+                    say("{bits} bits", bits=f"{candidates.entropy:.2f}"),
                     say(
                         "the {rest} besides the most probable token is spread over {n} tokens",
-                        rest=f"{1 - found.probabilities[0]:.1%}",
+                        rest=f"{1 - candidates.probabilities[0]:.1%}",
                         n=config.num_target_tokens - 1,
                     ),
                 ),
-                (say("All other tokens"), blocks.compact(found.rest), say("probability together")),
+                (say("All other tokens"), blocks.compact(candidates.rest), say("probability together")),
             ),
         ),
     ]

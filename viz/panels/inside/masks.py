@@ -1,4 +1,4 @@
-"""Which cells are closed: padding, causality, and both, in a batch of two sentences."""
+"""The panel "Masks": the padding and causal masks of a batch of two sentences, and the weights under them."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ TITLES = {
 OPEN = (say("closed"), say("open"))
 
 
-def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
-    found = padding.of_two(scene.translator, scene.trace, second or None)
-    output = padding.padded_pass(scene.translator, found)
-    closed = padding.weight_on_closed(output, found)
-    needless = padding.without_target_padding(scene.translator, found)
+def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
+    """Draw the masks, or the weights of a padded pass. second: the other sentence; "" for a part of this one."""
+    batch = padding.of_two(scene.translator, scene.trace, second or None)
+    output = padding.padded_pass(scene.translator, batch)
+    closed = padding.weight_on_closed(output, batch)
+    needless = padding.without_target_padding(scene.translator, batch)
     selected, maps = scene.selection, {kind: scene.trace.maps(kind) for kind in scene.trace.kinds}
-    heads = {  # the selected one, as far as each kind of attention has it
-        kind: (min(selected.layer, one.num_layers - 1), min(selected.head, one.num_heads - 1))
-        for kind, one in maps.items()
+    heads = {  # the selected layer and head, limited to what each kind has
+        kind: (min(selected.layer, kind_maps.num_layers - 1), min(selected.head, kind_maps.num_heads - 1))
+        for kind, kind_maps in maps.items()
     }
     layer, head = heads[AttentionKind.CROSS]
     explained = (
         blocks.note("A cell is open where the query of its row may look at the key of its column.")
-        if shown == MASKS
+        if content == MASKS
         else blocks.note(
             "The weights of layer {layer}, head {head}, from one pass over both sentences. A row of padding has "
             "weights too; nobody reads them.",
@@ -47,25 +48,25 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
             head=head + 1,
         )
     )
-    sentences = [_sentence(found, sentence, output if shown == WEIGHTS else None, heads) for sentence in range(2)]
+    sentences = [_sentence(batch, sentence, output if content == WEIGHTS else None, heads) for sentence in range(2)]
     return [
         blocks.paragraph(
             "A batch of two, padded to {n} tokens of the source and {m} of the target.",
-            n=found.padding.shape[1],
-            m=len(found.causal),
+            n=batch.padding.shape[1],
+            m=len(batch.causal),
         ),
         explained,
         *chain.from_iterable(sentences),
         blocks.facts(
             (
                 say("Ids and lengths agree"),
-                say("yes") if found.agree else say("no"),
-                say("token ≠ <pad>, and position < length: all {n} cells compared", n=found.padding.size),
+                say("yes") if batch.agree else say("no"),
+                say("token ≠ <pad>, and position < length: all {n} cells compared", n=batch.padding.size),
             ),
             (
                 say("Causal mask"),
-                f"{found.causal.shape[0]} × {found.causal.shape[1]}",
-                say("{n} cells open: n (n + 1) / 2", n=int(found.causal.sum())),
+                f"{batch.causal.shape[0]} × {batch.causal.shape[1]}",
+                say("{n} cells open: n (n + 1) / 2", n=int(batch.causal.sum())),
             ),
             (
                 say("Weight on closed cells"),
@@ -82,22 +83,22 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
             "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
             "look anyway. The output of the padding rows is never read."
         ),
-        *_closed_row(output, found),
+        *_closed_row(output, batch),
     ]
 
 
 def _sentence(
-    found: BatchMasks, sentence: int, output: ForwardOutput | None, heads: dict[AttentionKind, tuple[int, int]]
+    batch: BatchMasks, sentence: int, output: ForwardOutput | None, heads: dict[AttentionKind, tuple[int, int]]
 ) -> list[dict]:
-    """Its masks as squares, or with `output` its weights."""
-    source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (found.tokens, found.inputs))
-    steps = labels.pair_names(found.inputs[sentence], found.written[sentence])
+    """Draw the masks of one sentence of the batch, or its weights if there is an output. heads: by kind."""
+    source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (batch.tokens, batch.inputs))
+    steps = labels.pair_names(batch.inputs[sentence], batch.written[sentence])
     title = blocks.paragraph(
         "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
         n=sentence + 1,
-        length=int(found.lengths[sentence]),
+        length=int(batch.lengths[sentence]),
         all=len(source),
-        target=int(found.target_lengths[sentence]),
+        target=int(batch.target_lengths[sentence]),
         all_target=len(read),
     )
     if output is None:
@@ -113,7 +114,7 @@ def _sentence(
                 said=OPEN,
                 note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size),
             )
-            for name, mask in found.squares(sentence).items()
+            for name, mask in batch.squares(sentence).items()
         ]
     else:
         pictures = [
@@ -130,22 +131,22 @@ def _sentence(
     return [title, blocks.maps(*pictures)]
 
 
-def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
-    """One row of real scores, wholly closed."""
+def _closed_row(output: ForwardOutput, batch: BatchMasks) -> list[dict]:
+    """Return a table of a row whose cells are all masked, with −∞ and with −1e9."""
     record = output.attention(AttentionKind.ENCODER_SELF, 0)
     scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1] ** 0.5
     row = padding.closed_row(scores[:8])
-    shown = [
+    variants = [
         (say("scores"), "q·k / √d_k", row.scores),
         (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", row.infinite),
         (say("−1e9 in place of the score"), "softmax(−1e9, −1e9, …) = 1 / n", row.replaced),
         (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", row.added),
     ]
-    tokens = [labels.display(token) for token in found.tokens[0][: len(row.scores)]]
+    tokens = [labels.display(token) for token in batch.tokens[0][: len(row.scores)]]
     return [
         blocks.table(
             (say("A row that is fully closed"), say("formula"), *tokens),
-            [[name, formula, *(blocks.number(float(n)) for n in numbers)] for name, formula, numbers in shown],
+            [[name, formula, *(blocks.number(float(n)) for n in numbers)] for name, formula, numbers in variants],
             caption=say(
                 "Minus infinity shows that something is wrong, in every later number; −1e9 hides it: a row that may "
                 "see nothing sees everything equally. Here position 0 is always open, so no row is ever closed."

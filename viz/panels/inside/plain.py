@@ -1,4 +1,4 @@
-"""Attention without weights, beside a trained head."""
+"""The panel "Without weights": attention between embeddings without projections, compared with a trained head."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ INPUT = Choice("x", {ALONE: say("embeddings alone"), PLACED: say("embeddings and
 
 
 def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
+    """Draw softmax(x xᵀ), scaled and not, and a trained head of the encoder. which: what x contains."""
     output, kind = scene.output, AttentionKind.ENCODER_SELF
     _, at_layer, at_head, _ = resolve(scene, kind.value, layer, head)
     rows = stations.embedding_rows(
@@ -30,7 +31,7 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
     names = [labels.display(token) for token in scene.trace.source_tokens]
     trained, recorded = score_matrix(output, kind, at_layer, at_head), scene.trace.encoder_self.weights
     raw, scaled = attend(x), attend(x, scaled=True)
-    ways = (
+    variants = (
         ("softmax(x xᵀ)", raw.scores, raw.weights),
         ("softmax(x xᵀ / √d)", scaled.scores, scaled.weights),
         (
@@ -40,7 +41,8 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
         ),
     )
     pictures = [
-        blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False) for name, _, weights in ways
+        blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False)
+        for name, _, weights in variants
     ]
     measured = [
         [
@@ -49,7 +51,7 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
             say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"),
             blocks.number(asymmetry(scores)),
         ]
-        for name, scores, weights in ways
+        for name, scores, weights in variants
     ]
     return [
         blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
@@ -74,7 +76,7 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """The mean cosine of rows."""
+    """Return the mean cosine of corresponding rows."""
     return float(((a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))).mean())
 
 

@@ -1,4 +1,4 @@
-"""Where attention starts: x becomes queries, keys and values, and they are cut into heads."""
+"""The panel "Q, K, V": how x becomes queries, keys and values, and how these are split into heads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
-TOKENS, COLUMNS = 64, 256  # of a long sentence, and of a wide model: as much as one can look at
+TOKENS, COLUMNS = 64, 256  # largest numbers of tokens and of columns drawn
 
 STREAMS = {
     AttentionKind.ENCODER_SELF: say("Q, K and V are all made from the encoder's stream."),
@@ -23,7 +23,7 @@ STREAMS = {
 
 
 def window(columns: int, width: int, head: int) -> tuple[int, int]:
-    """The columns that are shown: all, or of a wide model whole heads around the chosen one."""
+    """Return the first and last column to draw: all, or in a wide model whole heads around the given one."""
     if columns <= COLUMNS:
         return 0, columns
     heads = max(1, COLUMNS // width)
@@ -32,26 +32,27 @@ def window(columns: int, width: int, head: int) -> tuple[int, int]:
 
 
 def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
-    chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    maps, output = scene.trace.maps(chosen), scene.output
-    parts = projections(scene.translator, output, chosen, at_layer)
-    config, heads = scene.translator.config.of(chosen.side), maps.num_heads
+    """Draw the three projections of a layer with the columns of one head marked."""
+    attention, at_layer, at_head, _ = resolve(scene, kind, layer, head)
+    maps, output = scene.trace.maps(attention), scene.output
+    parts = projections(scene.translator, output, attention, at_layer)
+    config, heads = scene.translator.config.of(attention.side), maps.num_heads
     d_model, width, biased = config.d_model, config.d_head, config.biases
-    queries = labels.row_names(scene.trace, chosen)[:TOKENS]
+    queries = labels.row_names(scene.trace, attention)[:TOKENS]
     keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]
-    ways = list(zip("QKV", parts, (queries, keys, keys)))
+    rows = list(zip("QKV", parts, (queries, keys, keys)))
     return [
         blocks.paragraph(
             "{kind}, layer {layer}, head {head}. {streams}",
-            **labels.place(chosen, at_layer, at_head),
-            streams=STREAMS[chosen],
+            **labels.place(attention, at_layer, at_head),
+            streams=STREAMS[attention],
         ),
         blocks.formula(",   ".join(f"{x} = x W_{x}{f' + b_{x}' * biased}" for x in "QKV")),
         blocks.formula(
             f"[L, {d_model}] → [L, {heads}, {width}] → [{heads}, L, {width}]",
             say("one matrix product for all heads, then only views of it"),
         ),
-        *(_way(name, part, tokens, at_head) for name, part, tokens in ways),
+        *(_projection_maps(name, part, tokens, at_head) for name, part, tokens in rows),
         blocks.maps(
             *(
                 blocks.heatmap(
@@ -60,7 +61,7 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
                     rows=tokens,
                     limit=_limit(part),
                 )
-                for name, part, tokens in ways
+                for name, part, tokens in rows
             )
         ),
         blocks.facts(
@@ -79,9 +80,9 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     ]
 
 
-def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
-    """x, the chosen head's columns of W, and x W + b with those columns marked."""
-    width, rows = part.heads.shape[-1], len(tokens)
+def _projection_maps(name: str, part: Projection, tokens: list[str], head: int) -> dict:
+    """Draw x, the head's columns of W, and x W + b with those columns framed. name: Q, K or V."""
+    width, num_rows = part.heads.shape[-1], len(tokens)
     first, last = window(len(part.bias), width, head)
     mine = slice(head * width, (head + 1) * width)
     stream, cut = part.read[:TOKENS, :COLUMNS], part.projected[:TOKENS]
@@ -94,7 +95,7 @@ def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
             rows=tokens,
             limit=_limit(part),
             note=say("dimensions {first} to {last}; framed: this head's", first=first, last=last - 1),
-            frame=(0, head * width - first, rows, width),
+            frame=(0, head * width - first, num_rows, width),
         ),
     )
 

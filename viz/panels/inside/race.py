@@ -1,4 +1,4 @@
-"""Heads one by one against all at once, at any size."""
+"""The panel "Heads race": the time of a loop over the heads against one computation of all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
 
-SECONDS = 0.06  # for each of the two rows: this panel may take a third of a second
+SECONDS = 0.06  # time budget of each comparison
 
 
 def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: int) -> list[dict]:
+    """Compare both computations on this sentence and on random numbers of the given sizes."""
     selected, translator = scene.selection, scene.translator
     sizes = Sizes(batch, length, loop.fitted_width(d_model, heads), heads)
     name = say(
@@ -23,7 +24,9 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
         name: loop.attention_input(translator, scene.output, selected.kind, selected.layer),
         say("random numbers of the sizes set above"): loop.random_attention(sizes, translator.device),
     }
-    rows = [_row(name, given, loop.compare_ways(given, runs=runs, budget=SECONDS)) for name, given in inputs.items()]
+    rows = [
+        _row(name, tensors, loop.compare_ways(tensors, runs=runs, budget=SECONDS)) for name, tensors in inputs.items()
+    ]
     uneven = blocks.note(
         "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
         heads=heads,
@@ -61,13 +64,14 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
     ]
 
 
-def _row(name: Words, given: loop.AttentionInput, found: HeadsComparison) -> list:
-    batch, length, d_model = given.queries.shape
-    heads = given.module.num_heads
-    seconds = found.loop_seconds, found.vectorised_seconds
+def _row(name: Words, tensors: loop.AttentionInput, comparison: HeadsComparison) -> list:
+    """Return the row of the table for one comparison."""
+    batch, length, d_model = tensors.queries.shape
+    heads = tensors.module.num_heads
+    seconds = comparison.loop_seconds, comparison.vectorised_seconds
     times = (1e3 * seconds[0], 1e3 * seconds[1], seconds[0] / seconds[1])
-    numbers = (batch, length, d_model, heads, d_model // heads, *times, found.runs)
-    return [name, *map(blocks.number, (*numbers, found.output_difference, found.relative))]
+    numbers = (batch, length, d_model, heads, d_model // heads, *times, comparison.runs)
+    return [name, *map(blocks.number, (*numbers, comparison.output_difference, comparison.relative))]
 
 
 PANEL = Panel(

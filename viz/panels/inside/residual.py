@@ -1,4 +1,4 @@
-"""The residual stream at every station."""
+"""The panel "Residual stream": the norm of the stream at every station, for each token."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from attention_atlas.viz.words import say
 
 
 def residual(scene: Scene, side: str) -> list[dict]:
-    found = stations.residual_norms(records(scene, side))
+    """Draw the norms of a side's stream."""
+    norms = stations.residual_norms(records(scene, side))
     tokens = tokens_of(scene, side)
     picture = plot_matrix(
-        found.norms, rows=found.stations, columns=tokens, signed=False, unit=say("norm"), column_title=say("token")
+        norms.norms, rows=norms.stations, columns=tokens, signed=False, unit=say("norm"), column_title=say("token")
     )
-    mean = found.norms.mean(1)
+    mean = norms.norms.mean(1)
     return [
         blocks.formula("x + f(norm(x))" if scene.translator.config.norm_first else "norm(x + f(x))"),
         blocks.row(
             blocks.figure(
                 picture,
-                height=100 + 24 * len(found.stations),
-                rows=found.stations,
+                height=100 + 24 * len(norms.stations),
+                rows=norms.stations,
                 label=say("Norm of the residual stream at every station, for each token"),
             ),
             blocks.table(
                 blocks.headings("Station", "mean norm", "grows by the factor"),
                 [
                     [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
-                    for i, (name, m) in enumerate(zip(found.stations, mean))
+                    for i, (name, m) in enumerate(zip(norms.stations, mean))
                 ],
             ),
         ),

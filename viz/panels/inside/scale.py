@@ -1,4 +1,4 @@
-"""Why the scores are divided by sqrt(d_k)."""
+"""The panel "√d_k": why scores are divided by √d_k, on random vectors and in this model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
 
 KEYS, WIDEST = 16, 256
-STEEPEST = 0.52  # the norm is largest, 1/2, where two keys share all
+STEEPEST = 0.52  # top of the axis; the norm is at most 1/2, where two keys share all weight
 SAMPLED = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, WIDEST)
 
 
 def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[dict]:
-    own = scene.translator.config.of(resolve(scene, kind, layer, head)[0].side).d_head
-    found = measure_growth(tuple(sorted({*SAMPLED, width, min(own, WIDEST)})), keys=KEYS)
-    at = int(np.flatnonzero(found.widths == width)[0])
+    """Draw sharpness and gradient of the softmax over d_k. width: the d_k of the table."""
+    d_head = scene.translator.config.of(resolve(scene, kind, layer, head)[0].side).d_head
+    curves = measure_growth(tuple(sorted({*SAMPLED, width, min(d_head, WIDEST)})), keys=KEYS)
+    at = int(np.flatnonzero(curves.widths == width)[0])
     marks = [(float(width), f"d_k = {width}")]
-    if own <= WIDEST and own != width:
-        marks.append((float(own), say("this model: {n}", n=own)))
+    if d_head <= WIDEST and d_head != width:
+        marks.append((float(d_head), say("this model: {n}", n=d_head)))
     return [
         blocks.formula(
             "q·k = Σ qᵢkᵢ,   Var(q·k) = d_k,   Var(q·k / √d_k) = 1",
@@ -34,20 +35,20 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
         ),
         blocks.row(
             blocks.figure(
-                _curves(found, "largest", marks, say("largest weight"), 1.02),
+                _curves(curves, "largest", marks, say("largest weight"), 1.02),
                 height=300,
                 label=say("Mean largest softmax weight over d_k, with and without the division"),
             ),
             blocks.figure(
-                _curves(found, "gradient", marks, say("size of the gradient"), STEEPEST),
+                _curves(curves, "gradient", marks, say("size of the gradient"), STEEPEST),
                 height=300,
                 label=say("Mean size of the softmax's gradient over d_k, with and without the division"),
             ),
         ),
         _table(
             say("Random q and k, d_k = {n}", n=width),
-            [float(values[at]) for values in (found.variance, found.largest, found.gradient)],
-            [float(values[at]) for values in (found.variance_scaled, found.largest_scaled, found.gradient_scaled)],
+            [float(values[at]) for values in (curves.variance, curves.largest, curves.gradient)],
+            [float(values[at]) for values in (curves.variance_scaled, curves.largest_scaled, curves.gradient_scaled)],
             say(
                 "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of "
                 "the derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
@@ -70,16 +71,17 @@ def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -
 
 
 def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
-    chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    divided = score_matrix(scene.output, chosen, at_layer, at_head).masked
+    """Return the same table for the scores of one head in this sentence."""
+    attention, at_layer, at_head, _ = resolve(scene, kind, layer, head)
+    divided = score_matrix(scene.output, attention, at_layer, at_head).masked
 
     def measured(scores: np.ndarray) -> list[float]:
         sharp = sharpness(scores)
         return [float(scores[np.isfinite(scores)].var()), sharp.largest, sharp.gradient]
 
     return _table(
-        say("{kind}, layer {layer}, head {head}", **labels.place(chosen, at_layer, at_head)),
-        measured(divided * scene.translator.config.of(chosen.side).d_head ** 0.5),
+        say("{kind}, layer {layer}, head {head}", **labels.place(attention, at_layer, at_head)),
+        measured(divided * scene.translator.config.of(attention.side).d_head ** 0.5),
         measured(divided),
         say(
             "The same for this sentence's own queries and keys. A trained model may choose its own scale: its scores "
@@ -89,7 +91,7 @@ def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
 
 
 def _table(title: Words, without: list[float], divided: list[float], caption: Words) -> dict:
-    """Variance, largest weight and gradient of scores without the division by √d_k, and with it."""
+    """Return a table of variance, largest weight and gradient of the scores, without the division and with it."""
     return blocks.table(
         (title, say("variance of the scores"), say("largest weight, mean"), say("size of the gradient, mean")),
         [

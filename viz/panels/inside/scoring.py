@@ -1,4 +1,4 @@
-"""Scoring functions side by side, for one query."""
+"""The panel "Scoring": six scoring functions on the same query and keys."""
 
 from __future__ import annotations
 
@@ -12,34 +12,40 @@ from attention_atlas.viz.words import say
 
 
 def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
-    found, title, keys = dissect_query(scene, kind, layer, head, query)
-    ways = compare_scorings(found)
+    """Draw the weights that each function gives at one query, and its scores."""
+    stages, title, keys = dissect_query(scene, kind, layer, head, query)
+    scorings = compare_scorings(stages)
     charts = (
         blocks.chart(
-            way.name,
-            [(key, [float(weight)]) for key, weight in zip(keys, way.weights)],
-            note=say("{formula} · {bits} bits", formula=way.formula, bits=f"{entropy_bits(way.weights):.2f}"),
-            marked=way.trained,
+            scoring.name,
+            [(key, [float(weight)]) for key, weight in zip(keys, scoring.weights)],
+            note=say("{formula} · {bits} bits", formula=scoring.formula, bits=f"{entropy_bits(scoring.weights):.2f}"),
+            marked=scoring.trained,
         )
-        for way in ways
+        for scoring in scorings
     )
     scores = [
         [
             blocks.token(key),
-            *(blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked") for way in ways),
+            *(blocks.number(float(scoring.scores[i])) if stages.allowed[i] else say("masked") for scoring in scorings),
         ]
         for i, key in enumerate(keys)
     ]
     functions = [
-        [way.name, way.formula, way.source, say("trained") if way.trained else say("an illustration: never trained so")]
-        for way in ways
+        [
+            scoring.name,
+            scoring.formula,
+            scoring.source,
+            say("trained") if scoring.trained else say("an illustration: never trained so"),
+        ]
+        for scoring in scorings
     ]
     return [
         blocks.text(title),
         blocks.bars(*charts),
         blocks.folded(
             say("Scores, and where each function is from"),
-            blocks.table((say("Key"), *(way.name for way in ways)), scores),
+            blocks.table((say("Key"), *(scoring.name for scoring in scorings)), scores),
             blocks.table(
                 blocks.headings("Function", "score", "where it is from", "in this model"), functions, marked=(0,)
             ),

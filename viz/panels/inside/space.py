@@ -1,4 +1,4 @@
-"""The embedding as a space: nearest neighbours, and sums of words."""
+"""The panel "Embedding space": nearest neighbours of words, and sums of words such as king − man + woman."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attention_atlas.viz.words import say
 
 
 def longest_piece(trace: TranslationTrace, translator: Translator) -> str:
-    """Of the translation's words, which are written in the vocabulary that is shown here."""
+    """Return the longest piece that begins a word of the translation, else of the source; "" without one."""
     for tokens in (trace.target_tokens, trace.source_tokens):
         words = [token.removeprefix(SPACE) for token in tokens if token.startswith(SPACE) and token != SPACE]
         if words:
@@ -25,13 +25,14 @@ def longest_piece(trace: TranslationTrace, translator: Translator) -> str:
 
 
 def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
+    """Draw the neighbours of a word and of a sum of words, and the sums that this project tries."""
     translator = scene.translator
-    found = space.analogies(translator)
-    whole = [analogy for analogy in found if not analogy.split_words]
+    analogies = space.analogies(translator)
+    whole = [analogy for analogy in analogies if not analogy.split_words]
     holding = [analogy for analogy in whole if analogy.holds]
-    asked = sum_of or (holding[0].text if holding else "")
+    expression = sum_of or (holding[0].text if holding else "")
     rows = []
-    for analogy in found:
+    for analogy in analogies:
         rank = say("rank {n}", n=analogy.rank)
         rows.append(
             [
@@ -58,21 +59,22 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
             ),
         ),
     ]
-    if not found:
+    if not analogies:
         tried = [blocks.paragraph("None of our sums is in this model’s languages: type one of your own.")]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
-        blocks.row(*(_neighbours(translator, text) for text in (word, asked) if text), blocks.stack(*tried)),
+        blocks.row(*(_neighbours(translator, text) for text in (word, expression) if text), blocks.stack(*tried)),
     ]
 
 
 def _neighbours(translator: Translator, text: str) -> dict:
+    """Return the nearest pieces to a word or a sum of words, and the rank of what it should equal."""
     summands, expected = space.parse_sum(text)
     vector, ids = space.sum_words(translator, summands)
     (row,) = space.cosines(translator, vector[None], [[*chain.from_iterable(ids)]])
-    shown = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
-    wanted = space.word_ids(translator, expected) if expected else []
-    size, spelled = len(translator.tokenizer), zip((*(word for _, word in summands), expected), (*ids, wanted))
+    expression = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
+    expected_ids = space.word_ids(translator, expected) if expected else []
+    size, spelled = len(translator.tokenizer), zip((*(word for _, word in summands), expected), (*ids, expected_ids))
     parts = [
         blocks.table(
             blocks.headings("Piece", "cosine"),
@@ -83,7 +85,7 @@ def _neighbours(translator: Translator, text: str) -> dict:
                 ]
                 for neighbour in space.nearest_pieces(translator, row)
             ],
-            caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=size),
+            caption=say("The nearest to {sum} of {n} pieces.", sum=expression, n=size),
         ),
         *(
             blocks.note(
@@ -96,8 +98,8 @@ def _neighbours(translator: Translator, text: str) -> dict:
             if len(pieces) > 1
         ),
     ]
-    if wanted:
-        rank = blocks.compact(space.rank_of(translator, row, vector, wanted))
+    if expected_ids:
+        rank = blocks.compact(space.rank_of(translator, row, vector, expected_ids))
         parts.append(blocks.facts((say("Rank of {word}", word=expected), rank, say("of {n} pieces", n=size))))
     return blocks.stack(*parts)
 

@@ -1,4 +1,4 @@
-"""The panel that steers: what two sentences differ by is added to every pass of a third."""
+"""The panel "Steering": the difference between two sentences in the encoder, added to the sentence's stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attention_atlas.viz.wire.fields import text, whole
 from attention_atlas.viz.words import say
 
 NAME, PERCENT = "steer", 100
-PAIRS = {  # towards, away from: what stands there until somebody types
+PAIRS = {  # the initial texts: towards, away from
     "de": ("Ich trinke einen Tee.", "Ich trinke ein Bier."),
     "en": ("I am drinking tea.", "I am drinking beer."),
     "fr": ("Je bois du thé.", "Je bois de la bière."),
@@ -31,13 +31,13 @@ STRENGTH = Slider(say("Strength in %"), -500, 500, 300, step=25, name="strength"
 
 
 def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -> list[dict]:
-    """The translation as it is beside the steered one, how large what is added is, and a link to all of it."""
+    """Draw the plain and the steered translation, the size of the added vector, and a link to this recipe."""
     if not towards or not away:
         return [blocks.note("Type two sentences: the direction is the difference between them.")]
-    found = _steered(scene, towards, away, layer, strength)
-    vector = found.interventions.edits[-1][1].value.array
+    steered_trace = _steered(scene, towards, away, layer, strength)
+    vector = steered_trace.interventions.edits[-1][1].value.array
     stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
-    trace, same = scene.trace, found.target_ids == scene.trace.target_ids
+    trace, same = scene.trace, steered_trace.target_ids == scene.trace.target_ids
     recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
     link = {"tab": "inside", "panel": NAME, **recipe}
     return [
@@ -45,7 +45,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
             (say("As it is"), trace.translation, trace.source_text),
             (
                 say("Steered"),
-                found.translation or say("(nothing)"),
+                steered_trace.translation or say("(nothing)"),
                 say("The translation stays the same.") if same else say("The translation changes."),
             ),
         ),
@@ -66,8 +66,8 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
     ]
 
 
-def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
-    """The steered translation, for every tab."""
+def translate_steered(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """Translate with the vector added, for every tab."""
     layer, strength = (
         control.coerce(whole(data, control.name), scene.translator.config) for control in (LAYER, STRENGTH)
     )
@@ -79,7 +79,7 @@ def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -
     return steered(scene.translator, scene.trace, f"encoder.{layer - 1}.resid_post", Add(made, strength / PERCENT))
 
 
-def _known(which: int) -> Callable[[TranslationTrace, Translator], str]:
+def _initial_text(which: int) -> Callable[[TranslationTrace, Translator], str]:
     return lambda trace, translator: PAIRS.get(parse_direction(trace.direction)[0], ("", ""))[which]
 
 
@@ -94,11 +94,11 @@ PANEL = Panel(
     say("Turner et al. 2023"),
     steering,
     controls=(
-        Text(say("Towards"), known=_known(0), scale=2, name="towards"),
-        Text(say("Away from"), known=_known(1), scale=2, name="away"),
+        Text(say("Towards"), known=_initial_text(0), scale=2, name="towards"),
+        Text(say("Away from"), known=_initial_text(1), scale=2, name="away"),
         LAYER,
         STRENGTH,
     ),
-    translate=shown,
+    translate=translate_steered,
     paper="https://arxiv.org/abs/2308.10248",
 )

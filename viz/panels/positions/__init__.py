@@ -1,1 +1,1 @@
-"""The panels on positional encoding: the table the model adds, its curves and geometry, and other codes beside it."""
+"""The panels of the tab "Positions": how the model tells positions apart, and what breaks without them."""

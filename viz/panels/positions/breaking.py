@@ -1,4 +1,4 @@
-"""The panel that breaks the model: positions off or shifted, words shuffled, heads switched off, side by side."""
+"""The panel "Break it": translations without positions, with shuffled words or without heads, and what changes."""
 
 from __future__ import annotations
 
@@ -35,33 +35,39 @@ CHOICES = {
 }
 
 
-BREAKS = "Er hat 4817 Bücher."  # a number is copied digit by digit, and its digits are in order only by their positions
+BREAKS = "Er hat 4817 Bücher."  # a number is copied digit by digit, in an order that only positions tell
 
 
-def telling(trace: TranslationTrace, translator: Translator) -> str:
-    """While the page shows the sentence that it opens with: one that breaks."""
+def initial_sentence(trace: TranslationTrace, translator: Translator) -> str:
+    """Return a sentence that visibly breaks while the page shows its opening example, else ""."""
     first = next(iter(translator.examples.get(trace.direction, ())), None)
     german = trace.direction.startswith("de-")
     return BREAKS if german and first and first.text == trace.source_text else ""
 
 
-def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> list[dict]:
-    """The plain translation beside the broken one, and how far each head's map moved."""
+def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> list[dict]:
+    """Compare the plain translation with one under the chosen change, and draw how far each head's map moved.
+
+    order: the words in another order, or "" for a random one. sentence: the text, or "" for the scene's.
+    """
     if sentence and sentence != scene.trace.source_text:
         trace = scene.translator.translate(sentence, scene.trace.direction)
         scene = replace(scene, trace=trace, selection=scene.selection.clamp(trace))
     text = order or shuffled(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
-    with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
-        blind = beside.submit(order_blindness, scene.translator, scene.trace)
-        found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
+    with ThreadPoolExecutor(max_workers=1) as executor:  # independent of the comparison, which is slow
+        blind = executor.submit(order_blindness, scene.translator, scene.trace)
+        comparison = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
         blindness = blind.result()
-    largest = max(float(change.max()) for change in found.changes.values())
-    probabilities = zip(np.exp(found.plain.log_probability), np.exp(found.forced_log_probability))
+    largest = max(float(change.max()) for change in comparison.changes.values())
+    probabilities = zip(np.exp(comparison.plain.log_probability), np.exp(comparison.forced_log_probability))
     rows = [
-        (labels.display(token), [float(p), float(q)]) for token, (p, q) in zip(found.plain.target_tokens, probabilities)
+        (labels.display(token), [float(p), float(q)])
+        for token, (p, q) in zip(comparison.plain.target_tokens, probabilities)
     ]
     return [
-        blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, shift), found.broken)),
+        blocks.cards(
+            _card(say("As it is"), comparison.plain), _card(describe_choice(scene, choice, shift), comparison.broken)
+        ),
         blocks.bars(
             blocks.chart(
                 say("How probable each token of the plain translation is"),
@@ -74,7 +80,7 @@ def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> 
             "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the same map, "
             "1: nothing in common). One scale for all three."
         ),
-        blocks.row(*(_changes(kind, changes, largest) for kind, changes in found.changes.items())),
+        blocks.row(*(_changes(kind, changes, largest) for kind, changes in comparison.changes.items())),
         blocks.paragraph(
             "Is it blind to order? With positions off, permute the inputs, and compare the outputs with the permuted "
             "outputs:"
@@ -98,7 +104,7 @@ def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> 
 
 
 def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
-    """What a choice of the menu takes away. ValueError for one that is not on it."""
+    """Return the interventions of a choice of the menu. ValueError for an unknown choice."""
     selected = scene.selection
     if choice in (OFF, BLIND_SHUFFLE):
         return positions_off()
@@ -106,7 +112,7 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
         relative = scene.translator.config.position_code is PositionCode.RELATIVE
         if not relative or selected.kind is AttentionKind.CROSS:
             raise Refusal("Positions can be flattened where they are a bias on the scores of self-attention.")
-        # A curve that is flat adds the same to every score of a row, which the softmax takes no notice of.
+        # A constant bias leaves the softmax of a row unchanged.
         return Interventions(edits={f"{selected.kind.side.value}.*.self.bias": Ablate(heads=(selected.head,))})
     if choice == SHIFT:
         return positions_shifted(shift)
@@ -120,8 +126,8 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
     raise ValueError(f"Nothing to break is called {choice!r}: choose one of {', '.join(CHOICES)}.")
 
 
-def taken(scene: Scene, choice: str, shift: int) -> Words:
-    """A choice of the menu with the head, the layer or the shift that it means."""
+def describe_choice(scene: Scene, choice: str, shift: int) -> Words:
+    """Return the label of a choice with its head, layer or shift."""
     selected = scene.selection
     where = labels.place(selected.kind, selected.layer, selected.head)
     if choice == FLAT:
@@ -145,6 +151,7 @@ def _card(title: Words, trace: TranslationTrace) -> tuple[Words, Words | str, Wo
 
 
 def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
+    """Return a table of the divergence of each head's map [layers, heads], shaded up to the largest."""
     limit = largest or 1.0
     rows = [
         [say("layer {layer}", layer=layer), *(blocks.shade(c / limit, blocks.compact(c, 2)) for c in row)]
@@ -159,12 +166,12 @@ PANEL = Panel(
     say("Break it"),
     say("Take something away and translate again. See which heads change their maps: they relied on what is gone."),
     say("Paper, sections {n}", n="3.2.2, 3.5"),
-    broken,
+    break_model,
     controls=(
         Choice(say("What to break"), CHOICES, OFF, folded=True),
         Slider(say("Shift k"), -32, 64, 8),
         Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater"),
-        Text(say("Sentence (empty: the one above)"), known=telling),
+        Text(say("Sentence (empty: the one above)"), known=initial_sentence),
     ),
     button=Button(say("Break it"), elem_id="break-it"),
 )

@@ -1,4 +1,4 @@
-"""Columns of the table as curves over positions."""
+"""The panel "Curves": dimensions of the position code as curves over positions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ WHICH = Choice(say("Waves"), {SINES: say("Sines"), COSINES: say("Cosines"), BOTH
 
 
 def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list[dict]:
+    """Draw up to four pairs of dimensions, from the first on in steps. which: sines, cosines or both."""
     values, config = model_table(scene, length), scene.translator.config
     if not config.position_code.has_waves:
         return _without_waves(config, values, list(range(2 * first, config.d_model, 2 * step))[:4], which)
@@ -53,11 +54,11 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
 
 
 def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int], which: str) -> list[dict]:
-    """Columns of another table, every even one where sines would stand in the paper's, every odd one for cosines."""
-    beside = {SINES: (0,), COSINES: (1,), BOTH: (0, 1)}[which]
-    shown = [dimension + side for dimension in dimensions for side in beside]
+    """Draw a table that has no waves. Even dimensions stand for sines and odd ones for cosines, as in the paper."""
+    offsets = {SINES: (0,), COSINES: (1,), BOTH: (0, 1)}[which]
+    columns = [dimension + offset for dimension in dimensions for offset in offsets]
     rows = []
-    for i in shown:
+    for i in columns:
         column = values[:, i]
         wave, share = geometry.strongest_wave(column)
         numbers = (column.min(), column.max(), np.abs(np.diff(column)).max(), wave)
@@ -68,7 +69,7 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
     )
     return [
         blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
-        _figure(values, shown),
+        _figure(values, columns),
         blocks.table(
             blocks.headings(
                 "Dimension",

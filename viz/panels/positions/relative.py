@@ -1,4 +1,4 @@
-"""What relative positions add to the scores of each head, by distance."""
+"""The panel "By distance": the bias that relative positions add to the scores of each head."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ from attention_atlas.viz.words import say
 
 
 def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
+    """Draw the bias of one head and of all heads by distance. Layer and head from 1; head 0 for the selection."""
     model = scene.translator.model
-    encodes = side == ENCODER
-    kind = AttentionKind.ENCODER_SELF if encodes else AttentionKind.DECODER_SELF
-    stack = model.encoder if encodes else model.decoder
+    is_encoder = side == ENCODER
+    kind = AttentionKind.ENCODER_SELF if is_encoder else AttentionKind.DECODER_SELF
+    stack = model.encoder if is_encoder else model.decoder
     at = min(layer, len(stack.layers)) - 1
-    chosen = min(head - 1 if head else scene.selection.head, model.num_heads[kind] - 1)
-    found = curves(stack, at)
-    values, distances = found.values[chosen], found.distances
+    at_head = min(head - 1 if head else scene.selection.head, model.num_heads[kind] - 1)
+    biases = curves(stack, at)
+    values, distances = biases.values[at_head], biases.distances
     picture = plot_curves(
-        {say("head {n}", n=chosen + 1): values}, x=distances, x_title=say("key − query, positions"), y_title=say("bias")
+        {say("head {n}", n=at_head + 1): values},
+        x=distances,
+        x_title=say("key − query, positions"),
+        y_title=say("bias"),
     )
     all_heads = plot_matrix(
-        found.values,
-        rows=[str(n + 1) for n in range(len(found.values))],
+        biases.values,
+        rows=[str(n + 1) for n in range(len(biases.values))],
         columns=[str(n) for n in distances.tolist()],
         row_title=say("head"),
         column_title=say("key − query, positions"),
-        limit=float(np.abs(found.values).max()) or 1.0,
+        limit=float(np.abs(biases.values).max()) or 1.0,
     )
     facts = [
         (
@@ -44,7 +48,7 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
         for title, place in ((say("Likes best"), values.argmax()), (say("Likes least"), values.argmin()))
     ]
     if scene.output.attention(kind, at).bias is not None:  # positions may be switched off
-        parts = spread(scene.output, kind, at, chosen)
+        parts = spread(scene.output, kind, at, at_head)
         facts.append(
             (
                 say("Spread of content, bias and scores"),
@@ -55,7 +59,7 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
     return [
         blocks.formula("score = q · k + B[bucket(key − query), head]", "Raffel et al. 2020"),
         blocks.row(
-            blocks.figure(picture, height=340, label=say("The bias of head {n} by distance", n=chosen + 1)),
+            blocks.figure(picture, height=340, label=say("The bias of head {n} by distance", n=at_head + 1)),
             blocks.figure(all_heads, height=340, label=say("The bias of every head by distance")),
         ),
         blocks.facts(*facts),

@@ -1,4 +1,4 @@
-"""A shift of positions as a rotation of pairs of dimensions."""
+"""The panel "Rotation": a shift of positions as a rotation of pairs of dimensions (paper, section 3.5)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ TUTORIAL = next(scheme for scheme in SCHEMES if scheme.encode is tutorial_encodi
 
 
 def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
+    """Draw the rotation that shifts positions, for one pair of dimensions and as a block matrix."""
     config = scene.translator.config
     values, waves = model_table(scene, 64), geometry.waves_of(config)
     residual = geometry.rotation_residual(values, shift, waves)
@@ -29,7 +30,7 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     in_pairs = np.stack((waves.sines, waves.cosines), axis=1)  # [pair, 2], dimensions
     matrix = geometry.rotation_matrix(shift, waves)[np.ix_(in_pairs.ravel(), in_pairs.ravel())]
     wave, corner = float(waves.lengths[pair]), min(12, len(matrix))
-    shown = matrix[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]
+    block_2x2 = matrix[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]
     name = say("dimensions {first}, {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair]))
     circle = plot_rotation(values[:24, in_pairs[pair]], shift, name=name)
     in_corner = in_pairs.ravel()[:corner].astype(str).tolist()
@@ -65,7 +66,7 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
             ),
             (
                 say("Its block of R"),
-                f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
+                f"cos {blocks.compact(block_2x2[0, 0])}, sin {blocks.compact(block_2x2[0, 1])}",
                 say("[cos, sin; −sin, cos] of that angle"),
             ),
         ),

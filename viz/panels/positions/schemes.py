@@ -1,4 +1,4 @@
-"""Six codes for positions, tried out."""
+"""The panel "Schemes": criteria for position codes, tried on six codes and on the model's own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
 
-MOST = 64  # positions of a model's own table
-SHIFT = 3  # of the rotation that is tried on each code that has pairs of dimensions
+MOST = 64  # positions of the model's table that are judged
+SHIFT = 3  # the shift that is tried as a rotation
 # 355 = 113 pi - 3e-5: two sines, of pos and of pos / 113, meet at positions 11 and 344.
 PRESETS = {"collision": (352, 2, 113**2), "overflow": (20, 4, 10_000)}
 PRESET = Choice(
@@ -28,15 +28,18 @@ PRESET = Choice(
 
 
 def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> list[dict]:
+    """Judge every code at these sizes. preset: the name of sizes to use instead, or ""."""
     length, d_model, base = PRESETS.get(preset, (length, d_model, base))
-    judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _own(scene)
+    judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _judge_model(
+        scene
+    )
     columns, ours = (say("Code"), *(c.name for c in criteria.CRITERIA)), (len(SCHEMES) - 1,)
-    dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in found)] for name, found in judged]
-    rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in found)] for name, found in judged]
+    dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
+    rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
     fewest = []
     for scheme in SCHEMES:
         exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
-        fewest.append([scheme.name, blocks.symbols(scheme.formula), *(_width(found) for found in (exact, clear))])
+        fewest.append([scheme.name, blocks.symbols(scheme.formula), *map(_width, (exact, clear))])
     return [
         blocks.table(
             columns,
@@ -84,8 +87,8 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     ]
 
 
-def _own(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
-    """What the model itself adds to its embeddings; nothing of a model that adds nothing."""
+def _judge_model(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
+    """Judge the table that the model adds to its embeddings, if it adds one."""
     translator = scene.translator
     config = translator.config
     if not TRANSFORMER.is_met(scene) or not config.adds_positions:
@@ -97,14 +100,16 @@ def _own(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
     return [(name, criteria.judge(scheme, length, config.d_model))]
 
 
-def _width(found: criteria.FewestDimensions) -> Words:
-    pair = {"first": found.pair[0], "second": found.pair[1], "gap": blocks.compact(found.gap)}
-    if found.width is None:
+def _width(fewest: criteria.FewestDimensions) -> Words:
+    """Return the cell about the fewest dimensions."""
+    pair = {"first": fewest.pair[0], "second": fewest.pair[1], "gap": blocks.compact(fewest.gap)}
+    if fewest.width is None:
         return say("none: {first} and {second} stay {gap} apart", **pair)
-    return say("{width}: positions {first} and {second} are {gap} apart", width=found.width, **pair)
+    return say("{width}: positions {first} and {second} are {gap} apart", width=fewest.width, **pair)
 
 
 def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
+    """Return the cells about position −1, and about a shift as a rotation."""
     gap, at = criteria.nearest_to(scheme, -1, length, d_model, base=base)
     before = (
         say("the same code as position {at}", at=at)

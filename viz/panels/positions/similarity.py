@@ -1,4 +1,4 @@
-"""How alike the codes of any two positions are."""
+"""The panel "Similarity": dot products or distances between the codes of all pairs of positions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ MEASURES = {DOT: say("dot product"), DISTANCE: say("Euclidean distance")}
 
 
 def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
+    """Draw the measure for all pairs, and its mean by offset."""
     values = model_table(scene, length)
-    found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
-    row, column = found.worst
+    pairs = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
+    row, column = pairs.worst
     name = MEASURES[measure]
     picture = plot_matrix(
-        found.matrix,
+        pairs.matrix,
         row_title=say("position"),
         column_title=say("position"),
         unit=name,
-        signed=bool((found.matrix < 0).any()),
+        signed=bool((pairs.matrix < 0).any()),
     )
     return [
         blocks.row(
@@ -35,7 +36,7 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
                 label=say("{measure} between all pairs of {length} positions", measure=name, length=length),
             ),
             blocks.figure(
-                plot_curves({name: found.by_offset}, x_title=say("offset"), y_title=name),
+                plot_curves({name: pairs.by_offset}, x_title=say("offset"), y_title=name),
                 height=430,
                 label=say("mean {measure} by offset", measure=name),
             ),
@@ -43,17 +44,17 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
         blocks.facts(
             (
                 say("Largest deviation from its offset's mean"),
-                blocks.compact(found.residual),
+                blocks.compact(pairs.residual),
                 say(
                     "positions {first} and {second}: zero up to rounding, so the matrix is a Toeplitz matrix",
                     first=row,
                     second=column,
                 )
-                if found.residual < 1e-4
+                if pairs.residual < 1e-4
                 else say("positions {first} and {second}", first=row, second=column),
             ),
-            (say("At offset {k}", k=0), blocks.compact(found.by_offset[0]), say("a position with itself")),
-            (say("At offset {k}", k=1), blocks.compact(found.by_offset[1]), say("neighbours")),
+            (say("At offset {k}", k=0), blocks.compact(pairs.by_offset[0]), say("a position with itself")),
+            (say("At offset {k}", k=1), blocks.compact(pairs.by_offset[1]), say("neighbours")),
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""The table of positions that the model adds, and a free-standing one."""
+"""The panel "Table": the position table that the model adds, or one of other sizes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from attention_atlas.viz.words import say
 
 
 def sentence_rows(scene: Scene, length: int) -> list[str]:
-    """Position and, as far as the sentence goes, its token."""
+    """Return the row labels: positions, with the sentence's tokens."""
     tokens = [labels.display(token) for token in scene.trace.source_tokens]
     return [f"{i}  {tokens[i]}" if i < len(tokens) else str(i) for i in range(length)]
 
 
 def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
-    """d_model, base: of a table of sines and cosines; 0: as the model has it."""
+    """Draw a table. d_model, base: of a table of sines and cosines; both 0 for the model's own table."""
     config = scene.translator.config
     if d_model or base:
         base = max(2, base) if base else config.position_base
@@ -65,7 +65,7 @@ def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
 
 
 def _waves(config: ModelConfig) -> list[tuple]:
-    """The shortest and the max_positions wave, and where they stand."""
+    """Return the facts about the shortest and the longest wave."""
     waves = geometry.waves_of(config)
     return [
         (

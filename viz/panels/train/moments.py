@@ -70,7 +70,7 @@ def _layers(history: Learned, side: Side, at: int) -> np.ndarray | None:
     if not pairs:
         return None
     count = range(len(pairs[0][0]))
-    return np.array([[cka_of_products([(one[a], last[b]) for one, last in pairs]) for b in count] for a in count])
+    return np.array([[cka_of_products([(early[a], last[b]) for early, last in pairs]) for b in count] for a in count])
 
 
 def _heads(history: Learned, kind: AttentionKind, at: int) -> dict:

@@ -1,1 +1,1 @@
-"""The panels that check: every claim on the current sentence, and BLEU laid out."""
+"""The panels of the tab "Verify": every claim checked on the sentence, BLEU, translation pairs, trust signals."""

@@ -1,4 +1,4 @@
-"""BLEU of one sentence, laid out."""
+"""The panel "BLEU": the score of one sentence, step by step."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from attention_atlas.viz.words import say
 
 
 def known_reference(trace: TranslationTrace, translator: Translator) -> str:
-    """That of the example whose text the trace translates; "" for any other sentence."""
+    """Return the reference of a shipped example, "" for any other sentence."""
     examples = translator.examples.get(trace.direction, ())
     return next((example.reference for example in examples if example.text == trace.source_text), "")
 
 
 def score(scene: Scene, reference: str, largest: int) -> list[dict]:
+    """Draw n-gram matches, precisions and brevity penalty. largest: the largest n."""
     if not reference:
         return [
             blocks.paragraph(
@@ -28,7 +29,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             ),
             blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"), "")),
         ]
-    found = bleu.lay_out(scene.trace.translation, reference, largest=largest)
+    layout = bleu.lay_out(scene.trace.translation, reference, largest=largest)
     rows = [
         [
             say("{n}-grams", n=p.order),
@@ -38,10 +39,10 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             f"{p.percent:.1f}%" if p.total else "–",
             f"{p.weight:g}",
         ]
-        for p in found.precisions
+        for p in layout.precisions
     ]
     caption = say("An n-gram counts at most as often as it occurs in the reference.")
-    if any(p.total and not p.matched for p in found.precisions):
+    if any(p.total and not p.matched for p in layout.precisions):
         caption = say(
             "An n-gram counts at most as often as it occurs in the reference. Where nothing matched, sacreBLEU "
             "smooths: it halves a virtual match."
@@ -52,9 +53,9 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             (
                 say("Translation"),
                 scene.trace.translation or say("(nothing)"),
-                say("{n} tokens", n=found.translation_length),
+                say("{n} tokens", n=layout.translation_length),
             ),
-            (say("Reference"), reference, say("{n} tokens", n=found.reference_length)),
+            (say("Reference"), reference, say("{n} tokens", n=layout.reference_length)),
         ),
         blocks.table(
             (
@@ -69,10 +70,10 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             caption=caption,
         ),
         blocks.marked(
-            (say("Translation, as tokens"), list(zip(found.translation.tokens, found.translation.largest)), ""),
+            (say("Translation, as tokens"), list(zip(layout.translation.tokens, layout.translation.largest)), ""),
             (
                 say("Reference, as tokens"),
-                list(zip(found.reference.tokens, found.reference.largest)),
+                list(zip(layout.reference.tokens, layout.reference.largest)),
                 say("Marked: the token is part of an n-gram that both have; the small number is the largest such n."),
             ),
         ),
@@ -81,35 +82,35 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
         ),
         blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
         blocks.facts(
-            (say("sacreBLEU, this sentence"), f"{found.score:.1f}", found.signature),
+            (say("sacreBLEU, this sentence"), f"{layout.score:.1f}", layout.signature),
             (
                 say("Brevity penalty"),
-                f"{found.brevity_penalty:.3f}",
-                say("{n} tokens against {m}", n=found.translation_length, m=found.reference_length),
+                f"{layout.brevity_penalty:.3f}",
+                say("{n} tokens against {m}", n=layout.translation_length, m=layout.reference_length),
             ),
             (
                 say("Textbook variant"),
-                f"{found.textbook:.1f}",
+                f"{layout.textbook:.1f}",
                 say("unsmoothed: 0 as soon as one order matches nothing"),
             ),
         ),
-        _brevity(found),
+        _brevity(layout),
         blocks.note("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first."),
     ]
 
 
-def _brevity(found: bleu.SentenceBleu) -> dict:
-    """The penalty as a curve over the translation's length, with this sentence on it."""
-    length, other = found.translation_length, found.reference_length
-    lengths = np.arange(1, max(2 * other, length) + 1)
-    penalties = np.array([bleu.brevity_penalty(int(n), other) for n in lengths])
+def _brevity(layout: bleu.SentenceBleu) -> dict:
+    """Return a figure of the penalty over the translation's length, with this sentence marked."""
+    length, reference = layout.translation_length, layout.reference_length
+    lengths = np.arange(1, max(2 * reference, length) + 1)
+    penalties = np.array([bleu.brevity_penalty(int(n), reference) for n in lengths])
     picture = plot_curves(
         {say("brevity penalty"): penalties},
         x=lengths,
         x_title=say("tokens of the translation"),
         y_title=say("brevity penalty"),
         limits=(0, 1.05),
-        marks=[(float(length), say("this translation")), (float(other), say("the reference"))],
+        marks=[(float(length), say("this translation")), (float(reference), say("the reference"))],
     )
     return blocks.figure(
         picture,
@@ -117,9 +118,9 @@ def _brevity(found: bleu.SentenceBleu) -> dict:
         width=640,
         label=say(
             "The brevity penalty over the translation's length: {penalty} at {n} tokens, 1 from {m} on",
-            penalty=f"{found.brevity_penalty:.3f}",
+            penalty=f"{layout.brevity_penalty:.3f}",
             n=length,
-            m=other,
+            m=reference,
         ),
     )
 

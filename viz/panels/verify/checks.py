@@ -1,4 +1,4 @@
-"""Every claim of the page, checked on the current sentence."""
+"""The panel "Verify": every claim of the page, checked on the current sentence."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.words import Words, join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
-PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
+PROGRESS = 0.25  # seconds between two reports of progress
 
 
-def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[MapCopy], float]]:
-    """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files. By
-    its name: the claim, the maps, what is tolerated."""
+def read_back_all(scene: Scene) -> dict[Words, tuple[Words, list[MapCopy], float]]:
+    """Read the maps back from the explorer\'s payload, the figures and the exported files.
+
+    Returns name -> (claim, maps, tolerance).
+    """
     trace, selected = scene.trace, scene.selection
 
     def all_kinds(maps: dict) -> list[MapCopy]:
         return [MapCopy(kind, weights) for kind, weights in maps.items()]
 
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
-    found = {
+    copies = {
         say("Sent to the page"): (
             say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
             all_kinds(readback.sent_maps(trace)),
@@ -49,46 +51,46 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[Words, list[MapCopy], flo
     }
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
         claim = say("So does the grid of all heads, each in its place.")
-        found[say("Notebook grid")] = (claim, all_kinds(readback.drawn_maps(trace)), DRAWN)
+        copies[say("Notebook grid")] = (claim, all_kinds(readback.drawn_maps(trace)), DRAWN)
     for name in FORMATS:
         claim = say("The {format} export reads back bit by bit.", format=name.upper())
-        found[say("Exported {format}", format=name.upper())] = (claim, _read_back(name, scene), 0.0)
-    return found
+        copies[say("Exported {format}", format=name.upper())] = (claim, _read_back(name, scene), 0.0)
+    return copies
 
 
 def _read_back(name: str, scene: Scene) -> list[MapCopy]:
-    """What a file of this format holds of the trace, or of the selected head where it holds one map."""
+    """Write a file of this format and return the maps that it contains (of one head for some formats)."""
     trace, (kind, layer, head) = scene.trace, (scene.selection.kind, scene.selection.layer, scene.selection.head)
     form, view = FORMATS[name], View(kind, layer, head)
     if form.trace:
-        found = form.trace.read(form.trace.write(trace, scene.selection))
-        return [MapCopy(kind, weights) for kind, weights in found.items()]
+        maps = form.trace.read(form.trace.write(trace, scene.selection))
+        return [MapCopy(kind, weights) for kind, weights in maps.items()]
     return [MapCopy(kind, form.map.read(form.map.write(trace, view, score_map(trace, view))), layer, head)]
 
 
 def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
-    """Return the largest difference between the weights that the page draws and the trace's, and how many layers were
-    compared: of a long sentence the page has some, and sends no more than a few megabytes. A Refusal if it draws
-    another translation, or says nothing of use.
+    """Return the largest difference between the drawn weights and the trace's, and the number of layers compared.
 
-    drawn: {key, layers: kind -> of each layer its weights by viz.wire.codecs.ROOT, or None}.
+    drawn: {key, layers}, not validated; layers has for each kind a list of the layers' weights, encoded by
+    viz.wire.codecs.ROOT, or None for layers that the page does not have. A Refusal if it is malformed or about another
+    translation.
     """
     if not isinstance(drawn, dict) or drawn.get("key") != key_of(trace) or not isinstance(drawn.get("layers"), dict):
         raise Refusal("the page has not drawn this translation yet")
-    largest, held = 0.0, 0
+    largest, count = 0.0, 0
     for kind in trace.kinds:
-        said, maps = drawn["layers"].get(kind.value), trace.maps(kind)
-        if not isinstance(said, list) or len(said) != maps.num_layers:
+        layers, maps = drawn["layers"].get(kind.value), trace.maps(kind)
+        if not isinstance(layers, list) or len(layers) != maps.num_layers:
             raise Refusal("the page has not drawn this translation yet")
-        for weights, encoded in zip(maps.weights, said, strict=True):
+        for weights, encoded in zip(maps.weights, layers, strict=True):
             if encoded is not None:
-                held += 1
-                largest = max(largest, float(np.abs(_decoded(encoded, weights.shape) - weights).max(initial=0.0)))
-    return largest, held
+                count += 1
+                largest = max(largest, float(np.abs(_decode(encoded, weights.shape) - weights).max(initial=0.0)))
+    return largest, count
 
 
-def _decoded(encoded: object, shape: Sequence[int]) -> np.ndarray:
-    """Weights as the page sends them: never packed, so that their size is known before they are decoded."""
+def _decode(encoded: object, shape: Sequence[int]) -> np.ndarray:
+    """Decode weights that the page sends. Only the unpacked form is accepted: its size is known before decoding."""
     size = 2 * math.prod(shape)  # bytes
     if not isinstance(encoded, str) or encoded[:1] != AS_THEY_ARE or len(encoded) != 1 + 4 * -(-size // 3):
         raise Refusal("the page has not drawn this translation yet")
@@ -98,11 +100,13 @@ def _decoded(encoded: object, shape: Sequence[int]) -> np.ndarray:
         raise Refusal("the page has not drawn this translation yet") from error
 
 
-def _drawn_by(scene: Scene) -> Check:
+def _page_check(scene: Scene) -> Check:
+    """Return the check of the weights that the page draws."""
+
     def measure(evidence: Evidence) -> tuple[float, Words]:
-        largest, held = drawn_error(evidence.trace, scene.drawn)
+        largest, count = drawn_error(evidence.trace, scene.drawn)
         total = sum(evidence.trace.maps(kind).num_layers for kind in evidence.trace.kinds)
-        return largest, say("{n} of {total} layers, as the page draws them", n=held, total=total)
+        return largest, say("{n} of {total} layers, as the page draws them", n=count, total=total)
 
     return Check(
         say("Drawn on the page = trace"),
@@ -113,17 +117,17 @@ def _drawn_by(scene: Scene) -> Check:
 
 
 def check_all(scene: Scene) -> Iterator[list[dict]]:
-    """The list of checks, filled in as they are carried out."""
-    drawn = _drawn_by(scene)
+    """Run all checks. Yields the table of checks as it is filled in."""
+    page_check = _page_check(scene)
     names = [(check.name, check.claim) for check in checks_of(scene.translator)]
     yield _report(names, [])
-    shown = shown_elsewhere(scene)
-    names += [(say("{what} = trace", what=name), claim) for name, (claim, *_) in shown.items()]
-    names.append((drawn.name, drawn.claim))
+    copies = read_back_all(scene)
+    names += [(say("{what} = trace", what=name), claim) for name, (claim, *_) in copies.items()]
+    names.append((page_check.name, page_check.claim))
     done: list[Result] = []
     reported = time.perf_counter()
-    held = {name: (maps, tolerance) for name, (_, maps, tolerance) in shown.items()}
-    for result in verify(scene.translator, scene.trace, copies=held, also=(drawn,)):
+    maps_by_name = {name: (maps, tolerance) for name, (_, maps, tolerance) in copies.items()}
+    for result in verify(scene.translator, scene.trace, copies=maps_by_name, also=(page_check,)):
         done.append(result)
         if time.perf_counter() - reported > PROGRESS:
             reported = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Two targets for one source: which the model prefers, and where they part."""
+"""The panel "Two translations": which of two translations the model prefers, and where they diverge."""
 
 from __future__ import annotations
 
@@ -22,27 +22,31 @@ EXAMPLE = "example"
 
 
 def two(scene: Scene, second: str) -> list[dict]:
-    """The translation at hand beside another one of the same source; and the examples, to be tried."""
+    """Compare the scene's translation with a second one, and offer the examples."""
     examples = contrastive_pairs(scene.trace.direction)
     names = [join((PHENOMENA[pair.phenomenon], pair.source), ", ") for pair in examples]
     menu = [pick(say("Example"), [say("the sentence above"), *names], act=EXAMPLE, slot=EXAMPLE)] if examples else []
-    return [*menu, blocks.slot(EXAMPLE, *_own(scene, second))]
+    return [*menu, blocks.slot(EXAMPLE, *_compare_second(scene, second))]
 
 
-def _own(scene: Scene, second: str) -> list[dict]:
-    """The translation at hand beside the one that was typed, else beside what the model's runner-up leads to."""
+def _compare_second(scene: Scene, second: str) -> list[dict]:
+    """Compare the scene's translation with the typed one, or if empty with the one that its runner-up leads to."""
     other = second or _runner_up(scene)
     if not other or not scene.trace.translation:
         return [blocks.note("Type another translation of the sentence above, or choose an example.")]
-    found = beside(scene, scene.trace.source_text, (scene.trace.translation, other))
+    comparison = compare(scene, scene.trace.source_text, (scene.trace.translation, other))
     if not second:
-        found.append(blocks.note("The second begins otherwise at the least certain word: with the model’s runner-up."))
-    return found
+        comparison.append(
+            blocks.note("The second begins otherwise at the least certain word: with the model’s runner-up.")
+        )
+    return comparison
 
 
 def _runner_up(scene: Scene) -> str:
-    """What the model writes if the least certain word begins as its runner-up does; "" where nothing can be taken, as
-    of a changed model: the two are read by the plain one."""
+    """Return the translation that continues from the runner-up of the least certain word.
+
+    "" if there is none, and for a changed model, since both translations are scored by the plain one.
+    """
     trace = scene.trace
     if trace.interventions:
         return ""
@@ -50,42 +54,45 @@ def _runner_up(scene: Scene) -> str:
         step = default_step(trace)
         begun = [*trace.target_ids[:step], contrasts(trace, step)[0]]
         return scene.translator.trace(trace.source_text, trace.direction, prefix=begun).translation
-    except (ValueError, IndexError):  # an empty translation; a token that no text may begin with
+    except (ValueError, IndexError):  # an empty translation, or a prefix that is not allowed
         return ""
 
 
-def chosen(scene: Scene, data: Mapping[str, object], second: str) -> list[dict]:
-    """An example; the menu's first entry is the page's own sentence."""
-    one = option(data, [None, *contrastive_pairs(scene.trace.direction)])
-    return _own(scene, second) if one is None else beside(scene, one.source, (one.right, one.wrong))
+def show_example(scene: Scene, data: Mapping[str, object], second: str) -> list[dict]:
+    """Compare the translations of an example. The first entry of the menu is the scene's own sentence."""
+    pair = option(data, [None, *contrastive_pairs(scene.trace.direction)])
+    return _compare_second(scene, second) if pair is None else compare(scene, pair.source, (pair.right, pair.wrong))
 
 
-def beside(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
-    found = contrast(scene.translator, scene.trace.direction, source, targets)
+def compare(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
+    """Score two translations of a source, and draw where they diverge."""
+    scores = contrast(scene.translator, scene.trace.direction, source, targets)
     data = {"source": source, "target": targets[0]}
-    if found.first_difference is not None:
-        data |= {"step": found.first_difference, "token": found.second.target_ids[found.first_difference]}
+    if scores.first_difference is not None:
+        data |= {"step": scores.first_difference, "token": scores.second.target_ids[scores.first_difference]}
     return [
         blocks.cards(
             (say("Source"), source, ""),
-            _card(say("First translation"), found.first),
-            _card(say("Second translation"), found.second),
+            _card(say("First translation"), scores.first),
+            _card(say("Second translation"), scores.second),
         ),
-        _verdict(found),
-        _tokens(found),
+        _verdict(scores),
+        _tokens(scores),
         blocks.translate(say("Show the first one in every tab, and ask there why"), **data),
     ]
 
 
-def _card(title: Words, one: TranslationTrace) -> tuple:
-    total, mean = (with_minus(f"{number:.2f}") for number in (one.log_probability.sum(), one.log_probability.mean()))
-    return title, one.translation, say("log-probability {sum}, {mean} a token", sum=total, mean=mean)
+def _card(title: Words, trace: TranslationTrace) -> tuple:
+    total, mean = (
+        with_minus(f"{number:.2f}") for number in (trace.log_probability.sum(), trace.log_probability.mean())
+    )
+    return title, trace.translation, say("log-probability {sum}, {mean} a token", sum=total, mean=mean)
 
 
-def _verdict(found: Contrast) -> dict:
-    if found.first_difference is None:
+def _verdict(scores: Contrast) -> dict:
+    if scores.first_difference is None:
         return blocks.paragraph("They are the same tokens.")
-    whole, mean, step = found.margin(mean=False), found.margin(mean=True), found.first_difference + 1
+    whole, mean, step = scores.margin(mean=False), scores.margin(mean=True), scores.first_difference + 1
     if (whole > 0) != (mean > 0):
         return blocks.paragraph(
             "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
@@ -104,24 +111,24 @@ def _verdict(found: Contrast) -> dict:
     )
 
 
-def _tokens(found: Contrast) -> dict:
-    def cells(one: TranslationTrace, step: int) -> list:
-        if step >= len(one.target_ids):
+def _tokens(scores: Contrast) -> dict:
+    def cells(trace: TranslationTrace, step: int) -> list:
+        if step >= len(trace.target_ids):
             return ["", ""]
-        p = float(np.exp(one.log_probability[step]))
-        return [blocks.token(one.target_tokens[step]), blocks.shade(p, f"{p:.1%}")]
+        p = float(np.exp(trace.log_probability[step]))
+        return [blocks.token(trace.target_tokens[step]), blocks.shade(p, f"{p:.1%}")]
 
-    steps = range(max(len(one.target_ids) for one in (found.first, found.second)))
+    steps = range(max(len(trace.target_ids) for trace in (scores.first, scores.second)))
     return blocks.table(
         blocks.headings("Step", "First translation", "probability", "Second translation", "probability"),
-        [[str(step + 1), *cells(found.first, step), *cells(found.second, step)] for step in steps],
-        marked=[] if found.first_difference is None else [found.first_difference],
+        [[str(step + 1), *cells(scores.first, step), *cells(scores.second, step)] for step in steps],
+        marked=[] if scores.first_difference is None else [scores.first_difference],
         caption=say("Measured: each is read as if the model had written it. Marked: where they part."),
     )
 
 
-def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
-    """The first target as the page's translation. ValueError for what cannot be read."""
+def translate_first(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """Return the trace of the first translation, for every tab. ValueError for texts that cannot be read."""
     source, target = (str(data.get(name) or "") for name in ("source", "target"))
     return scene.translator.trace(source, scene.trace.direction, target=target)
 
@@ -133,8 +140,8 @@ PANEL = Panel(
     say("Sennrich 2017"),
     two,
     controls=(Text(say("Another translation of the sentence above"), elem_id="pairs-second", scale=3),),
-    actions={EXAMPLE: chosen},
-    translate=shown,
+    actions={EXAMPLE: show_example},
+    translate=translate_first,
     paper="https://arxiv.org/abs/1612.04629",
     of_any_network=True,
 )

@@ -1,4 +1,4 @@
-"""How far to trust this translation: its words, what they rest on, and how often such signals were right."""
+"""The panel "Trust": how certain each word is, where it came from, and how often such warning signs are right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.question import with_minus
 from attention_atlas.viz.words import join, say
 
-PASSES, STEP = 30, 10
+PASSES, STEP = 30, 10  # of the slider of dropout passes
 NAMES = {
     "unsure": say("unsure"),
     "unmoved": say("as probable without the source"),
@@ -31,26 +31,27 @@ FINDS = {"hallucination": say("hallucination"), "omission": say("omission"), "re
 
 
 def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
-    shown = blocks.row(_words(scene), _coverage(scene))
+    """Draw the words and the measured signals, and the spread of probabilities over passes with dropout."""
+    words = blocks.row(_words(scene), _coverage(scene))
     measured = [*_signals(scene), *_reliability(scene.trust)]
     if not passes:
-        yield [shown, *measured]
+        yield [words, *measured]
         return
-    for found in dropout_passes(scene.translator, scene.trace, passes):
-        yield [shown, _dropout(scene, found.log_probability, found.ids, passes), *measured]
+    for dropout in dropout_passes(scene.translator, scene.trace, passes):
+        yield [words, _dropout(scene, dropout.log_probability, dropout.ids, passes), *measured]
 
 
 def _words(scene: Scene) -> dict:
-    """Each word of the translation: how probable, how much of that is the source's doing, and where it came from."""
-    r, rows = scene.reading, []
+    """Return a table of the translation's words: probability, with and without the source, and the source's share."""
+    reading, rows = scene.reading, []
     for group in map(list, content_words(scene.trace.target_tokens)):
-        own, alone = (float(values[group].sum()) for values in (r.log_probability, r.without_source))
+        with_source, without = (float(x[group].sum()) for x in (reading.log_probability, reading.without_source))
         rows.append(
             [
                 blocks.token(word_label([scene.trace.target_tokens[i] for i in group])),
-                blocks.shade(1 - np.exp(own), f"{np.exp(own):.0%}"),
-                f"{np.exp(alone):.1%}",
-                blocks.bar(float(r.share[group].mean())),
+                blocks.shade(1 - np.exp(with_source), f"{np.exp(with_source):.0%}"),
+                f"{np.exp(without):.1%}",
+                blocks.bar(float(reading.share[group].mean())),
             ]
         )
     return blocks.table(
@@ -64,20 +65,22 @@ def _words(scene: Scene) -> dict:
 
 
 def _coverage(scene: Scene) -> dict:
+    """Return a table of how much each source word contributed."""
     tokens = scene.trace.source_tokens
-    given = [
+    contributions = [
         (word_label([tokens[i] for i in group]), float(scene.reading.columns[list(group)].sum()))
         for group in content_words(tokens)
     ]
-    most = max((value for _, value in given), default=1.0)
+    most = max((value for _, value in contributions), default=1.0)
     return blocks.table(
         blocks.headings("Word", "What each source word gave to the translation"),
-        [[blocks.token(word), blocks.bar(max(0.0, value / most))] for word, value in given],
+        [[blocks.token(word), blocks.bar(max(0.0, value / most))] for word, value in contributions],
         caption=say("The maximum is 1: a word with a short bar may have been left out."),
     )
 
 
 def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes: int) -> dict:
+    """Return a table of each token's probability over passes with dropout [pass, step], and what replaced it."""
     rows = []
     for at, token in enumerate(scene.trace.target_tokens):
         others, counts = np.unique(ids[:, at][ids[:, at] != scene.trace.target_ids[at]], return_counts=True)
@@ -98,22 +101,25 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
 
 
 def _signals(scene: Scene) -> list[dict]:
-    told = scene.trust
-    if not told.scores:
+    """Return a table of how well each signal detects errors, and its value here."""
+    quality = scene.trust
+    if not quality.scores:
         return [blocks.note("This model has not been measured on labelled data yet.")]
     rows = [
         [
-            NAMES[one.signal],
-            FINDS[one.of],
-            SETS["provoked" if one.on == PROVOKED else "labelled"],
-            blocks.bar(one.auroc),
-            blocks.bar(one.baseline_auroc, join((f"{one.baseline_auroc:.3f}", BASELINES[one.baseline]), " · ")),
-            with_minus(f"{one.gain:+.3f} ({one.low:+.3f} … {one.high:+.3f})"),
-            blocks.verdict(one.passed),
-            blocks.number(SIGNALS[one.signal].measure(scene.reading)),
-            blocks.number(told.thresholds.get(one.signal, float("nan"))),
+            NAMES[signal.signal],
+            FINDS[signal.of],
+            SETS["provoked" if signal.on == PROVOKED else "labelled"],
+            blocks.bar(signal.auroc),
+            blocks.bar(
+                signal.baseline_auroc, join((f"{signal.baseline_auroc:.3f}", BASELINES[signal.baseline]), " · ")
+            ),
+            with_minus(f"{signal.gain:+.3f} ({signal.low:+.3f} … {signal.high:+.3f})"),
+            blocks.verdict(signal.passed),
+            blocks.number(SIGNALS[signal.signal].measure(scene.reading)),
+            blocks.number(quality.thresholds.get(signal.signal, float("nan"))),
         ]
-        for one in told.scores
+        for signal in quality.scores
     ]
     columns = blocks.headings(
         "Signal", "finds", "on", "AUROC", "best without a model", "gain", "shown", "here", "speaks above"
@@ -121,21 +127,22 @@ def _signals(scene: Scene) -> list[dict]:
     caption = say(
         "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences any of the shown "
         "signals spoke up in {share}.",
-        n=told.sentences,
-        share=f"{told.false_alarms:.1%}",
+        n=quality.sentences,
+        share=f"{quality.false_alarms:.1%}",
     )
     return [blocks.table(columns, rows, caption=caption)]
 
 
-def _reliability(told: Trust) -> list[dict]:
-    if not told.bins:
+def _reliability(quality: Trust) -> list[dict]:
+    """Return the calibration of the model's probabilities, if it was measured."""
+    if not quality.bins:
         return []
     errors = [
         [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
-        for domain, value in told.errors.items()
+        for domain, value in quality.errors.items()
     ]
     curves = {say("this model"): 2, say("as it should be"): 1}
-    used = [row for row in told.bins["all"] if row[0]]
+    used = [row for row in quality.bins["all"] if row[0]]
     picture = plot_curves(
         {name: np.array([row[at] for row in used]) for name, at in curves.items()},
         x=np.array([row[1] for row in used]),
