@@ -1,11 +1,11 @@
-"""What every answer of an experiment can do: become a table, a file, a notebook's cell. Importable without torch.
+"""Result: the base of what experiments return, which adds a table, a file and a notebook's view.
 
-The file is JSON, exact to the last bit: {"schema": "attention-atlas-result", "version": 1, "result": "Why", ..}, then
-the fields by name. Arrays are nested lists, NaN is null, and a token says whether it is text, a symbol or a byte.
+A file is JSON, exact to the last bit: {"schema": "attention-atlas-result", "version": 1, "result": "Why", ..}, then the
+fields by name. Arrays are nested lists, NaN is null, and tokens keep their kind and word.
 
->>> from attention_atlas.model.trace.why.effects import SmallestSet
->>> found = SmallestSet(frozenset({("cross", 2, 4)}), total=96, passes=120, verified=True)
->>> found.about()
+>>> from attention_atlas.model.trace.why.heads import SmallestSet
+>>> smallest = SmallestSet(frozenset({("cross", 2, 4)}), total=96, passes=120, verified=True)
+>>> smallest.about()
 '1 of 96 heads write the same translation'
 """
 
@@ -35,26 +35,26 @@ SCHEMA, VERSION = "attention-atlas-result", 1
 
 
 class Result:
-    """For a dataclass, which says what its table is (columns by name, of equal length) and what it is about."""
+    """A base for dataclasses, which implement columns_of_table() and about()."""
 
     def columns_of_table(self) -> Mapping[str, object]:
-        """Column -> its cells. For to_frame()."""
+        """Return the columns of to_frame() by name, all of equal length."""
         raise NotImplementedError
 
     def about(self) -> str:
-        """In a line, for whoever sees it in a notebook."""
+        """Summarise the result in one line."""
         raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table. Needs pandas, which Gradio brings."""
+        """Return a pandas table. Needs pandas, which Gradio installs."""
         try:
-            import pandas as pd  # nothing else here needs it
+            import pandas as pd  # only needed here
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError("a table needs pandas: pip install pandas", name=error.name) from error
         return pd.DataFrame(self.columns_of_table())
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it; without pandas, what Python prints."""
+        """The notebook's view; without pandas, notebooks fall back to repr()."""
         try:
             table = self.to_frame()
         except ModuleNotFoundError:
@@ -62,77 +62,77 @@ class Result:
         return f"<p>{html.escape(self.about())}</p>" + table.to_html(float_format="%.3f", na_rep="", max_rows=60)
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON; load() gives it back. ValueError for a name that says it is NPZ, as a trace's may be."""
+        """Write the result as JSON. ValueError for a name that ends in .npz, since only traces have that format."""
         if Path(path).suffix.lower() == ".npz":
             raise ValueError(f"a {type(self).__name__} is written as JSON, found {str(path)!r:.80}")
-        found = {"schema": SCHEMA, "version": VERSION, "result": type(self).__name__, **_written_fields(self)}
-        text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+        data = {"schema": SCHEMA, "version": VERSION, "result": type(self).__name__, **_fields_to_plain(self)}
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
         replace_file(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file of save(). ValueError, naming the file, for anything else."""
+        """Read a file of save(). ValueError, naming the file, for any other file."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
-            if not isinstance(found, dict):
-                raise ValueError(f"it holds {found!r:.80}")
-            told = [found.pop(name, None) for name in ("schema", "version", "result")]
-            if told != [SCHEMA, VERSION, cls.__name__]:
-                raise ValueError("its schema, version and result are {!r:.80}, {!r:.80} and {!r:.80}".format(*told))
-            return _read(cls, found)
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            if not isinstance(data, dict):
+                raise ValueError(f"it holds {data!r:.80}")
+            header = [data.pop(name, None) for name in ("schema", "version", "result")]
+            if header != [SCHEMA, VERSION, cls.__name__]:
+                raise ValueError("its schema, version and result are {!r:.80}, {!r:.80} and {!r:.80}".format(*header))
+            return _read(cls, data)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is no saved {cls.__name__}: {error}") from error
 
 
-def _written_fields(value: Any) -> dict:
-    return {field.name: _written(getattr(value, field.name)) for field in fields(value)}
+def _fields_to_plain(value: Any) -> dict:
+    return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
 
 
-def _written(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if is_dataclass(value):
-        return _written_fields(value)
+        return _fields_to_plain(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Token):
         return [str(value), value.kind.value, value.word]
     if isinstance(value, np.ndarray | np.generic):
-        return _written(value.tolist())
+        return _to_plain(value.tolist())
     if isinstance(value, Mapping):
-        return {str(_written(key)): _written(one) for key, one in value.items()}
+        return {str(_to_plain(key)): _to_plain(item) for key, item in value.items()}
     if isinstance(value, frozenset):
-        return sorted(map(_written, value))
+        return sorted(map(_to_plain, value))
     if isinstance(value, list | tuple):
-        return [_written(one) for one in value]
+        return [_to_plain(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _read(type_: Any, value: Any) -> Any:
-    """A value of this type from what _written() made of it."""
-    kind, parts = get_origin(type_), get_args(type_)
-    if kind in (Union, UnionType):
-        return _read_one_of(parts, value)
-    if kind is tuple:
-        several = parts[:1] * len(value) if parts[1:] == (...,) else parts
-        return tuple(_read(part, one) for part, one in zip(several, value, strict=True))
-    if kind is frozenset:
-        return frozenset(_read(parts[0], one) for one in value)
-    if kind is dict:
-        return {_read(parts[0], key): _read(parts[1], one) for key, one in value.items()}
+    """Read a value of this type from the result of _to_plain()."""
+    origin, args = get_origin(type_), get_args(type_)
+    if origin in (Union, UnionType):
+        return _read_union(args, value)
+    if origin is tuple:
+        types = args[:1] * len(value) if args[1:] == (...,) else args
+        return tuple(_read(part, item) for part, item in zip(types, value, strict=True))
+    if origin is frozenset:
+        return frozenset(_read(args[0], item) for item in value)
+    if origin is dict:
+        return {_read(args[0], key): _read(args[1], item) for key, item in value.items()}
     if type_ is np.ndarray:
-        found = np.array(value)
-        return found.astype(np.float64) if found.dtype == object else found
+        array = np.array(value)
+        return array.astype(np.float64) if array.dtype == object else array
     if type_ is str and isinstance(value, list):
         return Token(*value)
     if is_dataclass(type_):
         types = get_type_hints(type_)
-        return type_(**{name: _read(types[name], one) for name, one in value.items()})
+        return type_(**{name: _read(types[name], item) for name, item in value.items()})
     if isinstance(type_, type) and issubclass(type_, Enum):
         return type_(value)
     return value
 
 
-def _read_one_of(types: tuple, value: Any) -> Any:
-    """Several classes are told apart by their fields; several enums by their values."""
+def _read_union(types: tuple, value: Any) -> Any:
+    """Read a value of one of these types: dataclasses are told apart by their fields, enums by their values."""
     if value is None and NoneType in types:
         return None
     for type_ in types:
@@ -140,7 +140,7 @@ def _read_one_of(types: tuple, value: Any) -> Any:
             if isinstance(value, dict) and set(value) == {field.name for field in fields(type_)}:
                 return _read(type_, value)
         elif isinstance(type_, type) and issubclass(type_, Enum):
-            if value in [one.value for one in type_]:
+            if value in [member.value for member in type_]:
                 return type_(value)
         elif type_ is not NoneType:
             return _read(type_, value)

@@ -138,7 +138,7 @@ def statistic(scene: StopScene, name: str) -> Measured:
     """One of the survey's statistics of the head, in this sentence."""
     kind = scene.head[0]
     maps = scene.trace.maps(kind)
-    found = cells.statistics(kind, scene.weights, maps.query_tokens, maps.key_tokens)
+    found = cells.measure(kind, scene.weights, maps.query_tokens, maps.key_tokens)
     if name not in found:
         return NOTHING
     return Measured(float(found[name].values), also={"chance": share(found[name].chance)})

@@ -95,7 +95,7 @@ def marks(found: DirectionSurvey | None) -> dict:
         return {}
     by_name: dict[tuple[str, str], list[list]] = {}
     for kind, k in found.kinds.items():
-        for layer, row in enumerate(k.named()):
+        for layer, row in enumerate(k.head_names()):
             for head, names in enumerate(row):
                 for name in names:
                     value = round(float(k.statistics[name].value[layer, head]), 2)

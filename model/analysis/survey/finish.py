@@ -9,8 +9,8 @@ import numpy as np
 
 from attention_atlas.model.analysis.survey.window import Sums
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.survey.statistics import STATISTICS, of_kind
-from attention_atlas.model.trace.survey.survey import Estimate, KindSurvey, adjusted
+from attention_atlas.model.trace.survey.statistics import STATISTICS, statistics_of
+from attention_atlas.model.trace.survey.survey import Estimate, KindSurvey, adjust_p_values
 
 LEVEL = 0.95
 LEAST = 5  # sentences: of fewer a bootstrap says nothing
@@ -23,12 +23,12 @@ def kinds(
     found = {
         (kind, name): _estimate(sums, f"{kind.value}/{name}", (layers, num_heads[kind]))
         for kind, layers in num_layers.items()
-        for name in of_kind(kind)
+        for name in statistics_of(kind)
         if f"{kind.value}/{name}" in sums.totals.values
     }
     tested = [key for key in found if STATISTICS[key[1]].threshold is not None]
     p = [found[key][1].reshape(-1) for key in tested]
-    shares = adjusted(np.concatenate(p)) if p else np.zeros(0)
+    shares = adjust_p_values(np.concatenate(p)) if p else np.zeros(0)
     parts = dict(zip(tested, np.split(shares, np.cumsum([len(part) for part in p])[:-1]) if p else []))
     estimates = {
         key: Estimate(**values, adjusted=parts.get(key, np.ones(p.size)).reshape(p.shape))
@@ -36,7 +36,7 @@ def kinds(
     }
     return {
         kind: KindSurvey(
-            {name: estimates[kind, name] for name in of_kind(kind) if (kind, name) in estimates},
+            {name: estimates[kind, name] for name in statistics_of(kind) if (kind, name) in estimates},
             _examples(sums, kind, estimates),
             _similarity(sums, kind, layers * num_heads[kind]),
         )
@@ -69,7 +69,7 @@ def _estimate(sums: Sums, name: str, shape: tuple[int, int]) -> tuple[dict, np.n
 
 def _examples(sums: Sums, kind: AttentionKind, estimates: Mapping) -> dict[str, dict[str, np.ndarray]]:
     found = {}
-    for name in of_kind(kind):
+    for name in statistics_of(kind):
         key = f"{kind.value}/{name}"
         if (kind, name) in estimates and STATISTICS[name].threshold is not None and key in sums.reservoir.extremes:
             value = estimates[kind, name].value

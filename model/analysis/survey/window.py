@@ -17,7 +17,7 @@ from attention_atlas.model.analysis.survey.totals import Totals
 from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.survey import cells
-from attention_atlas.model.trace.survey.cells import Facts, Found
+from attention_atlas.model.trace.survey.cells import Measurement, SentenceFacts
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import tokens_of
 from attention_atlas.model.trace.why.means import Means
@@ -26,7 +26,7 @@ from attention_atlas.model.translator import Translator
 BATCH, ABLATED_BATCH = 32, 8  # the second one's rows are as many times more as a layer has heads
 COMPARED = 8  # every so manieth sentence is one on which heads are compared with each other
 
-Result = dict[str, Found]  # "kind/statistic" -> values [heads of all layers]
+Result = dict[str, Measurement]  # "kind/statistic" -> values [heads of all layers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +111,12 @@ def add_repetitions(sums: Sums, translator: Translator, sequences: Sequence[Repe
         weights, _ = maps_and_lengths(translator.model, found.output, kind)
         for index, sequence in enumerate(sequences):
             tokens = range(found.axes(kind, index)[0])
-            place = cells.induction(kind, tokens, tokens, sequence.first[kind.side == Side.DECODER], sequence.period)
+            place = cells.induction_cells(
+                kind, tokens, tokens, sequence.first[kind.side == Side.DECODER], sequence.period
+            )
             allowed = cells.allowed_cells(kind, len(tokens), len(tokens))
             own = weights[index, ..., : len(tokens), : len(tokens)]
-            value = cells.measured(own, allowed, {"induction": place})["induction"]
+            value = cells.measure_weights(own, allowed, {"induction": place})["induction"]
             rows[f"{kind.value}/induction"].append((index, value.values.reshape(-1), value.chance))
     sums.totals.add(np.array([sequence.number for sequence in sequences]), rows)
 
@@ -139,12 +141,12 @@ def _measured(translator: Translator, items: Sequence[Item], measures: Measures)
             queries, keys = found.axes(kind, row)
             own = weights[row, ..., :queries, :keys]
             facts = sentence.facts(measures, own) if kind is AttentionKind.CROSS else sentence.facts(measures)
-            named = cells.statistics(kind, own, *sentence.tokens(kind), lengths[row, ..., :keys], facts)
+            named = cells.measure(kind, own, *sentence.tokens(kind), lengths[row, ..., :keys], facts)
             if found.slopes:
-                named["gradient"] = Found(np.abs(found.slopes[kind][row]), 0.0)
+                named["gradient"] = Measurement(np.abs(found.slopes[kind][row]), 0.0)
             if item.number in losses:
-                named["ablation"] = Found(losses[item.number][kind], 0.0)
-            result |= {f"{kind.value}/{name}": Found(f.values.reshape(-1), f.chance) for name, f in named.items()}
+                named["ablation"] = Measurement(losses[item.number][kind], 0.0)
+            result |= {f"{kind.value}/{name}": Measurement(f.values.reshape(-1), f.chance) for name, f in named.items()}
             if item.counts and item.number % COMPARED == 0:
                 pairs[kind.value] = similarity(
                     own.reshape(-1, queries, keys), cells.allowed_cells(kind, queries, keys)
@@ -177,7 +179,7 @@ class _Sentence:
         inputs = tokenizer.tokens((tokenizer.begin_id, *self.item.target_ids[:-1]))
         return tokens_of(kind, source, inputs)
 
-    def facts(self, measures: Measures, cross: np.ndarray | None = None) -> Facts:
+    def facts(self, measures: Measures, cross: np.ndarray | None = None) -> SentenceFacts:
         """cross: this sentence's weights of cross-attention, where alignments are wanted."""
         source, ids = self.tokens(AttentionKind.ENCODER_SELF)[0], self.item.source_ids
         rare = {
@@ -187,5 +189,7 @@ class _Sentence:
         }
         rarest = frozenset(at for at, count in rare.items() if count == min(rare.values()))
         if cross is None or measures.link is None:
-            return Facts(rarest)
-        return Facts(rarest, measures.link(source, self.translator.tokenizer.tokens(self.item.target_ids), cross))
+            return SentenceFacts(rarest)
+        return SentenceFacts(
+            rarest, measures.link(source, self.translator.tokenizer.tokens(self.item.target_ids), cross)
+        )

@@ -1,2 +1,1 @@
-"""What heads do over many sentences: the statistics, what a survey found, and the labels that follow. Imports no
-torch."""
+"""Surveys of what heads do over many sentences: the statistics, their cells in a sentence, results and head names."""

@@ -1,5 +1,5 @@
-"""The statistics of a survey: what each counts, of which attention, and from where on it names a head. Imports no
-torch.
+"""The statistics of a survey: what each counts, for which kinds of attention, and above which threshold it names a
+head.
 
 >>> previous = STATISTICS["previous"]
 >>> str(previous.plain), previous.threshold, [kind.value for kind in previous.kinds]
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Words, say
 
-__all__ = ["STATISTICS", "Statistic", "of_kind"]
+__all__ = ["STATISTICS", "Statistic", "statistics_of"]
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SELF, EVERY = (ENCODER, DECODER), (ENCODER, DECODER, CROSS)
@@ -22,11 +22,14 @@ SELF, EVERY = (ENCODER, DECODER), (ENCODER, DECODER, CROSS)
 
 @dataclass(frozen=True)
 class Statistic:
-    """kinds: of which attention it can be taken. threshold: where the interval's lower end passes it, the head has this
-    name; None: it names nothing. unit: "share" (parts of 1) or "nats".
+    """One statistic of a head.
 
-    plain   what a head does that has much of it, for anyone
-    exact   what is counted, for those who want to know
+    title      its name on the page
+    plain      what a head with a high value does, in everyday words
+    exact      what is counted
+    kinds      the kinds of attention that have it
+    threshold  a head gets this name if the lower end of its interval exceeds the threshold; None: it names no head
+    unit       "share" (of 1) or "nats"
     """
 
     title: Words
@@ -37,7 +40,7 @@ class Statistic:
     unit: str = "share"
 
 
-_OFFSET = 0.5  # of the mean weight: Clark et al. 2019; Voita et al. 2019 ask for 90 % of the rows' largest weights
+_OFFSET = 0.5  # Clark et al. 2019; Voita et al. 2019 require 90 % of the rows' largest weights
 _SINK = 0.6  # Clark et al. 2019
 
 
@@ -201,6 +204,6 @@ STATISTICS: Mapping[str, Statistic] = {
 }
 
 
-def of_kind(kind: AttentionKind) -> tuple[str, ...]:
-    """The names of a kind's statistics, in order."""
+def statistics_of(kind: AttentionKind) -> tuple[str, ...]:
+    """Return the names of a kind's statistics, in order."""
     return tuple(name for name, statistic in STATISTICS.items() if kind in statistic.kinds)

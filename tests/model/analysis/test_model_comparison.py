@@ -23,7 +23,7 @@ from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.survey.survey import compared, distances, match
+from attention_atlas.model.trace.survey.survey import comparable_statistics, head_distances, match_heads
 from tests.conftest import SENTENCES
 
 ORDER = (2, 0, 3, 1)  # head i of the permuted model is head ORDER[i] of the original
@@ -106,8 +106,8 @@ def test_statistics_of_surveys_match_permuted_heads(tiny_translator, permuted):
     runs = [SurveyRun(translator, "de-en", corpus) for translator in (tiny_translator, permuted)]
     first, second = (run.result(run.work()).kinds for run in runs)
     for kind, survey in first.items():
-        apart = distances(survey, second[kind])
-        names = compared(survey, second[kind])
+        apart = head_distances(survey, second[kind])
+        names = comparable_statistics(survey, second[kind])
         both = np.stack(
             [np.concatenate([s.statistics[name].value.reshape(-1) for s in (survey, second[kind])]) for name in names],
             -1,
@@ -115,11 +115,11 @@ def test_statistics_of_surveys_match_permuted_heads(tiny_translator, permuted):
         scaled = (both - both.mean(0)) / both.std(0)
         heads = len(survey.similarity)
         np.testing.assert_allclose(apart, cdist(scaled[:heads], scaled[heads:]) / np.sqrt(len(names)), atol=1e-6)
-        for pair in match(apart):
+        for pair in match_heads(apart):
             layer, head = divmod(pair.head, 4)
             assert pair.other == layer * 4 + ORDER.index(head) and pair.mutual and pair.distance < 1e-3
             assert pair.nearness == pytest.approx(1, abs=1e-3)
-    pairs = match(np.array([[1.0, 4.0], [3.0, 4.0]]))
+    pairs = match_heads(np.array([[1.0, 4.0], [3.0, 4.0]]))
     assert [(pair.head, pair.other, pair.mutual, pair.nearness) for pair in pairs] == [
         (0, 0, True, 1 - 1 / 3),
         (1, 0, False, 0.0),

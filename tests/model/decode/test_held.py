@@ -163,5 +163,5 @@ def test_empty_parts_and_conversions_are_those_of_an_array():
     for index in (np.s_[0:0], np.s_[:, 0:0], np.s_[0, 0:0], np.s_[2:, :, 1:3], np.s_[..., 0:0], np.s_[0:0, 1, 2]):
         assert weights[index].shape == whole[index].shape and weights[index].dtype == whole.dtype
     assert np.array_equal(np.asarray(weights), whole) and np.asarray(weights, np.float64).dtype == np.float64
-    with pytest.raises(ValueError, match="always new"):
+    with pytest.raises(ValueError, match="always a copy"):
         np.asarray(weights, copy=False)

@@ -12,9 +12,9 @@ from attention_atlas.model.analysis.survey.finish import kinds
 from attention_atlas.model.analysis.survey.window import Sums
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.survey import cells
-from attention_atlas.model.trace.survey.cells import Facts
-from attention_atlas.model.trace.survey.statistics import of_kind
-from attention_atlas.model.trace.survey.survey import adjusted
+from attention_atlas.model.trace.survey.cells import SentenceFacts
+from attention_atlas.model.trace.survey.statistics import statistics_of
+from attention_atlas.model.trace.survey.survey import adjust_p_values
 from attention_atlas.model.trace.tokens import Token, TokenKind
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
@@ -35,12 +35,12 @@ def sentence(random, *, words: int, copies: bool = True) -> tuple[tuple[Token, .
     return (begin, *side(), end), (Token("<s>", TokenKind.SYMBOL), *side())
 
 
-def facts(random, source, inputs) -> Facts:
+def facts(random, source, inputs) -> SentenceFacts:
     """One rare source token, and links that go from right to left."""
     links = np.zeros((len(inputs), len(source)), bool)
     for target in range(len(inputs) - 1):
         links[target, 1 + (len(source) - 3) * (len(inputs) - 2 - target) // (len(inputs) - 2)] = True
-    return Facts(frozenset({int(random.integers(1, len(source) - 1))}), links)
+    return SentenceFacts(frozenset({int(random.integers(1, len(source) - 1))}), links)
 
 
 def maps_on(random, found: dict, name: str, allowed: np.ndarray) -> np.ndarray:
@@ -63,18 +63,18 @@ def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
         queries = source if kind is ENCODER else inputs
         keys = inputs if kind is DECODER else source
         known, allowed = facts(random, source, inputs), cells.allowed_cells(kind, len(queries), len(keys))
-        found = cells.places(kind, queries, keys, known)
+        found = cells.statistic_cells(kind, queries, keys, known)
         weights = np.stack([maps(random, head, found, allowed) for head in heads])
-        for name, value in cells.statistics(kind, weights, queries, keys, facts=known).items():
+        for name, value in cells.measure(kind, weights, queries, keys, facts=known).items():
             rows[f"{kind.value}/{name}"].append((number, value.values, value.chance))
     sums.totals.add(np.arange(SENTENCES), rows)
-    return kinds(sums, {kind: 1}, {kind: len(heads)})[kind].named()[0]
+    return kinds(sums, {kind: 1}, {kind: len(heads)})[kind].head_names()[0]
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_planted_maps_get_exactly_their_name(kind):
     measured_elsewhere = ("confidence", "induction", "gradient", "ablation")
-    names = [name for name in of_kind(kind) if name not in measured_elsewhere and not name.endswith("_norm")]
+    names = [name for name in statistics_of(kind) if name not in measured_elsewhere and not name.endswith("_norm")]
 
     def planted(random, head, found, allowed):
         return maps_on(random, found, head, allowed)
@@ -102,7 +102,7 @@ def test_random_rows_have_on_average_what_is_called_chance():
         allowed = cells.allowed_cells(kind, len(queries), len(keys))
         drawn = random.exponential(size=(4000, *allowed.shape)) * allowed
         drawn /= drawn.sum(-1, keepdims=True)
-        found = cells.statistics(kind, drawn, queries, keys, facts=facts(random, source, inputs))
+        found = cells.measure(kind, drawn, queries, keys, facts=facts(random, source, inputs))
         for name, value in found.items():
             assert abs(value.values.mean() - value.chance) < 5 * value.values.std() / np.sqrt(4000), name
 
@@ -112,7 +112,7 @@ def test_statistics_are_a_plain_loops():
     for _ in range(5):
         source, _ = sentence(random, words=10)
         maps = random.dirichlet(np.ones(len(source)), size=(2, 3, len(source)))
-        found = cells.statistics(ENCODER, maps, source, source)
+        found = cells.measure(ENCODER, maps, source, source)
         words = [i for i, token in enumerate(source) if token.kind is TokenKind.TEXT]
         before = [maps[..., t, t - 1] for t in words if t - 1 in words]
         np.testing.assert_allclose(found["previous"].values, np.mean(before, 0), atol=1e-12)
@@ -127,17 +127,19 @@ def test_statistics_are_a_plain_loops():
         np.testing.assert_allclose(found["breadth"].values, entropy, atol=1e-12)
         np.testing.assert_allclose(found["confidence"].values, maps.max(-1).mean(-1), atol=1e-12)
         lengths = random.uniform(0.1, 2, (2, 3, len(source)))
-        by_length = cells.statistics(ENCODER, maps, source, source, lengths)["end_norm"].values
+        by_length = cells.measure(ENCODER, maps, source, source, lengths)["end_norm"].values
         share = [maps[..., t, -1] * lengths[..., -1] / (maps[..., t, :] * lengths).sum(-1) for t in words]
         np.testing.assert_allclose(by_length, np.mean(share, 0), atol=1e-12)
 
 
 def test_false_discoveries_are_adjusted_as_scipy_does():
     p = np.random.default_rng(1).beta(0.3, 1, size=(7, 9))
-    np.testing.assert_allclose(adjusted(p), stats.false_discovery_control(p, axis=None).reshape(p.shape), atol=1e-15)
+    np.testing.assert_allclose(
+        adjust_p_values(p), stats.false_discovery_control(p, axis=None).reshape(p.shape), atol=1e-15
+    )
 
 
 def test_a_sentence_of_symbols_alone_has_no_rows():
     tokens = (Token("<2en>", TokenKind.SYMBOL), Token("</s>", TokenKind.SYMBOL))
-    found = cells.statistics(ENCODER, np.full((1, 2, 2), 0.5), tokens, tokens)
+    found = cells.measure(ENCODER, np.full((1, 2, 2), 0.5), tokens, tokens)
     assert set(found) == {"breadth", "confidence"}

@@ -77,7 +77,7 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
     expected = {
         (kind.value, str(STATISTICS[name].title), layer, head, round(float(k.statistics[name].value[layer, head]), 2))
         for kind, k in bold.kinds.items()
-        for layer, row in enumerate(k.named())
+        for layer, row in enumerate(k.head_names())
         for head, names in enumerate(row)
         for name in names
     }

@@ -13,7 +13,13 @@ from attention_atlas.model.analysis.survey import own as surveys
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey.statistics import STATISTICS
-from attention_atlas.model.trace.survey.survey import DirectionSurvey, KindSurvey, compared, distances, match
+from attention_atlas.model.trace.survey.survey import (
+    DirectionSurvey,
+    KindSurvey,
+    comparable_statistics,
+    head_distances,
+    match_heads,
+)
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.panels.heads.survey import named_head
@@ -94,10 +100,10 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
     if kind not in survey.kinds or kind not in other.survey.kinds:
         return [blocks.paragraph("One of the two has no such attention.")]
     here, there = survey.kinds[kind], other.survey.kinds[kind]
-    names = compared(here, there)
+    names = comparable_statistics(here, there)
     if not names:
         return [blocks.paragraph("The two surveys have no statistic in common.")]
-    rows, apart = compare_rows(scene, other, kind), distances(here, there)
+    rows, apart = compare_rows(scene, other, kind), head_distances(here, there)
     compares_rows = rows is not None
     heads = [
         [
@@ -109,7 +115,7 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
             _describe(here, pair.head),
             _describe(there, pair.other),
         ]
-        for pair in match(apart)
+        for pair in match_heads(apart)
     ]
     columns = [
         say("here"),
@@ -166,7 +172,7 @@ def short_names(survey: KindSurvey) -> list[str]:
 
 def _describe(survey: KindSurvey, head: int) -> Words | str:
     layer, number = layer_and_head(survey, head)
-    return join([STATISTICS[name].title for name in survey.named()[layer][number]], ", ") or "–"
+    return join([STATISTICS[name].title for name in survey.head_names()[layer][number]], ", ") or "–"
 
 
 OF = Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value)

@@ -32,7 +32,7 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     maps = scene.trace.maps(selection.kind)
     if selection.query is None or selection.key is None:
         return [blocks.note("Pin a cell in the explorer (a row and a column) to search by it.")]
-    places = cells.places(selection.kind, maps.query_tokens, maps.key_tokens)
+    places = cells.statistic_cells(selection.kind, maps.query_tokens, maps.key_tokens)
     named = [name for name, place in places.items() if place.cells[selection.query, selection.key]]
     pinned = blocks.paragraph(
         "The pinned cell: {row}, attending to {key}.",
@@ -45,7 +45,7 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
         return [pinned, none, _ranking(strong, say("weight on the cell"))]
     parts, allowed = [pinned], cells.allowed_cells(selection.kind, *maps.weights.shape[2:])
     for name in named:
-        now = cells.measured(maps.weights, allowed, {name: places[name]})[name].values
+        now = cells.measure_weights(maps.weights, allowed, {name: places[name]})[name].values
         values = survey.statistics[name].value if survey and name in survey.statistics else now
         parts.append(
             blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, survey, name, values))

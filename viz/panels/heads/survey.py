@@ -71,7 +71,7 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Return the card of the head that the page names. ValueError if it is not in the survey."""
     kind, layer, head = read_head(scene.survey, data)
     kind_survey = scene.survey.kinds[kind]
-    names = kind_survey.named()[layer][head]
+    names = kind_survey.head_names()[layer][head]
     does = graded(kind_survey, layer, head, names)
     title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=does)
     counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in kind_survey.statistics]
@@ -97,10 +97,10 @@ def read_head(survey: DirectionSurvey | None, data: Mapping[str, object]) -> tup
     return kind, layer, head
 
 
-def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, cells.Found]:
+def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, cells.Measurement]:
     """Return the statistics of a head in this sentence."""
     maps = scene.trace.maps(kind)
-    return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
+    return cells.measure(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
 
 
 def _statistics(scene: Scene, survey: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
