@@ -39,7 +39,7 @@ test-all: lint browser mcp proxy wheels $(VENV)/gradio/.done
 endure: lint browser proxy
 	$(PYTEST) -m endure $(ARGS)
 
-# What the page says, in each language's file: what is new gets an empty text, to be filled in; what is dead goes.
+# Update translations/*.po with the page's sentences, write the page's files from them, and list what is not translated.
 words: $(VENV)/.dev
 	$(BIN)/python -m tests.words
 

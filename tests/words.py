@@ -1,18 +1,23 @@
-"""The sentences that the page is made of, read off the sources, and the languages' files kept up with them: make words.
+"""Keep the translations of the page up to date with its sentences: make words.
 
-In each file what is translated stays where it is, a sentence that it lacks is entered at its end with an empty text,
-which the page shows in English, and what nothing says any more goes.
+The sentences are extracted from the sources and the tours into translations/LANGUAGE.po and translations/tours/, where
+translators edit them; an entry whose English changed a little keeps its translation and is marked as fuzzy. The files
+that the page loads, viz/web/words/, are written from those.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import tree_sitter_javascript
-from tree_sitter import Language, Parser, Query, QueryCursor
+from babel import Locale
+from babel.messages import Catalog, Message
+from babel.messages.pofile import read_po, write_po
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 from attention_atlas.model.program import program
 from attention_atlas.viz import words
@@ -20,73 +25,127 @@ from attention_atlas.viz.tours.tour import WORDS as TOURS
 from attention_atlas.viz.tours.tour import tours
 from tests import ROOT
 
-SAYING = ROOT / "viz/web/core/language.js"  # the functions themselves
-SPOKEN = ("say", "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")  # Python's
+TRANSLATIONS = ROOT / "translations"
+DEFINITIONS = {ROOT / "viz/web/core/language.js", ROOT / "model/trace/language.py"}
+PLURAL = "say_plural"
+PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")
 JAVASCRIPT = Language(tree_sitter_javascript.language())
-CALLS = Query(
+CALLS = Query(  # Babel's own extractor misses calls inside the arguments of others
     JAVASCRIPT,
-    """(call_expression function: (identifier) @name arguments: (arguments . (_) @english)
-         (#any-of? @name "t" "say"))""",
+    """(call_expression function: (identifier) @name arguments: (arguments) @arguments
+         (#any-of? @name "t" "say" "sayPlural"))""",
 )
+FIELD = re.compile(r"\{(\w+)\}")
+
+Id = str | tuple[str, str]  # a sentence, or its singular and plural
 
 
-def used() -> list[str]:
-    """The English of every sentence of viz/ and model/, in the order of the files that say it. ValueError for one that
-    does not stand where it is said: nobody could find it."""
-    found: dict[str, None] = {}
+def page_sentences() -> list[Id]:
+    """Return the sentences of viz/ and model/ in the order of the files. Raises ValueError for a sentence that is not a
+    string where it is said, since it could not be extracted."""
+    sentences: dict[Id, None] = {}
     for folder in ("viz", "model"):
-        for suffix, said in ((".py", _by_python), (".js", _by_javascript)):
-            for path in sorted((ROOT / folder).rglob(f"*{suffix}")):
-                found |= {} if path == SAYING else dict.fromkeys(said(path))
-    return list(found)
+        for suffix, extract in ((".py", _from_python), (".js", _from_javascript)):
+            for path in sorted({*(ROOT / folder).rglob(f"*{suffix}")} - DEFINITIONS):
+                sentences |= dict.fromkeys(extract(path))
+    return list(sentences)
 
 
-def used_by_tours() -> list[str]:
+def tour_sentences() -> list[Id]:
+    """Return the sentences of the tours."""
     return list(dict.fromkeys(text for tour in tours().values() for text in tour.texts()))
 
 
-def _by_python(path: Path) -> Iterator[str]:
+def _from_python(path: Path) -> Iterator[Id]:
     for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in SPOKEN:
-            for words in node.args:
-                yield _string(path, node.lineno, lambda words=words: ast.literal_eval(words))
+        if isinstance(node, ast.Call) and (function := ast.unparse(node.func)) in PYTHON:
+            texts = [_text(path, node.lineno, ast.literal_eval, argument) for argument in node.args]
+            yield from [tuple(texts)] if function == PLURAL else texts
 
 
-def _by_javascript(path: Path) -> Iterator[str]:
+def _from_javascript(path: Path) -> Iterator[Id]:
     tree = Parser(JAVASCRIPT).parse(path.read_bytes())
     for _, call in QueryCursor(CALLS).matches(tree.root_node):
-        (english,) = call["english"]
-        yield _string(path, english.start_point.row + 1, lambda english=english: json.loads(english.text))
+        (name,), (arguments,) = call["name"], call["arguments"]
+        is_plural = name.text == b"sayPlural"
+        nodes = arguments.named_children[: 2 if is_plural else 1]
+        texts = [_text(path, node.start_point.row + 1, lambda node: json.loads(node.text), node) for node in nodes]
+        yield from [tuple(texts)] if is_plural else texts
 
 
-def _string(path: Path, line: int, read: Callable[[], object]) -> str:
+def _text(path: Path, line: int, read: Callable[[object], object], node: ast.expr | Node) -> str:
     try:
-        english = read()
+        text = read(node)
     except ValueError:
-        english = None
-    if not isinstance(english, str):
-        raise ValueError(f"{path.relative_to(ROOT)}:{line}: words that are not a string there and then")
-    return english
+        text = None
+    if not isinstance(text, str):
+        raise ValueError(f"{path.relative_to(ROOT)}:{line}: a sentence must be a string where it is said")
+    return text
 
 
-def update(path: Path, wanted: Collection[str]) -> list[str]:
-    """Bring a language's file up to these sentences; which of them it has no text for."""
-    there = words.read(path) if path.exists() else {}
-    kept = {english: text for english, text in there.items() if english in wanted} | {
-        english: "" for english in wanted if english not in there
-    }
-    path.write_text(json.dumps(kept, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    dropped = len(there.keys() - kept.keys())
-    lacking = [english for english, text in kept.items() if not text]
-    print(f"{path.relative_to(words.FOLDER)}: {len(lacking)} of {len(kept)} sentences to translate, {dropped} dropped")
-    return lacking
+def update(po: Path, language: str, sentences: Iterable[Id]) -> Catalog:
+    """Add new sentences to a .po file, drop those that are gone, and return the catalog."""
+    template = Catalog()
+    for sentence in sentences:
+        template.add(sentence)
+    catalog = read_catalog(po, language) if po.exists() else Catalog(language)
+    catalog.update(template)
+    catalog.obsolete.clear()
+    po.parent.mkdir(parents=True, exist_ok=True)
+    with po.open("wb") as file:
+        write_po(file, catalog, width=120, omit_header=True, no_location=True, include_previous=True)
+    return read_catalog(po, language)
+
+
+def read_catalog(po: Path, language: str) -> Catalog:
+    """Read the catalog of a language."""
+    with po.open("rb") as file:
+        return read_po(file, language)
+
+
+def texts_of(catalog: Catalog) -> dict[str, str | dict[str, str]]:
+    """Return the translations by the English template, in the form of the page's files."""
+    categories = sorted(Locale.parse(catalog.locale).plural_form.tags) + ["other"]
+    plural_categories = [tag for tag in ("zero", "one", "two", "few", "many") if tag in categories][
+        : catalog.num_plurals - 1
+    ]
+    texts = {}
+    for message in catalog:
+        if not message.id or not all(_strings(message.string)) or not _fields_agree(message):
+            continue
+        if message.pluralizable:
+            texts[message.id[1]] = dict(zip([*plural_categories, "other"], message.string))
+        else:
+            texts[message.id] = message.string
+    return texts
+
+
+def _strings(value: Id) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _fields_agree(message: Message) -> bool:
+    """Return whether each string has the placeholders of the English; a fuzzy translation may not have them."""
+    expected = set(FIELD.findall(_strings(message.id)[-1]))
+    return all(set(FIELD.findall(text)) | {"n"} == expected | {"n"} for text in _strings(message.string))
 
 
 def main() -> None:
-    said, toured = used(), used_by_tours()
-    for language, path in words.files().items():
-        for english in update(path, said) + update(TOURS / f"{language}.json", toured):
-            print(f"  {english}")
+    """Update all catalogs, write the page's files, and list what is not translated."""
+    for folder, po_folder, sentences in (
+        (words.FOLDER, TRANSLATIONS, page_sentences()),
+        (TOURS, TRANSLATIONS / "tours", tour_sentences()),
+    ):
+        for po in sorted(po_folder.glob("*.po")):
+            catalog = update(po, po.stem, sentences)
+            texts = texts_of(catalog)
+            text = json.dumps(texts, ensure_ascii=False, indent=2)
+            (folder / f"{po.stem}.json").write_text(f"{text}\n", encoding="utf-8")
+            missing = [sentence for sentence in sentences if _strings(sentence)[-1] not in texts]
+            fuzzy = [message.id for message in catalog if message.fuzzy and message.id and message.id not in missing]
+            print(f"{po.relative_to(ROOT)}: {len(missing)} of {len(sentences)} to translate, {len(fuzzy)} to check")
+            for sentence in (*missing, *fuzzy):
+                print(f"  {sentence}")
 
 
 if __name__ == "__main__":

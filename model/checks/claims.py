@@ -16,7 +16,7 @@ from attention_atlas.model.nets.blocks import blocks
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.trace.interventions import positions_shifted
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
-from attention_atlas.model.trace.language import say
+from attention_atlas.model.trace.language import say, say_plural
 from attention_atlas.model.training.loss import SummedLoss
 
 MAX_VARIANTS = 16  # prefixes whose future is changed at once; more would only cost time
@@ -299,7 +299,7 @@ def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
         states, _ = oracle.torch_unit(model.writer)(torch.cat((rows, *contexts), dim=-1), start)
         read = torch.tanh(model.readout(torch.cat((states, rows, *contexts), dim=-1)))
         error = float((read - output.hidden).abs().max())
-    return error, say("{n} steps", n=rows.shape[1])
+    return error, say_plural("{n} step", "{n} steps", n=rows.shape[1])
 
 
 @measured_once

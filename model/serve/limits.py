@@ -9,7 +9,7 @@ from typing import Any
 
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.serve.cores import Cores
-from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.language import Refusal, say_plural
 
 FLOAT = 4  # bytes of a number
 LEAST = 8  # tokens that a text has to be allowed
@@ -20,7 +20,13 @@ class Busy(Refusal):
 
     @classmethod
     def behind(cls, waiting: int) -> Busy:
-        return Busy("The model is busy: {n} requests are waiting. Please try again in a moment.", n=waiting)
+        return Busy.of(
+            say_plural(
+                "The model is busy: {n} request is waiting. Please try again in a moment.",
+                "The model is busy: {n} requests are waiting. Please try again in a moment.",
+                n=waiting,
+            )
+        )
 
     @classmethod
     def after(cls, seconds: float) -> Busy:

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 
 from attention_atlas.model.trace import is_integer, is_number
-from attention_atlas.model.trace.language import Refusal, Words, say
+from attention_atlas.model.trace.language import Refusal, Words, say, say_plural
 
 MAX_WIDTH = 8  # of a beam
 
@@ -56,7 +56,11 @@ class Decoding:
             search = say("beam {width}, length penalty {alpha}", width=self.width, alpha=f"{self.length_penalty:g}")
         if self.given == 1:
             return say("1 token given, then {search}", search=search)
-        return say("{n} tokens given, then {search}", n=self.given, search=search) if self.given else search
+        if not self.given:
+            return search
+        return say_plural(
+            "{n} token given, then {search}", "{n} tokens given, then {search}", n=self.given, search=search
+        )
 
 
 GREEDY = Decoding()

@@ -50,7 +50,9 @@ def english_in(texts: list[str], language: str) -> set[str]:
 
 
 def words(language: str) -> dict[str, str]:
-    return {english: text or english for english, text in read(files()[language]).items()}
+    """Return the translations by their English; of one with a plural the general form."""
+    texts = read(files()[language])
+    return {english: text["other"] if isinstance(text, dict) else text for english, text in texts.items()}
 
 
 def walk(page: Page, table: dict[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from attention_atlas.model.trace.tokens import is_byte, is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE, word_groups
 from attention_atlas.viz.maps.labels import word_label
-from attention_atlas.viz.words import Words, say
+from attention_atlas.viz.words import Words, say, say_plural
 
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
 UNSTATED = "not stated"  # a licence in metrics.json
@@ -35,7 +35,7 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
         "finished": trace.finished,
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
-            say("{how}, {n} steps", how=trace.decoded_by, n=len(trace.target_ids)),
+            say_plural("{how}, {n} step", "{how}, {n} steps", how=trace.decoded_by, n=len(trace.target_ids)),
             *(
                 [say("with a change to the model: {what}", what=trace.interventions.describe())]
                 if trace.interventions

@@ -28,7 +28,7 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import option
 from attention_atlas.viz.wire.survey import pick
-from attention_atlas.viz.words import Words, join, say
+from attention_atlas.viz.words import Words, join, say, say_plural
 
 MATCH = "match"
 SHOWN, SENTENCES = 12, 12
@@ -126,7 +126,10 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
         say("does here"),
         say("does there"),
     ]
-    rest = blocks.folded(say("The other {n} heads", n=len(heads) - SHOWN), blocks.table(columns, heads[SHOWN:]))
+    rest = blocks.folded(
+        say_plural("The other {n} head", "The other {n} heads", n=len(heads) - SHOWN),
+        blocks.table(columns, heads[SHOWN:]),
+    )
     values, title = (
         (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
         if compares_rows

@@ -11,7 +11,7 @@ from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.words import say
+from attention_atlas.viz.words import say, say_plural
 
 
 def known_reference(trace: TranslationTrace, translator: Translator) -> str:
@@ -53,9 +53,9 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             (
                 say("Translation"),
                 scene.trace.translation or say("(nothing)"),
-                say("{n} tokens", n=layout.translation_length),
+                say_plural("{n} token", "{n} tokens", n=layout.translation_length),
             ),
-            (say("Reference"), reference, say("{n} tokens", n=layout.reference_length)),
+            (say("Reference"), reference, say_plural("{n} token", "{n} tokens", n=layout.reference_length)),
         ),
         blocks.table(
             (

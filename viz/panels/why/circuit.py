@@ -31,7 +31,7 @@ from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import signed
 from attention_atlas.viz.wire.question import names, with_minus
 from attention_atlas.viz.wire.survey import take
-from attention_atlas.viz.words import Words, say
+from attention_atlas.viz.words import Words, say, say_plural
 
 MOST = 80  # edges that one can still tell apart
 LISTED = 12
@@ -208,7 +208,7 @@ def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed
         blocks.cards(
             (say("As it is"), scene.trace.translation, scene.trace.source_text),
             (
-                say("By {n} edges alone", n=edges),
+                say_plural("By {n} edge alone", "By {n} edges alone", n=edges),
                 tokenizer.decode(ids) + (" …" if ended else ""),
                 say("Measured: all other edges carry what the second sentence puts into them."),
             ),

@@ -18,7 +18,7 @@ from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import each, whole
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import sets_block
-from attention_atlas.viz.words import Words, say
+from attention_atlas.viz.words import Words, say, say_plural
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
 INSTEAD = {Replacement.ZERO.value: say("zeros"), Replacement.MEAN.value: say("its average")}
@@ -91,7 +91,9 @@ def _translate_alone(scene: Scene, sets: list[SmallestSet]) -> dict:
     """A button that translates with the smallest set alone."""
     kept = min((one.kept for one in sets), key=len)
     off = [[head[0].value, *head[1:]] for head in all_heads(scene.case) if head not in kept]
-    return blocks.translate(say("Translate with these {n} heads alone", n=len(kept)), heads=off)
+    return blocks.translate(
+        say_plural("Translate with this {n} head alone", "Translate with these {n} heads alone", n=len(kept)), heads=off
+    )
 
 
 def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:

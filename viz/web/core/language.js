@@ -38,12 +38,21 @@ export const loadWords = (languages) =>
 // alike (model/trace/language.py), and sends them like this.
 export const say = (english, values = {}) => ({ say: english, with: values });
 
+// A sentence that depends on the number values.n: `one` for 1, else `other`; other languages may have more forms.
+export const sayPlural = (one, other, values) => ({ say: other, one, with: values });
+
 // Words in the page's language as a list of texts and values; a value may be a node, or a list of them, and drawn(value,
 // name) what stands in its place. A component may use this once it is mounted: before, the words may still be on their way.
-export const textParts = ({ say: english, with: values }, drawn = (value) => value) =>
-  (words?.[english] || english)
+export const textParts = ({ say: english, one, with: values }, drawn = (value) => value) =>
+  template(words?.[english] || { one: one ?? english, other: english }, values.n)
     .split(/\{(\w+)\}/)
     .flatMap((part, i) => (i % 2 ? drawn(valueText(values[part]), part) : part));
+
+// The text for the number n; a text that does not depend on it is a string.
+const template = (text, n) =>
+  typeof text === "string" ? text : (text[pluralRules().select(n)] ?? text.other);
+const pluralRules = () =>
+  new Intl.PluralRules(words ? document.documentElement.dataset.language : "en");
 
 // A whole number in words has its thousands apart: by commas in English, elsewhere by a narrow space, which no language
 // reads as a decimal point.

@@ -1,7 +1,7 @@
 // How a person moves through the steps: buttons, a slider, keys, and playing automatically.
 import { isKeyFor, isTyping } from "../core/keys.js";
 import { button, el, menu } from "../core/dom.js";
-import { t } from "../core/language.js";
+import { sayPlural, t, toText } from "../core/language.js";
 
 // How long a step stays while it is played, in milliseconds, and the name of that speed.
 const SPEEDS = [
@@ -92,7 +92,8 @@ export function createTransport({ go, move, isAtEnd, force }, extras) {
     slider.value = step;
     counter.textContent = isInside
       ? t("Step {n} of {total}", { n: step + 1, total: length })
-      : t("Done: {n} tokens", { n: length }) + (finished ? "" : `, ${t("stopped by the limit")}`);
+      : toText(sayPlural("Done: {n} token", "Done: {n} tokens", { n: length })) +
+        (finished ? "" : `, ${t("stopped by the limit")}`);
     for (const name of ["first", "back"]) buttons[name].disabled = step === 0 && !isOpening;
     for (const name of ["next", "last"]) buttons[name].disabled = !isInside && !isOpening;
   }
