@@ -1,4 +1,4 @@
-// The choices of one toy, as a form: each control is a field of model/training/toy/settings.py.
+// The settings of a network that is trained on the page, as a form: each control is a field of model/training/toy/settings.py.
 import { button, el, menu } from "../core/dom.js";
 import { formatSignificant } from "../core/format.js";
 import { say, t } from "../core/language.js";
@@ -27,7 +27,7 @@ const STARTS = [
   ["xavier", say("Xavier, by width in and out")],
   ["torch", say("as PyTorch’s layers come")],
 ];
-// field, words, what it teaches
+// Field, label, and what switching it teaches.
 const SWITCHES = [
   [
     "look_ahead_mask",
@@ -95,8 +95,8 @@ const OF_TRANSFORMERS = [
   ...SWITCHES.map(([name]) => name).filter((name) => !["warmup", "count_padding"].includes(name)),
 ];
 
-// What lies over the side of the page while it is open, so that the curves stay on the screen. One is open at a time.
-function drawer(title, ...content) {
+// A drawer over the side of the page, beside which the curves stay visible. One is open at a time.
+function createDrawer(title, ...content) {
   const close = () => {
     root.open = false;
     root.firstChild.focus();
@@ -115,43 +115,44 @@ function drawer(title, ...content) {
   return root;
 }
 
-// side: "a" or "b"; options: what the server tells once. Returns {node, values(), set(values)}.
+// Create the form. side: "a" or "b"; options: {settings: the defaults, choices: field -> numbers, measured: change -> losses with
+// and without it}. Returns {node, values(), set(values)}.
 export function createSettings(side, options, title) {
-  const start = options.settings;
-  const fields = new Map(); // name -> {node, read(), put(value)}
+  const defaults = options.settings;
+  const fields = new Map(); // name -> {node, read(), write(value)}
   const id = (name) => `train-${side}-${name}`;
 
-  function select(name, words, choices) {
+  function createSelect(name, words, choices) {
     const node = menu(choices, null, { id: id(name), onchange: update });
     fields.set(name, {
       node,
-      read: () => (typeof start[name] === "number" ? Number(node.value) : node.value),
-      put: (v) => (node.value = String(v)),
+      read: () => (typeof defaults[name] === "number" ? Number(node.value) : node.value),
+      write: (value) => (node.value = String(value)),
     });
     return el("label", { class: "field", for: id(name) }, el("span", {}, words), node);
   }
   const numbers = (name) => options.choices[name].map((value) => [value, String(value)]);
   const rates = [0, 0.1, 0.2, 0.3].map((value) => [value, String(value)]);
 
-  // What a change was measured to do, on one scale for all: its losses above the default's.
-  const ends = Object.values(options.measured)
+  // The measured losses with a change and with the defaults, as bars on one logarithmic scale for all changes.
+  const logs = Object.values(options.measured)
     .flat()
     .flatMap(({ changed, default: plain }) => [...changed, ...plain].map(Math.log));
-  const [least, most] = [Math.min(...ends), Math.max(...ends)],
-    share = (loss) => (100 * (Math.log(loss) - least)) / (most - least);
-  const bar = (kind, [low, high]) =>
+  const [low, high] = [Math.min(...logs), Math.max(...logs)],
+    position = (loss) => (100 * (Math.log(loss) - low)) / (high - low);
+  const createBar = (kind, [least, most]) =>
     el("i", {
       class: kind,
-      style: `left: ${share(low).toFixed(1)}%; width: max(3px, ${(share(high) - share(low)).toFixed(1)}%)`,
+      style: `left: ${position(least).toFixed(1)}%; width: max(3px, ${(position(most) - position(least)).toFixed(1)}%)`,
     });
-  function range({ about, update: n, order, changed, default: plain }) {
-    const apart = changed[1] < plain[0] ? " lower" : changed[0] > plain[1] ? " higher" : "";
+  function createMeasurement({ about, update: n, order, changed, default: plain }) {
+    const verdict = changed[1] < plain[0] ? " lower" : changed[0] > plain[1] ? " higher" : "";
     return el(
       "span",
-      { class: `measured${apart}`, title: about },
+      { class: `measured${verdict}`, title: about },
       el("span", { class: "sr-only" }, about),
       el("span", { "aria-hidden": "true" }, order ? t("Word order") : t("{n} updates", { n })),
-      el("span", { class: "track" }, bar("default", plain), bar("changed", changed)),
+      el("span", { class: "track" }, createBar("default", plain), createBar("changed", changed)),
       el(
         "span",
         { "aria-hidden": "true" },
@@ -160,14 +161,14 @@ export function createSettings(side, options, title) {
     );
   }
 
-  function toggle([name, words, about]) {
+  function createSwitch([name, words, about]) {
     const node = el("input", { type: "checkbox", id: id(name), onchange: update });
-    fields.set(name, { node, read: () => node.checked, put: (v) => (node.checked = v) });
+    fields.set(name, { node, read: () => node.checked, write: (value) => (node.checked = value) });
     return el(
       "div",
       { class: "switch" },
       el("label", { for: id(name) }, node, el("span", {}, words)),
-      el("small", {}, about, (options.measured[name] || []).map(range)),
+      el("small", {}, about, (options.measured[name] || []).map(createMeasurement)),
     );
   }
 
@@ -175,10 +176,11 @@ export function createSettings(side, options, title) {
   fields.set("seed", {
     node: seed,
     read: () => Math.min(999, Math.max(0, Math.floor(Number(seed.value) || 0))),
-    put: (v) => (seed.value = v),
+    write: (value) => (seed.value = value),
   });
-  const named = [
-    ...POSITIONS.filter(([code]) => code !== start.positions).map(([code, words]) => [
+  // The measured changes that are no switch.
+  const changes = [
+    ...POSITIONS.filter(([code]) => code !== defaults.positions).map(([code, words]) => [
       `positions_${code}`,
       t("Positions: {code}", { code: words }),
     ]),
@@ -206,33 +208,33 @@ export function createSettings(side, options, title) {
     el(
       "div",
       { class: "fields" },
-      select("network", t("Network"), NETWORKS),
-      select("layers", t("Encoder layers"), numbers("layers")),
-      select("heads", t("Heads per layer"), numbers("heads")),
-      select("d_model", "d_model", numbers("d_model")),
-      select("positions", t("Position encoding"), POSITIONS),
-      select("optimizer", t("Optimiser"), OPTIMIZERS),
-      select("dropout", t("Dropout"), rates),
-      select("label_smoothing", t("Label smoothing"), rates),
+      createSelect("network", t("Network"), NETWORKS),
+      createSelect("layers", t("Encoder layers"), numbers("layers")),
+      createSelect("heads", t("Heads per layer"), numbers("heads")),
+      createSelect("d_model", "d_model", numbers("d_model")),
+      createSelect("positions", t("Position encoding"), POSITIONS),
+      createSelect("optimizer", t("Optimiser"), OPTIMIZERS),
+      createSelect("dropout", t("Dropout"), rates),
+      createSelect("label_smoothing", t("Label smoothing"), rates),
       el("label", { class: "field", for: id("seed") }, el("span", {}, t("Seed")), seed),
     ),
-    drawer(
+    createDrawer(
       t("Switches, and what each was measured to do"),
       el(
         "div",
         { class: "fields" },
-        select("decoder_layers", t("Decoder layers"), [
+        createSelect("decoder_layers", t("Decoder layers"), [
           ["0", t("as many as the encoder")],
           ...numbers("decoder_layers").slice(1),
         ]),
-        select("d_ff", t("d_ff, times d_model"), numbers("d_ff")),
-        select("attention_dropout", t("Dropout on attention weights"), rates),
-        select("feedforward_dropout", t("Dropout in the feed-forward"), rates),
-        select("rate", t("Learning rate, times the usual"), numbers("rate")),
-        select("momentum", t("Momentum of SGD"), numbers("momentum")),
-        select("start", t("Start"), STARTS),
+        createSelect("d_ff", t("d_ff, times d_model"), numbers("d_ff")),
+        createSelect("attention_dropout", t("Dropout on attention weights"), rates),
+        createSelect("feedforward_dropout", t("Dropout in the feed-forward"), rates),
+        createSelect("rate", t("Learning rate, times the usual"), numbers("rate")),
+        createSelect("momentum", t("Momentum of SGD"), numbers("momentum")),
+        createSelect("start", t("Start"), STARTS),
       ),
-      el("div", { class: "switches" }, SWITCHES.map(toggle)),
+      el("div", { class: "switches" }, SWITCHES.map(createSwitch)),
       el(
         "p",
         { class: "note" },
@@ -247,10 +249,10 @@ export function createSettings(side, options, title) {
       el(
         "ul",
         { class: "note" },
-        named
+        changes
           .filter(([name]) => options.measured[name])
           .map(([name, words]) =>
-            el("li", {}, el("b", {}, words), options.measured[name].map(range)),
+            el("li", {}, el("b", {}, words), options.measured[name].map(createMeasurement)),
           ),
       ),
     ),
@@ -264,10 +266,10 @@ export function createSettings(side, options, title) {
     fields.get("warmup").node.disabled = !isAdam;
   }
   function set(values) {
-    for (const [name, value] of Object.entries(values)) fields.get(name).put(value);
+    for (const [name, value] of Object.entries(values)) fields.get(name).write(value);
     update();
   }
-  set(start);
+  set(defaults);
   return {
     node,
     set,

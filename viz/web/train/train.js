@@ -1,4 +1,5 @@
-// The Train tab: what is to be learnt and by which networks, and what they have learnt at any update.
+// The tab "Train": choose a corpus and one or two networks, train them on the server, and look at what they have learned at any
+// update.
 import { ask, createAsker } from "../core/ask.js";
 import { sequentialScale } from "../core/colours.js";
 import { button, el, onThemeChange, shorten, table } from "../core/dom.js";
@@ -7,12 +8,10 @@ import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
 import { openAddress } from "../store/translation.js";
 import { createPicture } from "../picture/copy.js";
-import { drawCurves } from "./curves.js";
-import { TITLES, drawMaps } from "./maps.js";
+import { KIND_TITLES, drawCurves, drawMaps } from "./pictures.js";
 import { createSettings } from "./settings.js";
 
-// What is taught: sentence pairs, of which one may take some that are there or type one's own.
-// corpora: [{title, text, lesson}], of which the first stands there.
+// A text field for the sentence pairs to learn, and buttons that fill it. corpora: [{title, text, lesson}]; the first is filled in.
 function createCorpus(corpora) {
   const text = el("textarea", {
     id: "train-corpus",
@@ -22,15 +21,15 @@ function createCorpus(corpora) {
   });
   const lesson = el("p", { id: "train-lesson", class: "note" });
   const buttons = corpora.map((corpus) =>
-    button(corpus.title, () => choose(corpus), { class: null }),
+    button(corpus.title, () => fill(corpus), { class: null }),
   );
-  function choose(corpus) {
+  function fill(corpus) {
     text.value = corpus.text;
     lesson.replaceChildren(toText(corpus.lesson));
-    for (const [i, one] of buttons.entries())
-      one.setAttribute("aria-pressed", String(corpora[i] === corpus));
+    for (const [i, node] of buttons.entries())
+      node.setAttribute("aria-pressed", String(corpora[i] === corpus));
   }
-  choose(corpora[0]);
+  fill(corpora[0]);
   const node = el(
     "div",
     { class: "corpus" },
@@ -46,15 +45,16 @@ function createCorpus(corpora) {
   return { node, text: () => text.value };
 }
 
-// A run's frame of an update, or the last before it; null: of the latest.
-const frameOf = (run, at) =>
-  run.frames.findLast((frame) => at === null || frame.update <= at) ?? run.frames[0];
+// The frame of a run at an update, or the last one before it; of the latest update for null.
+const frameOf = (run, update) =>
+  run.frames.findLast((frame) => update === null || frame.update <= update) ?? run.frames[0];
 
-// What each sentence becomes at an update: a row for each pair, a column for each run.
-function outputsOf(runs, at) {
-  const isRight = (run, row) => frameOf(run, at).outputs[row].text === run.pairs[row].wanted;
+// A table of translations at an update: a row for each sentence pair, a column for each run.
+function createOutputs(runs, update) {
+  const outputOf = (run, row) => frameOf(run, update).outputs[row];
+  const isRight = (run, row) => outputOf(run, row).text === run.pairs[row].wanted;
   const cell = (run, row) => {
-    const { text, finished } = frameOf(run, at).outputs[row];
+    const { text, finished } = outputOf(run, row);
     return el(
       "td",
       { class: isRight(run, row) ? "right" : null },
@@ -68,7 +68,7 @@ function outputsOf(runs, at) {
       run: run.name,
       right: run.pairs.filter((_, row) => isRight(run, row)).length,
       n: run.pairs.length,
-      loss: formatFixed(frameOf(run, at).loss ?? null, 3),
+      loss: formatFixed(frameOf(run, update).loss ?? null, 3),
     }),
   );
   const row = ({ text, wanted }, i) =>
@@ -85,12 +85,12 @@ function outputsOf(runs, at) {
 export default function train(root, api) {
   const options = api.options,
     colour = sequentialScale(options.scale);
-  let kind = "cross",
-    pair = 0,
-    at = null; // at: the update that is looked at; null: the latest
-  let drawing = 0;
+  let kind = "cross", // of the maps
+    pair = 0, // index of the sentence pair whose maps are drawn
+    selected = null, // the update that is looked at; null: the latest
+    frame = 0; // of the browser, in which draw() is due
 
-  // --- what is chosen -----------------------------------------------------------------------------------------------
+  // --- the settings -----------------------------------------------------------------------------------------------------
   const corpus = createCorpus(options.corpora);
   const setups = {
     a: createSettings("a", options, t("First setting")),
@@ -100,13 +100,13 @@ export default function train(root, api) {
   const sides = () => (setups.b.node.hidden ? ["a"] : ["a", "b"]);
   const status = el("p", { class: "status", role: "status" }),
     failed = el("p", { class: "failed", role: "alert", hidden: true });
-  const begins = button(t("Train"), begin, { class: "plain strong" }),
-    stops = button(t("Stop"), () => halt(t("Stopped at update {n}.", { n: newest() }))),
-    goesOn = button(t("Resume"), goOn),
-    compares = button(t("Compare with another setup"), toggleSecond),
-    opens = button(t("Open the first one in the other tabs"), open);
+  const startButton = button(t("Train"), start, { class: "plain strong" }),
+    stopButton = button(t("Stop"), () => stop(t("Stopped at update {n}.", { n: latestUpdate() }))),
+    resumeButton = button(t("Resume"), resume),
+    compareButton = button(t("Compare with another setup"), toggleSecond),
+    openButton = button(t("Open the first one in the other tabs"), open);
 
-  // --- what was learnt ----------------------------------------------------------------------------------------------
+  // --- the results ----------------------------------------------------------------------------------------------------
   const chart = el("div", {
     class: "chart",
     role: "img",
@@ -128,22 +128,25 @@ export default function train(root, api) {
     oninput: scrub,
   });
   const counter = el("output", { for: "train-update" });
-  const chooser = (id, choose) =>
+  const createMenu = (id, choose) =>
     el("select", { id, onchange: ({ target }) => (choose(target.value), draw()) });
-  const kinds = chooser("train-kind", (value) => (kind = value)),
-    pairs = chooser("train-pair", (value) => (pair = Number(value)));
+  const kinds = createMenu("train-kind", (value) => (kind = value)),
+    pairs = createMenu("train-pair", (value) => (pair = Number(value)));
   const words = el("details", { class: "words", hidden: true }),
-    pointed = el("p", { class: "note pointed" });
-  const updated = () => t("update {n}", { n: counter.textContent });
-  const side = (name, title) => {
+    reading = el("p", { class: "note pointed" });
+  const updateName = () => t("update {n}", { n: counter.textContent });
+  const createSide = (name, title) => {
     const box = el("div", { class: "maps" }),
       picture = createPicture(box, {
-        title: () => `${toText(TITLES[kind])} · ${title}`,
-        caption: () => `${pairs.selectedOptions[0].textContent} · ${updated()}`,
+        title: () => `${toText(KIND_TITLES[kind])} · ${title}`,
+        caption: () => `${pairs.selectedOptions[0].textContent} · ${updateName()}`,
       });
     return { box, node: el("div", { class: `side ${name}` }, el("h2", {}, title), picture) };
   };
-  const shown = { a: side("a", t("First setting")), b: side("b", t("Second setting")) };
+  const maps = {
+    a: createSide("a", t("First setting")),
+    b: createSide("b", t("Second setting")),
+  };
   const result = el(
     "section",
     { class: "result", hidden: true },
@@ -154,7 +157,7 @@ export default function train(root, api) {
       slider,
       counter,
     ),
-    createPicture(chart, { title: () => chart.getAttribute("aria-label"), caption: updated }),
+    createPicture(chart, { title: () => chart.getAttribute("aria-label"), caption: updateName }),
     outputs,
     words,
     el(
@@ -163,9 +166,9 @@ export default function train(root, api) {
       el("label", { class: "field", for: "train-kind" }, el("span", {}, t("Maps of")), kinds),
       el("label", { class: "field", for: "train-pair" }, el("span", {}, t("Sentence")), pairs),
     ),
-    el("div", { class: "pair" }, shown.a.node, shown.b.node),
-    pointed,
-    opens,
+    el("div", { class: "pair" }, maps.a.node, maps.b.node),
+    reading,
+    openButton,
   );
 
   root.replaceChildren(
@@ -184,35 +187,37 @@ export default function train(root, api) {
       corpus.node,
       el("div", { class: "both" }, setups.a.node, setups.b.node),
     ),
-    el("div", { class: "actions" }, begins, stops, goesOn, compares, status),
+    el("div", { class: "actions" }, startButton, stopButton, resumeButton, compareButton, status),
     failed,
     result,
   );
 
   // --- the runs -----------------------------------------------------------------------------------------------------
-  // Each is one question (page_train), which the server answers turn by turn; a question that is stopped ends the training.
+  // Each run is one request (page_train), which the server answers in parts, one for each turn of updates. Stopping the request
+  // ends the training.
   const runs = new Map(); // side -> {side, name, recipe: {corpus, settings}, pairs, floor, guess, words, points, frames, update, done}
   const askers = { a: createAsker(), b: createAsker() };
-  const shownRuns = () => [...runs.values()].filter((run) => sides().includes(run.side));
+  const currentRuns = () => [...runs.values()].filter((run) => sides().includes(run.side));
   const isTraining = () => sides().some((name) => askers[name].busy());
-  const newest = () => Math.max(0, ...shownRuns().map((run) => run.update));
+  const latestUpdate = () => Math.max(0, ...currentRuns().map((run) => run.update));
 
-  async function learn(name, recipe, from = 0) {
+  async function requestTraining(name, recipe, from = 0) {
     const fields = { ...recipe, from, updates: options.updates };
     await askers[name].ask(
       "page_train",
       { fields },
-      { part: (content) => take(name, recipe, content) },
+      { part: (answer) => receive(name, recipe, answer) },
     );
     if (!isTraining()) enable();
   }
 
-  function take(name, recipe, { error, run: begun, turn }) {
+  // run: what is known of a run from the start, with its first part only.
+  function receive(name, recipe, { error, run: description, turn }) {
     if (error) return fail(toText(error));
-    if (begun && !runs.has(name)) {
+    if (description && !runs.has(name)) {
       const title = name === "a" ? t("first") : t("second");
       runs.set(name, {
-        ...begun,
+        ...description,
         side: name,
         name: title,
         recipe,
@@ -220,59 +225,61 @@ export default function train(root, api) {
         frames: [],
         update: 0,
       });
-      if (name === "a") offer(begun);
+      if (name === "a") offer(description);
     }
     const run = runs.get(name);
-    // A question that was sent again, after a broken connection, repeats turns.
+    // A request that was sent again after a broken connection repeats turns.
     const last = run.points.at(-1)?.[0] ?? 0,
       lastFrame = run.frames.at(-1)?.update ?? -1;
     run.points.push(...turn.points.filter(([update]) => update > last));
     run.frames.push(...turn.frames.filter(({ update }) => update > lastFrame));
     Object.assign(run, { update: Math.max(run.update, turn.update), done: turn.done });
     status.replaceChildren(
-      turn.done ? toText(turn.done) : t("Training: update {n}", { n: newest() }),
+      turn.done ? toText(turn.done) : t("Training: update {n}", { n: latestUpdate() }),
     );
-    drawing ||= requestAnimationFrame(() => {
-      drawing = 0;
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
       draw();
     });
   }
 
-  // The updates of which there is a frame, in order.
+  // The updates that have a frame, in order.
   const updates = () =>
-    [...new Set(shownRuns().flatMap((run) => run.frames.map((frame) => frame.update)))].sort(
+    [...new Set(currentRuns().flatMap((run) => run.frames.map((frame) => frame.update)))].sort(
       (a, b) => a - b,
     );
 
-  // --- what a person does -------------------------------------------------------------------------------------------
+  // --- actions -----------------------------------------------------------------------------------------------------
   function toggleSecond() {
-    const hidden = (setups.b.node.hidden = !setups.b.node.hidden);
-    if (hidden) {
+    const isHidden = !setups.b.node.hidden;
+    setups.b.node.hidden = isHidden;
+    if (isHidden) {
       askers.b.stop();
       runs.delete("b");
     } else setups.b.set(setups.a.values());
-    compares.replaceChildren(hidden ? t("Compare with another setup") : t("Stop comparing"));
+    compareButton.replaceChildren(isHidden ? t("Compare with another setup") : t("Stop comparing"));
     draw();
   }
 
-  function begin() {
-    halt("");
-    at = null;
+  function start() {
+    stop("");
+    selected = null;
     failed.hidden = true;
     status.replaceChildren(t("Starting …"));
     runs.clear();
     for (const name of sides())
-      learn(name, { corpus: corpus.text(), settings: setups[name].values() });
+      requestTraining(name, { corpus: corpus.text(), settings: setups[name].values() });
     enable();
   }
 
-  function goOn() {
+  function resume() {
     failed.hidden = true;
-    for (const run of shownRuns()) if (!run.done) learn(run.side, run.recipe, run.update);
+    for (const run of currentRuns())
+      if (!run.done) requestTraining(run.side, run.recipe, run.update);
     enable();
   }
 
-  function halt(text) {
+  function stop(text) {
     for (const asker of Object.values(askers)) asker.stop();
     status.replaceChildren(text);
     enable();
@@ -281,12 +288,13 @@ export default function train(root, api) {
   function fail(text) {
     failed.replaceChildren(text);
     failed.hidden = false;
-    halt("");
+    stop("");
   }
 
   function scrub() {
-    const stops = updates();
-    at = Number(slider.value) >= stops.length - 1 ? null : stops[Number(slider.value)];
+    const all = updates(),
+      index = Number(slider.value);
+    selected = index >= all.length - 1 ? null : all[index];
     draw();
   }
 
@@ -305,14 +313,14 @@ export default function train(root, api) {
   }
 
   // --- the page -----------------------------------------------------------------------------------------------------
-  // A new corpus: what can be chosen of it.
+  // Offer the sentences of a new corpus, and its vocabulary.
   function offer(run) {
     result.hidden = false;
     pair = 0;
     pairs.replaceChildren(
       ...run.pairs
         .slice(0, options.mapped)
-        .map((one, i) => el("option", { value: i }, shorten(one.text, 40))),
+        .map(({ text }, i) => el("option", { value: i }, shorten(text, 40))),
     );
     words.hidden = false;
     words.replaceChildren(
@@ -324,54 +332,59 @@ export default function train(root, api) {
   function draw() {
     enable();
     if (!runs.get("a")?.frames.length) return;
-    const all = shownRuns(),
-      stops = updates(),
-      where = at === null ? stops.length - 1 : stops.indexOf(at);
-    slider.max = stops.length - 1;
-    slider.value = where;
-    counter.replaceChildren(String(stops[where]));
-    slider.setAttribute("aria-valuetext", t("update {n}", { n: stops[where] }));
-    const found = new Set(all.flatMap((run) => Object.keys(frameOf(run, at).maps[0] ?? {})));
-    found.delete(options.decoded);
-    if (!found.has(kind)) kind = found.has("alignment") ? "alignment" : [...found][0];
-    if ([...kinds.options].map((o) => o.value).join() !== [...found].join())
-      kinds.replaceChildren(
-        ...[...found].map((name) => el("option", { value: name }, TITLES[name])),
-      );
-    kinds.value = kind;
-    drawCurves(chart, all, at);
-    outputs.replaceChildren(outputsOf(all, at));
-    for (const [name, { node, box }] of Object.entries(shown)) {
-      const run = all.find((one) => one.side === name);
+    const currents = currentRuns(),
+      all = updates(),
+      index = selected === null ? all.length - 1 : all.indexOf(selected);
+    slider.max = all.length - 1;
+    slider.value = index;
+    counter.replaceChildren(String(all[index]));
+    slider.setAttribute("aria-valuetext", updateName());
+    drawKinds(currents);
+    drawCurves(chart, currents, selected);
+    outputs.replaceChildren(createOutputs(currents, selected));
+    for (const [name, { node, box }] of Object.entries(maps)) {
+      const run = currents.find(({ side }) => side === name);
       node.hidden = !run;
       if (run)
         drawMaps(box, {
-          frame: frameOf(run, at),
-          at: pair,
+          frame: frameOf(run, selected),
+          index: pair,
+          pair: run.pairs[pair],
           kind,
           decoded: options.decoded,
-          pair: run.pairs[pair],
           colour,
-          tell: (text) => pointed.replaceChildren(text),
+          describe: (text) => reading.replaceChildren(text),
         });
     }
-    root.dataset.update = String(newest());
+    root.dataset.update = String(latestUpdate());
+  }
+
+  // Fill the menu of the kinds of maps that the runs have.
+  function drawKinds(all) {
+    const names = new Set(all.flatMap((run) => Object.keys(frameOf(run, selected).maps[0] ?? {})));
+    names.delete(options.decoded); // drawn below decoder self-attention
+    if (!names.has(kind)) kind = names.has("alignment") ? "alignment" : [...names][0];
+    if ([...kinds.options].map((option) => option.value).join() !== [...names].join())
+      kinds.replaceChildren(
+        ...[...names].map((name) => el("option", { value: name }, KIND_TITLES[name])),
+      );
+    kinds.value = kind;
   }
 
   function enable() {
-    const busy = isTraining();
-    stops.disabled = !busy;
-    goesOn.disabled = busy || !shownRuns().some((run) => !run.done);
-    opens.disabled = busy;
+    const isBusy = isTraining();
+    stopButton.disabled = !isBusy;
+    resumeButton.disabled = isBusy || !currentRuns().some((run) => !run.done);
+    openButton.disabled = isBusy;
   }
 
-  // Once the tab has been opened, the server makes ready while it is read.
-  const seen = new IntersectionObserver((entries) => {
+  // While the visitor reads the opened tab, the server loads what training needs.
+  const observer = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
-    seen.disconnect();
+    observer.disconnect();
     ask("page_train", { fields: {} });
   });
-  seen.observe(root);
+  observer.observe(root);
   loadPlotly().then(draw);
   onThemeChange(draw);
   enable();
