@@ -1,4 +1,4 @@
-"""The sizes of a model and the settings of a training run, checked when they are made."""
+"""The configuration of a Transformer: its sizes and variants, checked when it is created."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from enum import Enum
 from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.kinds import Side
 
-# Upper bounds on what a config file may ask for. They are far above anything this project trains, and exist so
-# that a damaged or hostile file is refused before any memory is allocated.
+# Upper bounds of a config file, far above anything this project trains: a damaged or hostile file is refused before any
+# memory is allocated.
 LIMITS = {
     "vocabulary_size": 512_000,  # NLLB-200 has 256,206; fine-tuned ones append languages
     "d_model": 4096,
@@ -22,12 +22,13 @@ LIMITS = {
 }
 MAX_POSITION_OFFSET = 1024
 MAX_HEAD_WIDTH = 1024
-# Parts of every published Transformer that a toy can be built without, to see what they are for. What cannot honour the
-# lack of one refuses the network by the part's name (ModelConfig.without).
+# Parts of every published Transformer that a toy can be built without, to show their purpose. Code that needs a part
+# refuses a network without it by the part's name (ModelConfig.without).
 PARTS = ("look_ahead_mask", "scale_scores", "residual")
 
 
 def check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Raise ValueError, with the field's name, unless a value is a whole number within bounds."""
     if not is_integer(value):
         raise ValueError(f"{name} must be a whole number, found {value!r}")
     if value < low or (high is not None and value > high):
@@ -35,13 +36,14 @@ def check_whole_number(name: str, value: object, low: int, high: int | None = No
         raise ValueError(f"{name} must be at least {low}{upper}, found {value}")
 
 
-def check_truth(name: str, value: object) -> None:
+def check_boolean(name: str, value: object) -> None:
+    """Raise ValueError, with the field's name, unless a value is a boolean."""
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be true or false, found {value!r}")
 
 
 def _check_member(config: object, name: str, kind: type[Enum]) -> None:
-    """Make a member of the field, which JSON gives as its value."""
+    """Convert a field to a member of an enum, whose value JSON holds. Raises ValueError for any other value."""
     try:
         object.__setattr__(config, name, kind(getattr(config, name)))
     except ValueError:
@@ -51,37 +53,37 @@ def _check_member(config: object, name: str, kind: type[Enum]) -> None:
 
 
 def check_fraction(name: str, value: object) -> None:
+    """Raise ValueError, with the field's name, unless a value is a number from 0 to below 1."""
     if not is_number(value) or not 0.0 <= value < 1.0:
         raise ValueError(f"{name} must be at least 0 and below 1, found {value!r}")
 
 
 class Activation(str, Enum):
-    """What stands between the feed-forward's two matrices (section 3.3). x Phi(x) is GELU (Hendrycks and Gimpel 2016),
-    x sigmoid(x) is SiLU, also called swish (Ramachandran et al. 2017)."""
+    """The activation function between the feed-forward's two matrices (section 3.3)."""
 
-    RELU = "relu"  # max(0, x): the paper's; M2M100, NLLB, mBART-50, opus-mt-tc-big
-    SILU = "silu"  # opus-mt
-    GELU = "gelu"  # the form with the error function: mBART cc25, BART
-    GELU_TANH = "gelu_tanh"  # GELU by a tangent: T5 v1.1 and what came of it
+    RELU = "relu"  # max(0, x): the paper's, M2M100, NLLB, mBART-50, opus-mt-tc-big
+    SILU = "silu"  # x sigmoid(x), also called swish (Ramachandran et al. 2017): opus-mt
+    GELU = "gelu"  # x Phi(x), by the error function (Hendrycks and Gimpel 2016): mBART cc25, BART
+    GELU_TANH = "gelu_tanh"  # its approximation by the hyperbolic tangent: T5 v1.1 and its descendants
 
 
 class Norm(str, Enum):
-    """What brings every vector to one length."""
+    """The normalization of vectors."""
 
-    LAYER = "layer"  # Ba et al. 2016: less its mean, over the standard deviation, times a gain, plus a bias
-    RMS = "rms"  # Zhang and Sennrich 2019: over the root of its mean square, times a gain, and no more: T5
+    LAYER = "layer"  # Ba et al. 2016: minus the mean, divided by the standard deviation, times a gain, plus a bias
+    RMS = "rms"  # Zhang and Sennrich 2019: divided by the root mean square, times a gain: T5
 
 
 class PositionCode(str, Enum):
-    """What tells a model where a token stands (section 3.5): added to the embedding, but for relative ones."""
+    """The positional encoding (section 3.5): added to the embedding, unless it is relative."""
 
-    INTERLEAVED = "interleaved"  # the paper's: sine and cosine of a pair side by side, wavelengths base^(2i / d_model)
-    HALVES = "halves"  # Marian: the same numbers, all sines and then all cosines
-    FAIRSEQ = "fairseq"  # M2M100, NLLB: halves too, but base^(i / (d_model / 2 - 1)), and all in float32
+    INTERLEAVED = "interleaved"  # the paper's: sines and cosines alternate, wavelengths base^(2i / d_model)
+    HALVES = "halves"  # Marian: the same numbers, all sines before all cosines
+    FAIRSEQ = "fairseq"  # M2M100, NLLB: halves with wavelengths base^(i / (d_model / 2 - 1)), computed in float32
     LEARNED = "learned"  # mBART: a table of parameters for each side
-    RELATIVE = "relative"  # T5: a number for each head and distance, added to the scores of self-attention
-    NONE = "none"  # nothing: the encoder then sees a bag of tokens
-    # What else one might add, for a toy to be tried with (model/nets/positions.py): no published model does.
+    RELATIVE = "relative"  # T5: a bias for each head and distance, added to the scores of self-attention
+    NONE = "none"  # no positions: the encoder sees a bag of tokens
+    # Alternatives for toys (model/nets/positions.py), which no published model uses.
     COUNT = "count"
     NORMALISED = "normalised"
     BINARY = "binary"
@@ -90,7 +92,7 @@ class PositionCode(str, Enum):
 
     @property
     def has_waves(self) -> bool:
-        """Whether it is made of pairs of a sine and a cosine that turn at one rate."""
+        """Whether it consists of pairs of a sine and a cosine of one frequency."""
         return self in (PositionCode.INTERLEAVED, PositionCode.HALVES, PositionCode.FAIRSEQ)
 
 
@@ -98,7 +100,7 @@ class PositionCode(str, Enum):
 class ModelConfig:
     """The shape of a Transformer (Vaswani et al. 2017, section 3; table 3 names the symbols).
 
-    The defaults of what stands after `pad_id` are the paper's; each other value is some published family's.
+    The defaults of the fields after `pad_id` are the paper's; other values occur in the families that a comment names.
     Raises ValueError, with the field and its value, for anything that cannot be built.
     """
 
@@ -112,34 +114,34 @@ class ModelConfig:
     attention_dropout: float = 0.0  # on the attention weights
     feedforward_dropout: float = 0.0  # on the active units of the feed-forward
     norm_first: bool = True  # True: pre-norm; False: post-norm, as in the paper
-    max_length: int = 256  # tokens a side, symbols included, that it was made for
+    max_length: int = 256  # tokens of a side, symbols included, that it was trained for
     position_base: float = 10_000.0  # of the sinusoids' wavelengths (section 3.5)
     pad_id: int = 0
     activation: Activation = Activation.RELU
     position_code: PositionCode = PositionCode.INTERLEAVED
-    position_offset: int = 0  # the code's position of a sentence's first token: M2M100, NLLB, mBART 2
+    position_offset: int = 0  # the position of a sentence's first token: 2 in M2M100, NLLB, mBART
     norm_embedding: bool = False  # a layer norm on embedding + position, before the first layer: mBART
     scale_embedding: bool = True  # embeddings times sqrt(d_model) (section 3.4)
     shared_embeddings: bool = True  # one matrix for source and target (section 3.4); Marian may have two
     tied_output: bool = True  # the output projection is the target's matrix (section 3.4)
-    logits_bias: bool = False  # a number for each token, added to its logit: Marian, mBART
-    target_vocabulary_size: int | None = None  # None: as the source's
-    banned_ids: tuple[int, ...] = ()  # tokens that decoding never chooses, whatever their probability: Marian's <pad>
-    look_ahead_mask: bool = True  # False: where it is taught, a row sees the tokens after it (against section 3.2.3)
+    logits_bias: bool = False  # a bias for each token's logit: Marian, mBART
+    target_vocabulary_size: int | None = None  # None: the source's
+    banned_ids: tuple[int, ...] = ()  # tokens that decoding never chooses: Marian's <pad>
+    look_ahead_mask: bool = True  # False: in training a row sees later tokens (unlike section 3.2.3)
     scale_scores: bool = True  # scores divided by sqrt(d_k) (section 3.2.1)
     residual: bool = True  # x + f(x) around each sub-layer (section 3.1); False: f(x) alone
     norm: Norm = Norm.LAYER
-    norm_epsilon: float = 1e-5  # what a norm adds to the variance
-    biases: bool = True  # what every matrix but the embeddings adds, whatever it reads; T5 has none
-    head_width: int | None = None  # d_k where it is not d_model / num_heads: T5
-    gated: bool = False  # the active units times a second product of what the feed-forward reads: T5 v1.1
-    scale_output: bool = False  # what the output projection reads times d_model^-0.5: the first T5
-    position_buckets: int = 32  # of relative positions: how many distances are told apart
-    position_reach: int = 128  # and from which distance on none are
-    layer_positions: bool = False  # a table of relative positions in each layer, not one for a stack: UMT5
-    norm_before_positions: bool = False  # the decoder's norm on embeddings stands before positions: Blenderbot-small
-    decoder_num_heads: int | None = None  # None: as many as the encoder has
-    decoder_d_feedforward: int | None = None  # None: as many as the encoder has
+    norm_epsilon: float = 1e-5  # added to the variance
+    biases: bool = True  # of every matrix except the embeddings; False: T5
+    head_width: int | None = None  # d_k; None: d_model / num_heads
+    gated: bool = False  # the active units are multiplied by a second projection of the input: T5 v1.1
+    scale_output: bool = False  # the output projection's input times d_model^-0.5: the first T5
+    position_buckets: int = 32  # the number of distances that relative positions distinguish
+    position_reach: int = 128  # the distance beyond which they distinguish none
+    layer_positions: bool = False  # a table of relative positions in each layer instead of each stack: UMT5
+    norm_before_positions: bool = False  # the decoder's norm on embeddings precedes positions: Blenderbot-small
+    decoder_num_heads: int | None = None  # None: the encoder's
+    decoder_d_feedforward: int | None = None  # None: the encoder's
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -149,7 +151,7 @@ class ModelConfig:
             check_fraction(name, getattr(self, name))
         for field in dataclasses.fields(self):
             if isinstance(field.default, bool):
-                check_truth(field.name, getattr(self, field.name))
+                check_boolean(field.name, getattr(self, field.name))
         _check_member(self, "activation", Activation)
         _check_member(self, "position_code", PositionCode)
         _check_member(self, "norm", Norm)
@@ -190,56 +192,58 @@ class ModelConfig:
             check_whole_number("banned_ids", token_id, 0, self.num_target_tokens - 1)
 
     def map_numbers(self, source: int, target: int) -> int:
-        """Weights in all attention maps of a sentence of so many tokens a side."""
+        """Return the number of weights in all attention maps of a sentence with these numbers of tokens."""
         read, wrote = (self.of(side).num_heads for side in Side)
         return read * self.num_encoder_layers * source**2 + wrote * self.num_decoder_layers * target * (target + source)
 
     def pass_numbers(self, source: int, target: int) -> int:
-        """Numbers that lie in memory at most while a sentence of a batch is decoded and recorded: its maps twice (the
-        pass's and the trace's), a layer's scores and softmax, in each layer projections, streams before and after each
-        sub-layer, active units, the decoder's cache, and logits with their softmax."""
+        """Return an upper bound on the numbers in memory while a sentence of a batch is decoded and recorded.
+
+        They are its maps twice (the pass's and the trace's), a layer's scores and softmax, each layer's projections,
+        residual streams and active units, the decoder's cache, and the logits with their softmax.
+        """
         heads, width, *wide = self._widest
         d, longest = max(self.d_model, width), max(source, target)
-        encoder = source * (7 * d + wide[0])  # queries, keys, values; what each of 2 sub-layers adds and leaves
-        decoder = (
-            target * (10 * d + wide[1]) + (2 * source + 4 * max(target, 16)) * d
-        )  # cross keys and values; the cache
+        # Queries, keys, values; the output of each of 2 sub-layers and the stream after it.
+        encoder = source * (7 * d + wide[0])
+        # The same of 3 sub-layers; cross keys and values; the cache.
+        decoder = target * (10 * d + wide[1]) + (2 * source + 4 * max(target, 16)) * d
         streams = self.num_encoder_layers * encoder + self.num_decoder_layers * decoder
         passing = 3 * heads * longest**2 + longest * (8 * d + 2 * max(wide)) + 4 * self.num_target_tokens
         return 2 * self.map_numbers(source, target) + streams + passing
 
     def held_numbers(self, source: int, target: int) -> int:
-        """As pass_numbers, of a long sentence: of its maps queries and keys are held, and nothing else is recorded."""
+        """Return pass_numbers() of a long sentence, for which queries and keys are recorded in place of maps."""
         heads, width, *wide = self._widest
         longest = max(source, target)
-        held = 2 * self.num_encoder_layers * source + self.num_decoder_layers * (3 * target + source)
+        recorded = 2 * self.num_encoder_layers * source + self.num_decoder_layers * (3 * target + source)
         decoding = self.num_decoder_layers * (2 * source + 4 * max(target, 16))  # cross keys and values; the cache
         row = max(self.d_model, width) * 8 + 2 * max(wide)
         bias = 2 * longest**2 * heads if self.position_code is PositionCode.RELATIVE else 0
         passing = 3 * heads * longest**2 + bias + longest * row + 4 * self.num_target_tokens
-        return (held + decoding) * width + passing
+        return (recorded + decoding) * width + passing
 
     @property
     def _widest(self) -> tuple[int, int, int, int]:
-        """The larger side's heads, and their width together; the numbers between each side's feed-forward."""
+        """The larger side's number of heads and their total width; each side's feed-forward width."""
         sides = [self.of(side) for side in Side]
         wide = [(1 + self.gated) * side.d_feedforward for side in sides]
-        return max(one.num_heads for one in sides), max(one.num_heads * one.d_head for one in sides), *wide
+        return max(side.num_heads for side in sides), max(side.num_heads * side.d_head for side in sides), *wide
 
     @property
     def reach(self) -> int:
-        """For how many positions there is a code: those that were learned, else any number."""
+        """The number of positions that can be encoded: unlimited unless they are learned."""
         return self.max_length if self.position_code is PositionCode.LEARNED else 2**31
 
     @property
     def num_target_tokens(self) -> int:
-        """Over how many tokens the logits go."""
+        """The size of the target's vocabulary, over which the logits range."""
         return self.vocabulary_size if self.target_vocabulary_size is None else self.target_vocabulary_size
 
     @property
     def without(self) -> tuple[str, ...]:
-        """Which of PARTS it is built without. Relative positions come without the division (Raffel et al. 2020): there
-        it is no part that is missing."""
+        """The PARTS that it lacks. Scaling is none of them with relative positions, which never scale scores (Raffel et
+        al. 2020)."""
         return tuple(
             name
             for name in PARTS
@@ -248,28 +252,28 @@ class ModelConfig:
 
     @property
     def adds_positions(self) -> bool:
-        """Whether positions are a vector that is added to an embedding."""
+        """Whether positions are vectors added to embeddings."""
         return self.position_code not in (PositionCode.RELATIVE, PositionCode.NONE)
 
     def of(self, side: Side) -> ModelConfig:
-        """The same with both sides as wide as this one: what its layers are made from."""
+        """Return the config with this side's heads and feed-forward on both sides, from which its layers are built."""
         if self.decoder_num_heads is None and self.decoder_d_feedforward is None:
             return self
-        own = {}
+        sizes = {}
         if side is Side.DECODER:
-            own["num_heads"] = self.decoder_num_heads or self.num_heads
-            own["d_feedforward"] = self.decoder_d_feedforward or self.d_feedforward
-        return dataclasses.replace(self, decoder_num_heads=None, decoder_d_feedforward=None, **own)
+            sizes["num_heads"] = self.decoder_num_heads or self.num_heads
+            sizes["d_feedforward"] = self.decoder_d_feedforward or self.d_feedforward
+        return dataclasses.replace(self, decoder_num_heads=None, decoder_d_feedforward=None, **sizes)
 
     @property
     def d_head(self) -> int:
-        """Width of one head: d_k = d_v, in the paper d_model / num_heads (section 3.2.2). Where the sides differ, the
-        encoder's: of() has the other's."""
+        """The width of a head, d_k = d_v: in the paper d_model / num_heads (section 3.2.2). The encoder's, if the sides
+        differ."""
         return self.d_model // self.num_heads if self.head_width is None else self.head_width
 
 
 def from_json(cls: type, values: object):
-    """Build a config dataclass from decoded JSON. ValueError names unknown or missing fields."""
+    """Build a config dataclass from decoded JSON. Raises ValueError naming unknown or missing fields."""
     if not isinstance(values, dict):
         raise ValueError(f"{cls.__name__} must be a JSON object, found {type(values).__name__}")
     fields = {f.name: f for f in dataclasses.fields(cls)}

@@ -6,7 +6,9 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -76,6 +78,16 @@ def read_or_none(path: Path, read: Callable[[Path], Read]) -> Read | None:
     except ValueError as error:
         log.warning("%s", error)
         return None
+
+
+def read_parallel(*paths: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of text files side by side, without line ends. Raises ValueError if they differ in length."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(path, encoding="utf-8")) for path in paths]
+        for number, lines in enumerate(zip_longest(*files), 1):
+            if None in lines:
+                raise ValueError(f"{' and '.join(map(str, paths))} differ in length: line {number}")
+            yield tuple(line.rstrip("\n") for line in lines)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -1,8 +1,7 @@
-"""Traces of any encoder-decoder that `transformers` runs (T5, BART, PEGASUS ..), for the explorer and the plots.
+"""Trace any encoder-decoder model of `transformers` (T5, BART, PEGASUS ..), for the explorer and the plots.
 
-Attention only: such a model is not this project's, so that nothing can be switched off in it, stepped through or
-checked, and its traces say so. An extra: `pip install transformers`; this module takes its objects and imports nothing
-of it.
+Such traces hold attention only: the model is not this project's, so it cannot be edited, stepped through or verified.
+The module takes objects of `transformers` and does not import it: install it with `pip install transformers`.
 
 >>> from tokenizers import Tokenizer, models, pre_tokenizers
 >>> from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
@@ -38,32 +37,37 @@ from attention_atlas.model.trace.words import SPACE, number_words, words_by_spac
 
 __all__ = ["trace_of"]
 
-THEIRS = {
+MAPS = {  # the fields of an output of `transformers`
     AttentionKind.ENCODER_SELF: "encoder_attentions",
     AttentionKind.DECODER_SELF: "decoder_attentions",
     AttentionKind.CROSS: "cross_attentions",
 }
-BYTE_LEVEL_SPACE = "\u0120"  # how a vocabulary of bytes, such as BART's, writes a space
-SAMPLED = 997  # numbers of each tensor that its digest goes over
+BYTE_LEVEL_SPACE = "\u0120"  # the space of a vocabulary of bytes, such as BART's
+DIGEST_SAMPLES = 997  # numbers of each tensor
 
 
 @torch.inference_mode()
 def trace_of(
     model: Any, tokenizer: Any, text: str, *, target: str | None = None, direction: str = "", max_new_tokens: int = 128
 ) -> TranslationTrace:
-    """What a model of `transformers` attends to while it writes greedily, or reads a target that is given.
+    """Trace a model of `transformers` while it decodes greedily, or reads a target.
 
-    model: with encoder and decoder, loaded with attn_implementation="eager"; tokenizer: its own; text: what it is to
-    read, with whatever prefix it expects. ValueError for a model without maps or with maps of another form than
-    [query, key] over the tokens (LED, LongT5, ProphetNet), or a target without tokens.
+    model           an encoder-decoder, loaded with attn_implementation="eager"
+    tokenizer       the model's
+    text            the source, with the prefix that the model expects
+    target          read as if the model had written it
+    max_new_tokens  the limit of greedy decoding
+
+    Raises ValueError for a model without maps or with maps that are not [query, key] over the tokens (LED, LongT5,
+    ProphetNet), and for a target without tokens.
     """
     started = time.perf_counter()
-    _check(model)
+    _check_model(model)
     source = tokenizer(text, return_tensors="pt").to(model.device)
-    begin = _begin(model)
+    begin = _begin_id(model)
     if target is None:
-        written = model.generate(**source, num_beams=1, do_sample=False, max_new_tokens=max_new_tokens)[0]
-        ids, decoding = written[1:].tolist(), GREEDY
+        generated = model.generate(**source, num_beams=1, do_sample=False, max_new_tokens=max_new_tokens)[0]
+        ids, decoding = generated[1:].tolist(), GREEDY
     else:
         ids = tokenizer(text_target=target)["input_ids"]
         decoding = Decoding(given=len(ids))
@@ -71,7 +75,7 @@ def trace_of(
         raise ValueError("the target has no tokens: there is nothing to follow")
     inputs = torch.tensor([[begin, *ids[:-1]]], device=model.device)
     output = model(**source, decoder_input_ids=inputs, output_attentions=True, use_cache=False, return_dict=True)
-    names = _Names(tokenizer, begin, _end(model, tokenizer))
+    names = _TokenNames(tokenizer, begin, _end_id(model, tokenizer))
     steps = summarised(output.logits[0], torch.tensor(ids, device=model.device))
     build = TraceBuilder(
         Recorded(_Maps.of(output, source["input_ids"].shape[1], len(ids)), [steps]),
@@ -85,7 +89,7 @@ def trace_of(
     return replace(build(0, request, ids), attention_only=True)
 
 
-def _check(model: Any) -> None:
+def _check_model(model: Any) -> None:
     if not getattr(model.config, "is_encoder_decoder", False):
         raise ValueError(f"{type(model).__name__} has no encoder and decoder: only models with both can be shown")
     if model.training:
@@ -99,40 +103,41 @@ def _check(model: Any) -> None:
         )
 
 
-def _begin(model: Any) -> int:
-    """What its decoder starts from. ValueError if nothing says so."""
+def _begin_id(model: Any) -> int:
+    """Return the id that the decoder starts from. Raises ValueError if the model does not define it."""
     for settings in (model.generation_config, model.config):
         for name in ("decoder_start_token_id", "bos_token_id"):
-            if isinstance(found := getattr(settings, name, None), int):
-                return found
+            if isinstance(token_id := getattr(settings, name, None), int):
+                return token_id
     raise ValueError("neither the model nor its generation_config has a decoder_start_token_id")
 
 
-def _end(model: Any, tokenizer: Any) -> int:
-    found = model.generation_config.eos_token_id
-    found = tokenizer.eos_token_id if found is None else found
-    return found[0] if isinstance(found, list) else -1 if found is None else found
+def _end_id(model: Any, tokenizer: Any) -> int:
+    """Return the id that ends a target, -1 if there is none."""
+    token_id = model.generation_config.eos_token_id
+    token_id = tokenizer.eos_token_id if token_id is None else token_id
+    return token_id[0] if isinstance(token_id, list) else -1 if token_id is None else token_id
 
 
 def _digest(model: Any) -> str:
-    """Tells models apart: 16 hex digits of the SHA-256 of all tensors' names, shapes and some numbers of each."""
-    found = hashlib.sha256()
+    """Return 16 hex digits of the SHA-256 of all tensors' names, shapes and a sample of their numbers."""
+    digest = hashlib.sha256()
     for name, tensor in model.state_dict().items():
-        some = tensor.flatten()[:: max(1, tensor.numel() // SAMPLED)].float().cpu().numpy()
-        found.update(f"{name} {list(tensor.shape)}".encode() + some.tobytes())
-    return found.hexdigest()[:16]
+        sample = tensor.flatten()[:: max(1, tensor.numel() // DIGEST_SAMPLES)].float().cpu().numpy()
+        digest.update(f"{name} {list(tensor.shape)}".encode() + sample.tobytes())
+    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False)
 class _Maps:
-    """Their maps in the form of ours."""
+    """The maps of a pass of `transformers`, with the interface of ForwardOutput."""
 
     weights: dict[AttentionKind, Tensor]  # [layers, batch, heads, query, key]
 
     @classmethod
     def of(cls, output: Any, source: int, target: int) -> _Maps:
-        """Of a pass over so many source and target tokens. ValueError unless each map is [query, key] over them."""
-        maps = {kind: getattr(output, name) for kind, name in THEIRS.items()}
+        """Collect the maps of a pass over these numbers of tokens. Raises ValueError for maps of another shape."""
+        maps = {kind: getattr(output, name) for kind, name in MAPS.items()}
         if any(not layers or layers[0] is None for layers in maps.values()):
             raise ValueError('the model gave no attention maps: load it with attn_implementation="eager"')
         sizes = {
@@ -147,7 +152,7 @@ class _Maps:
                         f"the model's {kind.value} maps are {list(layer.shape)}, expected [batch, heads, query, key] "
                         f"with {' and '.join(map(str, sizes[kind]))} tokens: such attention cannot be shown"
                     )
-        return cls({kind: _rows(torch.stack(tuple(layers))) for kind, layers in maps.items()})
+        return cls({kind: _to_float32(torch.stack(tuple(layers))) for kind, layers in maps.items()})
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
@@ -157,19 +162,19 @@ class _Maps:
         return self.weights[kind][:, row]
 
 
-def _rows(weights: Tensor) -> Tensor:
-    """In float32; what half precision has rounded sums to 1 again."""
-    exact = weights.dtype in (torch.float32, torch.float64)
-    return weights.float() if exact else weights.float() / weights.float().sum(-1, keepdim=True)
+def _to_float32(weights: Tensor) -> Tensor:
+    """Return weights as float32; rows that half precision rounded sum to 1 again."""
+    is_exact = weights.dtype in (torch.float32, torch.float64)
+    return weights.float() if is_exact else weights.float() / weights.float().sum(-1, keepdim=True)
 
 
-class _Names:
-    """A tokenizer of theirs, as far as a trace asks for it."""
+class _TokenNames:
+    """The methods of a tokenizer that a trace needs (model.decode.trace_builder), by one of `transformers`."""
 
     def __init__(self, tokenizer: Any, begin_id: int, end_id: int) -> None:
-        self.theirs, self.begin_id, self.end_id = tokenizer, begin_id, end_id
+        self.tokenizer, self.begin_id, self.end_id = tokenizer, begin_id, end_id
         self.special = set(tokenizer.all_special_ids) | {begin_id}
-        self.bytes = any(piece.startswith(BYTE_LEVEL_SPACE) for piece in tokenizer.get_vocab())
+        self.is_byte_level = any(piece.startswith(BYTE_LEVEL_SPACE) for piece in tokenizer.get_vocab())
 
     def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]:
         return tuple(self._token(int(i)) for i in ids)
@@ -181,13 +186,13 @@ class _Names:
         return number_words(tokens, words_by_spaces(tokens))
 
     def decode(self, ids: Iterable[int]) -> str:
-        return self.theirs.decode(list(ids), skip_special_tokens=True).strip()
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True).strip()
 
     def _token(self, i: int) -> Token:
-        piece = self.theirs.convert_ids_to_tokens(i) or f"<unused {i}>"
+        piece = self.tokenizer.convert_ids_to_tokens(i) or f"<unused {i}>"
         if i in self.special:
             return Token(piece, TokenKind.SYMBOL)
-        if self.bytes:  # each character stands for a byte: whole characters are shown as themselves
-            text = self.theirs.convert_tokens_to_string([piece])
+        if self.is_byte_level:  # the characters stand for bytes: show whole characters as themselves
+            text = self.tokenizer.convert_tokens_to_string([piece])
             piece = piece if "\ufffd" in text else text.replace(" ", SPACE)
         return Token(piece)

@@ -1,4 +1,4 @@
-"""All models that are served, by the names of what they translate."""
+"""The translators of an app, by the labels of the routes (direction and checkpoint) that they serve."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ from attention_atlas.model.translator import Translator
 
 
 class Translators(Mapping[str, Translator]):
-    """The label of a Route -> the Translator that serves it. all: each of them once, the app's first one first; routes:
-    those that are listed. A model of many languages also serves the others, by the same form of label. guests: those
-    of `translators` that come after all others when a direction's plain name is given away."""
+    """A mapping of a route's label to the Translator that serves it.
+
+    all     every translator once, the app's first choice first
+    routes  the listed routes; a model of many languages also serves its others, by labels of the same form
+    """
 
     def __init__(self, translators: Sequence[Translator], *, guests: Sequence[Translator] = ()) -> None:
+        """guests: those of `translators` that get a direction's plain label only if no other translator has it."""
         if not translators:
             raise ValueError("no translator was given")
         self.all = tuple(dict.fromkeys(translators))
-        named = sorted(self.all, key=lambda translator: translator in guests)
+        by_precedence = sorted(self.all, key=lambda translator: translator in guests)
         labelled = zip(
-            list_routes((translator.name, translator.directions) for translator in named),
-            (translator for translator in named for _ in translator.directions),
+            list_routes((translator.name, translator.directions) for translator in by_precedence),
+            (translator for translator in by_precedence for _ in translator.directions),
             strict=True,
         )
-        shown = sorted(labelled, key=lambda pair: self.all.index(pair[1]))
-        self.routes = tuple(route for route, _ in shown)
-        self._by_label = {route.label: translator for route, translator in shown}
+        served = sorted(labelled, key=lambda pair: self.all.index(pair[1]))
+        self.routes = tuple(route for route, _ in served)
+        self._by_label = {route.label: translator for route, translator in served}
         self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by digest
 
     @classmethod
@@ -44,47 +47,50 @@ class Translators(Mapping[str, Translator]):
         limits: BatchLimits = BatchLimits(),
         models: Sequence[Path] = (),
     ) -> Translators:
-        """The folders `models`, then every checkpoint folder inside `folder`; these keep their names in links and the
-        API, whatever else is served. ValueError if there is none or one cannot be loaded."""
-        found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
-        if not found:
+        """Load the folders `models`, then every checkpoint folder inside `folder`.
+
+        The latter keep their labels in links and the API, whatever `models` are. Raises ValueError if there is no
+        checkpoint or one cannot be loaded.
+        """
+        paths = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
+        if not paths:
             raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
-        loaded = [Translator.load(path, device, limits=limits) for path in found]
+        loaded = [Translator.load(path, device, limits=limits) for path in paths]
         return cls(loaded, guests=loaded[: len(models)])
 
     def to(self, device: str) -> None:
-        """Move every model. For an app that is not serving yet."""
+        """Move every model to a device. Call it only before an app starts serving."""
         for translator in self.all:
             translator.to(torch.device(device))
 
     def lend(self, translator: Translator) -> None:
-        """Let made() find one more, as long as somebody else holds it. It stands in no list."""
+        """Let by_digest() find another translator, which is not listed, while something else refers to it."""
         self._lent[translator.digest] = translator
 
-    def made(self, digest: str) -> Translator | None:
-        """The one with these weights, lent or not."""
+    def by_digest(self, digest: str) -> Translator | None:
+        """Return the translator with these weights, lent or not; None if there is none."""
         return next((t for t in self.all if t.digest == digest), None) or self._lent.get(digest)
 
     def __getitem__(self, label: str) -> Translator:
-        """The one for a listed label, or one between two of a model's many languages. ValueError if none does."""
+        """Return the translator of a label, of a listed route or of a model of many languages, or raise Refusal."""
         route = self.route(label)
         return self._by_label.get(label) or next(t for t in self._many() if t.name == route.checkpoint)
 
     def route(self, label: str) -> Route:
-        """The route of this label. ValueError if none has it."""
-        found = next((route for route in self.routes if route.label == label), None) or multilingual_route(
+        """Return the route of a label. Raises Refusal if there is none."""
+        route = next((route for route in self.routes if route.label == label), None) or multilingual_route(
             label, [(t.name, t.languages) for t in self._many()]
         )
-        if found is None:
+        if route is None:
             raise Refusal(
                 "Unknown direction {direction}: there are {all}.",
                 direction=f"{label!r:.80}",
                 all=", ".join(self._by_label),
             )
-        return found
+        return route
 
     def find(self, direction: str, checkpoint: str) -> Route | None:
-        """The route of this direction and checkpoint; else the first that serves the direction; else None."""
+        """Return the route of a direction and checkpoint, else the first of the direction, else None."""
         many = [(t.name, t.languages) for t in self._many()]
         exact = multilingual_route(f"{direction} ({checkpoint})", many)
         listed = find_route(self.routes, direction, checkpoint)

@@ -1,1 +1,1 @@
-"""A checkpoint next to data that others labelled: links by hand, contrastive pairs, hallucinations."""
+"""Benchmarks of a checkpoint on data that others labelled: links by hand, contrastive pairs, hallucinations."""

@@ -58,7 +58,7 @@ def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_
     with pytest.raises(KeyboardInterrupt):
         align.main([*options, "--out", str(tmp_path / "links")])
     (left,) = tmp_path.glob("links.*.partial")
-    assert left.read_text() == "".join(expected.splitlines(keepends=True)[: align.LINES])
+    assert left.read_text() == "".join(expected.splitlines(keepends=True)[: align.BATCH])
     with left.open("a") as file:
         file.write("0-0 1-")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
@@ -70,12 +70,12 @@ def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_
 def test_a_run_goes_on_only_with_the_files_that_it_began_with(tmp_path):
     files = [Path(write(tmp_path / name, ["ein Hund"])) for name in "st"]
     args = SimpleNamespace(files=files, symmetrise="union")
-    aligner, chosen = align.Aligner(SimpleNamespace(digest="1"), "de-en", None), AligningHeads((), (), 1.0)
-    begun = align.key(args, aligner, chosen)
-    assert align.key(args, aligner, chosen) == begun
+    aligner, heads = align.Aligner(SimpleNamespace(digest="1"), "de-en", None), AligningHeads((), (), 1.0)
+    begun = align.run_key(args, aligner, heads)
+    assert align.run_key(args, aligner, heads) == begun
     write(files[0], ["kein Hut"])  # as long as before
     os.utime(files[0], ns=(0, 0))
-    assert align.key(args, aligner, chosen) != begun
+    assert align.run_key(args, aligner, heads) != begun
 
 
 def test_where_one_model_hesitates_the_other_decides(monkeypatch):
@@ -87,12 +87,12 @@ def test_where_one_model_hesitates_the_other_decides(monkeypatch):
     monkeypatch.setattr(align, "encode_words", lambda *text: text)
     monkeypatch.setattr(align, "score_maps", lambda translator, sentences: [maps[translator]] * len(sentences))
     head, pairs = (Voter(0, 0, RowToken.READ, False),), [(("ein", "Hund"), ("a", "dog"))]
-    aligner, chosen = align.Aligner("ours", "de-en", "theirs"), AligningHeads(head, head, 1.0)
+    aligner, heads = align.Aligner("ours", "de-en", "theirs"), AligningHeads(head, head, 1.0)
     right, wrong = frozenset({(0, 0), (1, 1)}), frozenset({(1, 0), (1, 1)})
-    assert aligner.align(pairs, chosen, "forward") == [wrong]
-    assert aligner.align(pairs, chosen, "backward") == aligner.align(pairs, chosen, "union") == [right]
+    assert aligner.align(pairs, heads, "forward") == [wrong]
+    assert aligner.align(pairs, heads, "backward") == aligner.align(pairs, heads, "union") == [right]
     alone = align.Aligner("ours", "de-en", None)
-    assert alone.align(pairs, chosen, "union") == [right | wrong], "without the other model"
+    assert alone.align(pairs, heads, "union") == [right | wrong], "without the other model"
 
 
 def test_scores_of_our_own_links(tmp_path, capsys):

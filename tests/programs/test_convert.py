@@ -92,7 +92,7 @@ def test_a_file_of_the_layout_before_opens(saved, tmp_path):
         name: (t.t() if t.ndim == 2 and t.shape[0] >= t.shape[1] else t).contiguous() for name, t in expected.items()
     }
     assert any(t.ndim == 2 and t.shape[0] < t.shape[1] for t in expected.values())
-    save_file(tall, out / "model.safetensors", {checkpoint.LAYOUT: checkpoint.TALL})
+    save_file(tall, out / "model.safetensors", {checkpoint.LAYOUT: checkpoint.TALL_TRANSPOSED})
     found = checkpoint.load(out).model.state_dict()
     assert all(
         torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
@@ -110,7 +110,7 @@ def test_a_transposed_file_is_as_strict_as_any(saved, tmp_path):
     save_file(
         {**state, "embedding.weight": state["embedding.weight"] * float("inf")},
         out / "model.safetensors",
-        {checkpoint.LAYOUT: checkpoint.AS_READ},
+        {checkpoint.LAYOUT: checkpoint.TRANSPOSED},
     )
     with pytest.raises(ValueError, match="not finite"):
         checkpoint.load(out)

@@ -28,7 +28,7 @@ def add_explorer(value: dict, *, model: bool = False) -> None:
 def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None) -> dict:
     """What the page is told of a translation: the trace, and what its heads are named where these very weights were
     surveyed. selection: what was chosen when it was asked for; None: the page knows."""
-    made_by, address = translators.made(trace.digest) if translators else None, Address.of(trace)
+    made_by, address = translators.by_digest(trace.digest) if translators else None, Address.of(trace)
     survey = made_by.survey if made_by else None
     measured = survey.directions.get(trace.direction) if survey else None
     return {

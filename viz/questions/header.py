@@ -101,7 +101,7 @@ def describe(context: Context, trace: TranslationTrace) -> dict:
 
 def line(translators: Translators, trace: TranslationTrace) -> dict:
     """Return the fields of the translation line above the tabs."""
-    translator = translators.made(trace.digest)
+    translator = translators.by_digest(trace.digest)
     if translator is None:
         raise not_served(trace.checkpoint)
     return {
@@ -116,7 +116,7 @@ def page_doubts(context: Context, address: Address | None, fields: Mapping) -> A
     """Return the warnings about a translation. They take a pass of the model, so the page asks for them after it has
     painted the map."""
     trace = context.trace(address)
-    return {"doubts": warnings_about(trace, context.translators.made(trace.digest))}
+    return {"doubts": warnings_about(trace, context.translators.by_digest(trace.digest))}
 
 
 def can_warn(trace: TranslationTrace, translator: Translator | None) -> bool:

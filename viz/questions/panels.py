@@ -155,7 +155,7 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
     return Scene(
         trace,
         Selection.from_plain(fields.get("selection")).clamp(trace),
-        context.translators.made(trace.digest),
+        context.translators.by_digest(trace.digest),
         PageQuestion.from_plain(fields.get("asked")),
         context.means,
         context.translators,

@@ -96,7 +96,7 @@ class Traces:
                 raise Retrained(replace(address, digest=toy.digest, target_ids=None, decoding=search))
             return toy, toy.directions[0]
         if address.digest:
-            if (translator := self.translators.made(address.digest)) is not None:
+            if (translator := self.translators.by_digest(address.digest)) is not None:
                 return translator, address.direction
             raise not_served(address.checkpoint)
         route = self.translators.routes[0]
