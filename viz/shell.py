@@ -32,7 +32,7 @@ from attention_atlas.viz.server import api, ask, guard, health, web_files
 from attention_atlas.viz.server.middleware import Headers
 from attention_atlas.viz.server.request_queue import RequestQueue
 from attention_atlas.viz.tours import guide
-from attention_atlas.viz.wire.summary import INVITATION, inviting
+from attention_atlas.viz.wire.summary import INVITATION, invitation
 from attention_atlas.viz.words import say
 
 TITLE = "Attention Atlas"
@@ -200,7 +200,7 @@ def _header(context: Context) -> TranslationTrace | None:
     if first:  # its warnings are computed in advance
         state = {**header.line(translators, first), "doubts": header.warnings_about(first, model)}
     else:
-        state = inviting(model)
+        state = invitation(model)
     options = {"searches": header.SEARCHES}
     result = add_component("translation", state, events=("fill",), options=options, elem_id="translation")
     private = {"show_progress": "hidden", "api_visibility": "private"}

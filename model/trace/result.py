@@ -3,7 +3,7 @@
 A file is JSON, exact to the last bit: {"schema": "attention-atlas-result", "version": 1, "result": "Why", ..}, then the
 fields by name. Arrays are nested lists, NaN is null, and tokens keep their kind and word.
 
->>> from attention_atlas.model.trace.why.heads import SmallestSet
+>>> from attention_atlas.model.trace.why.effects import SmallestSet
 >>> smallest = SmallestSet(frozenset({("cross", 2, 4)}), total=96, passes=120, verified=True)
 >>> smallest.about()
 '1 of 96 heads write the same translation'

@@ -13,7 +13,7 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz import directions, shell
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.questions.header import route_of
-from attention_atlas.viz.wire.summary import inviting, summarise
+from attention_atlas.viz.wire.summary import invitation, summarise
 from tests.model.families import theirs
 
 
@@ -106,8 +106,8 @@ def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, ti
     said = summarise(trace, many, registry.lacking(trace, many))["about"]
     assert said["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
     assert [one["panel"] for one in said["lacking"]] == LACKING  # no own sentences, no pairs; positions added
-    assert inviting(many)["about"]["origin"] == said["origin"]
-    assert inviting(tiny_translator)["about"]["origin"] is None
+    assert invitation(many)["about"]["origin"] == said["origin"]
+    assert invitation(tiny_translator)["about"]["origin"] is None
     theirs.mbart(tmp_path / "mbart").save_pretrained(tmp_path / "mbart")
     learned = Translator.load(tmp_path / "mbart", "cpu")
     trace = learned.translate("Der Hund", "de_DE-en_XX")

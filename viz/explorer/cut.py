@@ -12,7 +12,7 @@ from attention_atlas.model.trace.language import Refusal, Words
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import fields
-from attention_atlas.viz.wire.question import names, nats, with_minus
+from attention_atlas.viz.wire.question import format_nats, token_names, with_minus_sign
 from attention_atlas.viz.words import say
 
 MOST = 4096  # edges at once: those of a few words in all heads of a layer
@@ -64,12 +64,12 @@ def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
     except Refusal as error:  # too long to be asked about: the translation itself says enough
         return [error.words]
     before, after = case.metric(), metric_without(case, edges, how)
-    token, contrast = names(scene.trace, question)
+    token, contrast = token_names(scene.trace, question)
     values = {
         "token": token,
-        "before": nats(before),
-        "after": nats(after),
-        "change": with_minus(f"{after - before:+.2g}"),
+        "before": format_nats(before),
+        "after": format_nats(after),
+        "change": with_minus_sign(f"{after - before:+.2g}"),
     }
     if contrast is None:
         return [

@@ -19,8 +19,8 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.matrix import two
-from attention_atlas.viz.wire.question import spoken
+from attention_atlas.viz.wire.matrix import two_decimals
+from attention_atlas.viz.wire.question import token_text
 from attention_atlas.viz.words import say
 
 LARGE = 20_000  # edges: of more, one gradient has to do
@@ -136,7 +136,7 @@ def parting(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
         return [*near, blocks.text(say("The two sentences have the same translation."), tone="note")]
     if (step, ids[1]) == (question.step, question.contrast_id):
         return near
-    token, instead = map(spoken, scene.translator.tokenizer.tokens(list(ids)))
+    token, instead = map(token_text, scene.translator.tokenizer.tokens(list(ids)))
     words = say("The two translations part at {token} and {instead}.", token=token, instead=instead)
     ask = blocks.action(say("Ask about these"), blocks.to_question(step, ids[1]))
     return [*near, blocks.row(blocks.text(words), ask)]
@@ -158,7 +158,7 @@ def curves(studied: Studied) -> list[dict]:
         for i, (share, edges) in enumerate(zip(tested.shares, tested.best.edges))
     ]
     areas = [
-        [name, "", *(two(getattr(curve, field)) for curve in kinds.values())]
+        [name, "", *(two_decimals(getattr(curve, field)) for curve in kinds.values())]
         for name, field in (
             (say("CPR (area, large is good)"), "cpr"),
             (say("CMD (distance from 1, small is good)"), "cmd"),
@@ -195,4 +195,4 @@ def curves(studied: Studied) -> list[dict]:
 
 def _kept(curve: Curve, at: int) -> str:
     low, high = curve.interval[at]
-    return "{} [{}, {}]".format(*(two(value) for value in (curve.faithfulness[at], low, high)))
+    return "{} [{}, {}]".format(*(two_decimals(value) for value in (curve.faithfulness[at], low, high)))

@@ -17,10 +17,10 @@ from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection, rea
 from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire import fields as field
-from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.payload import key_of
-from attention_atlas.viz.wire.question import exact, headline, picture, question_payload
+from attention_atlas.viz.wire.question import headline, headline_in_nats, losses_payload, question_payload
 from attention_atlas.viz.wire.summary import INVITATION
 from attention_atlas.viz.words import Words, say
 
@@ -118,7 +118,7 @@ def answer_why(scene: Scene) -> dict:
     frame = {
         "asked": scene.page_question.for_trace(trace).to_plain(),
         "about": key_of(trace),
-        **named(trace, trace.decoding),
+        **link_fields(trace, trace.decoding),
         **question_payload(trace, question, pinned.contrasts(trace, question.step)),
         "most": most,
         "limit": len(trace.source_ids) + most,
@@ -132,8 +132,8 @@ def answer_why(scene: Scene) -> dict:
     return {
         **frame,
         "headline": headline(trace, question, losses, case.columns),
-        "exact": exact(losses, case.columns),
-        "picture": picture(question, losses, case.columns, tokens),
+        "exact": headline_in_nats(losses, case.columns),
+        "picture": losses_payload(question, losses, case.columns, tokens),
     }
 
 

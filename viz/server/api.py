@@ -76,7 +76,7 @@ def translate(context: EndpointContext, text: str, direction: str = "", beam: in
         link, which opens this page at the translation, without the interventions where they are too long for one.
     """
     trace = context.translate(text, direction, beam)
-    return {**describe(trace), "link": address.opening(trace)}
+    return {**describe(trace), "link": address.fragment(trace)}
 
 
 @endpoint(returns="one map, or with kind `all` the whole trace; JSON, NPZ in base64, CSV of a map, HTML of a trace")

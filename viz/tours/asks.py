@@ -23,7 +23,7 @@ from attention_atlas.viz.maps.labels import KIND_TITLES, display, word_label
 from attention_atlas.viz.tours.measures import share
 from attention_atlas.viz.tours.scene import StopScene, points, text_of
 from attention_atlas.viz.tours.tour import Pair
-from attention_atlas.viz.wire.question import chance
+from attention_atlas.viz.wire.question import format_percent
 from attention_atlas.viz.words import say
 
 LEAST = 0.001  # of a share that is written out
@@ -312,8 +312,8 @@ def costs_most(scene: StopScene) -> Task:
         "Without “{hidden}”, “{word}” begins with a probability of {after} and not of {before}.",
         hidden=words[worst],
         word=scene.written,
-        before=chance(found.metric),
-        after=chance(found.metric - float(lost[worst])),
+        before=format_percent(found.metric),
+        after=format_percent(found.metric - float(lost[worst])),
     )
     prompt = say(
         "One word of the sentence is hidden from every head. Hiding which one makes “{word}” least probable?",

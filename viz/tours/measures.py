@@ -29,8 +29,8 @@ from attention_atlas.model.training.history import NAME
 from attention_atlas.viz.panels.formulas import model_table
 from attention_atlas.viz.tours.scene import Head, StopScene, shown
 from attention_atlas.viz.wire.blocks import compact
-from attention_atlas.viz.wire.heads import signed
-from attention_atlas.viz.wire.question import chance
+from attention_atlas.viz.wire.heads import format_effect
+from attention_atlas.viz.wire.question import format_percent
 from attention_atlas.viz.words import Words, join, say
 
 MOST = 0.5  # of a row
@@ -304,7 +304,9 @@ def matters_most(scene: StopScene) -> Measured:
     others[own] = -np.inf
     lost = float(found.of_metric[own])
     return Measured(
-        lost - float(others.max()), Unit.NATS, {"before": chance(found.metric), "after": chance(found.metric - lost)}
+        lost - float(others.max()),
+        Unit.NATS,
+        {"before": format_percent(found.metric), "after": format_percent(found.metric - lost)},
     )
 
 
@@ -396,4 +398,4 @@ def forced(scene: StopScene) -> Measured:
 def _kept(scene: StopScene, lost: float) -> Measured:
     before = float(np.exp(scene.case.metric()))
     kept = float(np.exp(-lost))
-    return Measured(kept, also={"before": tenths(before), "after": tenths(before * kept), "nats": signed(lost)})
+    return Measured(kept, also={"before": tenths(before), "after": tenths(before * kept), "nats": format_effect(lost)})

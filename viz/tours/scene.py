@@ -16,7 +16,7 @@ from attention_atlas.model.trace.why.attribution import Against, Question
 from attention_atlas.model.trace.words import SPACE, word_groups
 from attention_atlas.viz.panels.scene import Scene, most_telling
 from attention_atlas.viz.tours.tour import Pair
-from attention_atlas.viz.wire.address import fields
+from attention_atlas.viz.wire.address import query_fields
 
 Head = tuple[AttentionKind, int, int]  # kind, layer, head, from 0
 
@@ -68,7 +68,7 @@ class StopScene(Scene):
     def link(self, *, pinned: bool = True, row: int | None = None) -> dict[str, str]:
         """The fields of a link: which sentence, head and, if pinned, tokens. row: of the decoder; None: the one that is
         about to write the pair's translation."""
-        found = fields(self.trace)
+        found = query_fields(self.trace)
         if self.head:
             kind, layer, head = self.head
             found |= {"kind": kind.value, "layer": str(layer + 1), "head": str(head + 1)}

@@ -9,10 +9,10 @@ from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import Decoding
 from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 
-LONGEST = 65_536  # characters of all changes in a link
+MAX_LENGTH = 65_536  # characters of all changes in a link
 
 
-def named(of: TranslationTrace | Address, decoding: Decoding | None) -> dict:
+def link_fields(of: TranslationTrace | Address, decoding: Decoding | None) -> dict:
     """What the page makes a link of, JSON-ready. beam: the width of the search, null where that is not known;
     interventions: JSON, "" for none, null for those that no link can carry."""
     return {
@@ -20,19 +20,19 @@ def named(of: TranslationTrace | Address, decoding: Decoding | None) -> dict:
         "direction": of.direction,
         "checkpoint": of.checkpoint,
         "beam": decoding and decoding.beam,
-        "interventions": interventions_file.to_text(of.interventions, LONGEST),
+        "interventions": interventions_file.to_text(of.interventions, MAX_LENGTH),
     }
 
 
-def fields(trace: TranslationTrace) -> dict[str, str]:
+def query_fields(trace: TranslationTrace) -> dict[str, str]:
     """The fields of a link to a trace, without the changes that no link can carry."""
-    found = named(trace, trace.decoding)
+    found = link_fields(trace, trace.decoding)
     return {name: str(value) for name, value in found.items() if value and (name, value) != ("beam", 1)}
 
 
-def opening(trace: TranslationTrace) -> str:
+def fragment(trace: TranslationTrace) -> str:
     """The fields as they stand behind a page's address."""
-    return f"#{urlencode(fields(trace))}"
+    return f"#{urlencode(query_fields(trace))}"
 
 
 def link(trace: TranslationTrace, page: str = "") -> str:
@@ -42,9 +42,9 @@ def link(trace: TranslationTrace, page: str = "") -> str:
     page: where one is served, such as "http://127.0.0.1:7860/". ValueError, in words, for changes that no link can
     carry.
     """
-    if named(check_trace(trace), trace.decoding)["interventions"] is None:
+    if link_fields(check_trace(trace), trace.decoding)["interventions"] is None:
         raise ValueError(
             f"no link can carry these changes ({trace.interventions.describe():.200}): functions and values of other "
-            f"passes have no text, and {LONGEST:,} characters are the most; save() keeps the whole trace"
+            f"passes have no text, and {MAX_LENGTH:,} characters are the most; save() keeps the whole trace"
         )
-    return page + opening(trace)
+    return page + fragment(trace)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 FEW = 32_768  # bytes: the weights of a kind, of sentences of up to some 20 tokens
-AS_THEY_ARE = "="  # no base64 begins with it
+UNCOMPRESSED = "="  # no base64 begins with it
 _ROUNDING = 1e-5  # by which a softmax in float32 may miss [0, 1]
 _LARGEST, _NAN = 32767, -32768
 
@@ -42,12 +42,12 @@ class Codec:
     def encode(self, values: np.ndarray) -> str:
         data = self.to_bytes(values)
         if len(data) <= FEW:
-            return AS_THEY_ARE + base64.b64encode(data).decode("ascii")
+            return UNCOMPRESSED + base64.b64encode(data).decode("ascii")
         return base64.b64encode(gzip.compress(data, compresslevel=7, mtime=0)).decode("ascii")
 
     def decode(self, data: str, shape: Sequence[int]) -> np.ndarray:
         """What the page reads from encode(). ValueError if it is not of this shape."""
-        if data.startswith(AS_THEY_ARE):
+        if data.startswith(UNCOMPRESSED):
             return self.from_bytes(base64.b64decode(data[1:]), shape)
         return self.from_bytes(gzip.decompress(base64.b64decode(data)), shape)
 

@@ -11,7 +11,7 @@ from attention_atlas.model.trace.language import Words, say
 from attention_atlas.model.trace.why.effects import HeadEffects, SmallestSet
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.wire.blocks import compact
-from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.question import with_minus_sign
 
 NARROW = 12  # heads above which a cell has no room for its number
 DIGITS = 2
@@ -39,7 +39,7 @@ def effects_block(
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
         value, is_measured = float(values[kind][layer, head]), bool(known[kind][layer, head])
         flips = is_measured and measured.flips is not None and bool(measured.flips[kind][layer, head])
-        where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": signed(value)}
+        where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": format_effect(value)}
         if not is_measured:
             name = say("{kind}, layer {layer}, head {head}: {n} nats, estimated from its gate's slope.", **where)
         elif flips:
@@ -49,7 +49,7 @@ def effects_block(
         else:
             name = say("{kind}, layer {layer}, head {head}: {n} nats, measured.", **where)
         marks = [mark for mark, holds in (("estimated", not is_measured), ("flips", flips)) if holds]
-        return {"value": round(value / limit, 4), "text": signed(value), "name": name, "marks": marks}
+        return {"value": round(value / limit, 4), "text": format_effect(value), "name": name, "marks": marks}
 
     legend = {
         "plus": say("+ speaks for the token"),
@@ -112,11 +112,11 @@ def _block(
     }
 
 
-def signed(value: float) -> str:
+def format_effect(value: float) -> str:
     """A number of nats with its sign: "+1.3", "−0.21"; "0" below what is worth saying."""
     if abs(value) < 0.005:
         return "0"
-    return with_minus(f"{value:+.{1 if abs(value) >= 0.995 else 2}f}")
+    return with_minus_sign(f"{value:+.{1 if abs(value) >= 0.995 else 2}f}")
 
 
 def head_name(kind: AttentionKind, layer: int, head: int) -> Words:

@@ -10,7 +10,7 @@ import numpy as np
 from attention_atlas.model.trace.language import Words, join, say
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
 from attention_atlas.viz.wire.blocks import compact
-from attention_atlas.viz.wire.question import nats, with_minus
+from attention_atlas.viz.wire.question import format_nats, with_minus_sign
 
 EVIDENCE = {Evidence.MEASURED: say("measured"), Evidence.EXACT_SPLIT: say("exact split"), Evidence.PROXY: say("proxy")}
 
@@ -95,7 +95,7 @@ def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[di
     def cell(value: float) -> dict | None:
         if np.isnan(value):
             return None
-        text = f"{value:.0%}" if unit is Unit.SHARE else nats(value)
+        text = f"{value:.0%}" if unit is Unit.SHARE else format_nats(value)
         return {"text": text, "share": round(float(np.clip(value / scale, -1, 1)), 3)}
 
     return [cell(value) for value in values.tolist()]
@@ -113,7 +113,7 @@ def noted(words: Words) -> list[dict]:
 
 def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:
     """A sum beside what it should be, its error when one points at it."""
-    written = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two
+    written = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two_decimals
     words = say("{found} of {expected}", found=written(found.found), expected=written(found.expected))
     mark, look = ("✓", "holds") if found.holds else ("✗", "misses")
     return [_note(join((words, mark), " "), look, say("error {n}", n=compact(found.error, 2)))]
@@ -123,6 +123,6 @@ def _note(text: Words | str, look: str = "", about: Words | str = "") -> dict:
     return {"text": text, "look": look, "about": about}
 
 
-def two(value: float) -> str:
+def two_decimals(value: float) -> str:
     """A number to two decimals."""
-    return with_minus(f"{value:.2f}")
+    return with_minus_sign(f"{value:.2f}")

@@ -22,7 +22,7 @@ from attention_atlas.viz import theme
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import head_patterns
 from attention_atlas.viz.maps.reduce import THUMBNAIL, View, pool
-from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
 from attention_atlas.viz.wire.tiles import all_tiles, described, is_large, strip, tiles
 from attention_atlas.viz.words import say
@@ -62,7 +62,7 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "lazy": lazy,
         "blocks": blocks,
         "thumbnails": small,
-        **named(trace, trace.decoding),
+        **link_fields(trace, trace.decoding),
         "translation": trace.translation,
         "finished": trace.finished,
         "decoding": trace.decoded_by,

@@ -20,7 +20,7 @@ SPELLED = say("␣ is a piece of its own: a word begins here that is then spelle
 COMMON = 1.0  # nats of log p(token): a word of which more is lost is told, also where the metric says little of it
 
 
-def spoken(token: str, *, goes_on: bool = False) -> str:
+def token_text(token: str, *, goes_on: bool = False) -> str:
     """A token among words: without the space mark; where a word goes on before or after it, with an ellipsis."""
     if is_symbol(token):
         return str(token)
@@ -32,12 +32,14 @@ def spoken(token: str, *, goes_on: bool = False) -> str:
     )
 
 
-def names(trace: TranslationTrace, question: Question) -> tuple[str, str | None]:
+def token_names(trace: TranslationTrace, question: Question) -> tuple[str, str | None]:
     """What the pinned token and its contrast are called."""
     word = next(group for group in word_groups(trace.target_tokens) if question.step in group)
     first = question.step == word[0] and not question.token.startswith(SPACE)  # a script without spaces, a full stop
-    token = spoken(question.token, goes_on=question.step < word[-1]).removeprefix("…" if first else "")
-    return token, None if question.contrast is None else spoken(question.contrast).removeprefix("…" if first else "")
+    token = token_text(question.token, goes_on=question.step < word[-1]).removeprefix("…" if first else "")
+    return token, None if question.contrast is None else token_text(question.contrast).removeprefix(
+        "…" if first else ""
+    )
 
 
 def question_payload(trace: TranslationTrace, question: Question, contrasts: Sequence[int]) -> dict:
@@ -48,7 +50,7 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
         int(i): (token, float(p))
         for i, token, p in zip(trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])
     }
-    token, contrast = names(trace, question)
+    token, contrast = token_names(trace, question)
     return {
         "tokens": [
             {"text": labels.display(token), "symbol": is_symbol(token), "probability": float(np.exp(value))}
@@ -58,7 +60,7 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
         "token": token,
         "contrast": contrast,
         "contrast_id": question.contrast_id,
-        "contrasts": [{"id": i, "text": spoken(probable[i][0]), "probability": probable[i][1]} for i in contrasts],
+        "contrasts": [{"id": i, "text": token_text(probable[i][0]), "probability": probable[i][1]} for i in contrasts],
         "metric": metric_words(token, contrast),
         "note": question.note or (SPELLED if question.token == SPACE else ""),
     }
@@ -82,33 +84,33 @@ def metric_words(token: str, contrast: str | None) -> Words:
 
 def headline(trace: TranslationTrace, question: Question, losses: Losses, columns: Columns) -> list[Words]:
     """Two or three sentences of measured numbers alone."""
-    token, contrast = names(trace, question)
-    best, loss = weightiest(losses.of_metric, columns)
+    token, contrast = token_names(trace, question)
+    best, loss = largest_loss(losses.of_metric, columns)
     named = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
     left, without = losses.metric - loss, None
     if loss <= 0:
         without = say("No single word speaks for it: whichever is taken away, it loses nothing.")
     if contrast is None:
         return [
-            say("{token} has a probability of {p}.", token=token, p=chance(losses.metric)),
-            without or say("Without “{word}” it would have {p}.", word=named["word"], p=chance(left)),
+            say("{token} has a probability of {p}.", token=token, p=format_percent(losses.metric)),
+            without or say("Without “{word}” it would have {p}.", word=named["word"], p=format_percent(left)),
         ]
     found = [_against(named, losses.metric), without or _against_without(named, losses.metric, left)]
-    other, fall = weightiest(losses.of_log_p, columns)
+    other, fall = largest_loss(losses.of_log_p, columns)
     if other == best or fall < COMMON:
         return found
     values = {**named, "word": columns.labels[other]}
     return [*found, _both_without(values, losses, other)]
 
 
-def picture(question: Question, losses: Losses, columns: Columns, tokens: Sequence[str]) -> dict:
+def losses_payload(question: Question, losses: Losses, columns: Columns, tokens: Sequence[str]) -> dict:
     """What taking away each word did, JSON-ready: {p, words}. p: the token's probability; of each word its text,
     whether it is of the source and special, the nats that the metric loses, p without it, and `instead`, the most
     probable other tokens then with their probabilities. tokens: of losses.ids, row after row."""
     width = losses.ids.shape[1]
     runs = [
         [
-            [spoken(token), float(p)]
+            [token_text(token), float(p)]
             for i, token, p in zip(ids, tokens[row * width : (row + 1) * width], probabilities)
             if i != question.token_id
         ][:2]
@@ -131,7 +133,7 @@ def picture(question: Question, losses: Losses, columns: Columns, tokens: Sequen
     }
 
 
-def weightiest(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
+def largest_loss(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
     """The ordinary column without which most is lost, and how much: losses float64 [column]. Of none, 0 and -inf."""
     ordinary = np.where(columns.special | np.isnan(losses), -np.inf, losses)
     best = int(ordinary.argmax()) if len(ordinary) else 0
@@ -139,7 +141,7 @@ def weightiest(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
 
 
 def _against(named: dict, metric: float) -> Words:
-    values = {"token": named["token"], "contrast": named["contrast"], "n": times(metric)}
+    values = {"token": named["token"], "contrast": named["contrast"], "n": format_ratio(metric)}
     if values["n"] == EVEN:
         return say("{token} and {contrast} are equally likely.", token=named["token"], contrast=named["contrast"])
     if metric >= 0:
@@ -148,34 +150,37 @@ def _against(named: dict, metric: float) -> Words:
 
 
 def _against_without(named: dict, metric: float, left: float) -> Words:
-    values = {"word": named["word"], "n": times(left)}
+    values = {"word": named["word"], "n": format_ratio(left)}
     if values["n"] == EVEN:
         return say("Without “{word}”, they would be equally likely.", word=named["word"])
-    if left < 0 and (metric >= 0 or times(metric) == EVEN):
+    if left < 0 and (metric >= 0 or format_ratio(metric) == EVEN):
         return say("Without “{word}”, {contrast} would be {n} as likely as {token}.", **named, n=values["n"])
     if metric >= 0:
         return say("Without “{word}”, only {n}.", **values)
     return say("Without “{word}”: {n}.", **values)
 
 
-def exact(losses: Losses, columns: Columns) -> Words:
+def headline_in_nats(losses: Losses, columns: Columns) -> Words:
     """The headline's numbers in nats."""
-    best, loss = weightiest(losses.of_metric, columns)
+    best, loss = largest_loss(losses.of_metric, columns)
     if loss <= 0:
-        return say("{n} nats", n=nats(losses.metric))
+        return say("{n} nats", n=format_nats(losses.metric))
     return say(
-        "{n} nats; without “{word}” {m}", n=nats(losses.metric), word=columns.labels[best], m=nats(losses.metric - loss)
+        "{n} nats; without “{word}” {m}",
+        n=format_nats(losses.metric),
+        word=columns.labels[best],
+        m=format_nats(losses.metric - loss),
     )
 
 
-def times(value: float) -> str:
+def format_ratio(value: float) -> str:
     """How many times as likely that many nats make something: "3.3 ×"."""
     ratio = math.exp(min(abs(value), 300.0))
     written = f"{ratio:.1f}" if ratio < 9.95 else blocks.compact(int(float(f"{ratio:.2g}"))) if ratio < 1e6 else "> 10⁶"
     return f"{written} ×"
 
 
-EVEN = times(0.0)
+EVEN = format_ratio(0.0)
 
 
 def _both_without(named: dict, losses: Losses, column: int) -> Words:
@@ -184,30 +189,30 @@ def _both_without(named: dict, losses: Losses, column: int) -> Words:
     return say(
         "Without “{word}”, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
         **named,
-        p=chance(losses.log_p),
-        q=chance(left),
-        r=chance(losses.log_p - losses.metric),
-        s=chance(left - against),
+        p=format_percent(losses.log_p),
+        q=format_percent(left),
+        r=format_percent(losses.log_p - losses.metric),
+        s=format_percent(left - against),
     )
 
 
-def nats(value: float) -> str:
+def format_nats(value: float) -> str:
     """A number of nats to one decimal, to two below one."""
-    return with_minus(f"{value:.{1 if abs(value) >= 1 else 2}f}")
+    return with_minus_sign(f"{value:.{1 if abs(value) >= 1 else 2}f}")
 
 
-def with_minus(written: str) -> str:
+def with_minus_sign(written: str) -> str:
     """A number as people write it: with a minus sign, but for 0."""
     return written.replace("-", "−" if written.strip("-0.%") else "")
 
 
-def chance(log_p: float) -> str:
+def format_percent(log_p: float) -> str:
     """A log-probability as a percentage."""
     p = float(np.exp(log_p))
     return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%"
 
 
-def candidates(found: Removal, tokens: Sequence[str], question: Question, before: Words, after: Words) -> dict:
+def candidates_table(found: Removal, tokens: Sequence[str], question: Question, before: Words, after: Words) -> dict:
     """A table of what the model would write before and after a change: the most probable tokens of either run with both
     probabilities. tokens: of found.ids; before, after: headings."""
     asked = (question.token_id, question.contrast_id)

@@ -14,7 +14,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import theme
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
-from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.wire.payload import block
 
@@ -29,7 +29,7 @@ def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
     that found the translation which the tree began with; null where that is not known."""
     return {
         "key": tree.key,
-        **named(tree.address, tree.branches[0].decoding),
+        **link_fields(tree.address, tree.branches[0].decoding),
         "limit": MAX_BRANCHES,
         "dropped": tree.dropped,
         "branches": [b.number if b.number in known else _branch(b) for b in tree.branches],

@@ -65,7 +65,7 @@ def in_text(text: str, tokens: Sequence[str]) -> list[dict]:
     return words if not text[end:].strip() else []
 
 
-def inviting(model) -> dict:
+def invitation(model) -> dict:
     """What stands there before anything is translated. JSON-ready."""
     return {"invitation": INVITATION, "facts": _facts(model), "about": about(model)}
 

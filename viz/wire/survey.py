@@ -11,7 +11,7 @@ from attention_atlas.model.trace.survey.statistics import STATISTICS
 from attention_atlas.model.trace.survey.survey import FALSE_DISCOVERIES, DirectionSurvey, KindSurvey
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.labels import KIND_TITLES
-from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.words import Words, join, say
 
 PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of a measurement, a statistic
@@ -37,7 +37,7 @@ MARKS = {
 }
 
 
-def graded(found: KindSurvey, layer: int, head: int, names: Sequence[str]) -> Words:
+def describe_head(found: KindSurvey, layer: int, head: int, names: Sequence[str]) -> Words:
     """What a head does, and how much of it: of each of its names; without one, of its leading habit."""
     leading = [found.leading(layer, head)]
     said = [_grade(found, layer, head, name) for name in (names or leading) if name is not None]
@@ -60,7 +60,7 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
     used = {name for kind in found.kinds.values() for name in kind.statistics}
     return {
         "type": "survey",
-        "link": named(trace, trace.decoding),
+        "link": link_fields(trace, trace.decoding),
         "statistics": {
             name: {**{field: getattr(s, field) for field in FIELDS}, "share": s.unit == "share"}
             for name, s in STATISTICS.items()
@@ -76,7 +76,7 @@ def _kind(found: KindSurvey) -> dict:
     return {
         "layers": layers,
         "heads": heads,
-        "graded": [graded(found, layer, head, ()) for layer, head in np.ndindex(layers, heads)],
+        "graded": [describe_head(found, layer, head, ()) for layer, head in np.ndindex(layers, heads)],
         "statistics": {
             name: {
                 **{part: np.round(getattr(e, part).reshape(-1), 3).tolist() for part in PARTS},
@@ -109,7 +109,7 @@ def marks(found: DirectionSurvey | None) -> dict:
     }
 
 
-def take(work: str, begin: Words, about: Words) -> dict:
+def work_block(work: str, begin: Words, about: Words) -> dict:
     """A block: work of many parts that can be done here. work: its key; begin: what the button says; about: what stands
     above it. The page then asks the panel again, with the key in the field "begun"."""
     return {"type": "take", "work": work, "begin": begin, "about": about}

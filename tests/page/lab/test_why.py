@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from attention_atlas.model.analysis.why.pinned import contrasts
 from attention_atlas.viz.panels.scene import PageQuestion
-from attention_atlas.viz.wire.question import spoken
+from attention_atlas.viz.wire.question import token_text
 from tests.page.browser import no_violations, screenshot
 
 pytestmark = pytest.mark.browser
@@ -74,7 +74,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     page.locator(".atlas-translation button.chip").nth(2).click()
     page.locator(".atlas-translation").get_by_role("button", name=re.compile("Why “.+”?")).click()
     asked(page, 2, 0)
-    rival = spoken(next(iter(shipped_translators.values())).tokenizer.tokens([contrasts(trace, 2)[0]])[0])
+    rival = token_text(next(iter(shipped_translators.values())).tokenizer.tokens([contrasts(trace, 2)[0]])[0])
     expect(page.locator(f"{QUESTION} .against .chip").first).to_contain_text(rival)
     expect(page.locator(f"{QUESTION} .headline")).to_contain_text("as likely as")
     expect(page.locator(".atlas-translation button.chip.pinned")).to_have_count(1)

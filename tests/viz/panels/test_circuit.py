@@ -13,8 +13,8 @@ from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spok
 from attention_atlas.viz.panels import circuit_study
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import circuit
-from attention_atlas.viz.wire.heads import signed
-from attention_atlas.viz.wire.question import names
+from attention_atlas.viz.wire.heads import format_effect
+from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import for_page
 from tests.viz.panels.panels import begin, named
 
@@ -52,7 +52,7 @@ def test_the_picture_has_the_edges_that_the_library_finds(scene):
     json.dumps(for_page(found), allow_nan=False)
     # What is drawn leads on: an edge to its measurement, a head to its map.
     middles, nodes, ends = picture["figure"]["data"][-3:]
-    assert ends["text"] == ["Hund Tisch", names(scene.trace, scene.question)[0]]
+    assert ends["text"] == ["Hund Tisch", token_names(scene.trace, scene.question)[0]]
     assert {*middles["ids"]} <= {*picture["clicks"]} and len({*middles["ids"]}) == len(edges)
     for name in nodes["ids"]:
         assert (name in picture["clicks"]) == (name.count(".") == 3)
@@ -69,7 +69,9 @@ def test_an_edge_is_measured_by_cutting_it(scene):
     data = {"act": "measured", "sender": edge.sender, "receiver": edge.receiver}
     _, facts = named("why-circuit").act(scene, data, SECOND, 20, "")
     ways = edge.receiver, edge.reader, "logits", ""
-    expected = [signed(found.path_effect(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"]
+    expected = [
+        format_effect(found.path_effect(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"
+    ]
     assert [value for _, value, _ in facts["items"]] == expected
     with pytest.raises(Refusal, match="no such edge"):
         named("why-circuit").act(scene, {**data, "receiver": "encoder.embed"}, SECOND, 20, "")

@@ -24,7 +24,16 @@ from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.scene import MAX_TOKENS, PageQuestion, Scene, Selection, read_question
 from attention_atlas.viz.panels.why import holds, parts, tokens
 from attention_atlas.viz.questions.panels import answer_why
-from attention_atlas.viz.wire.question import EVEN, _against, _against_without, headline, nats, picture, spoken, times
+from attention_atlas.viz.wire.question import (
+    EVEN,
+    _against,
+    _against_without,
+    format_nats,
+    format_ratio,
+    headline,
+    losses_payload,
+    token_text,
+)
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -108,16 +117,16 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
     token, rival = trace.target_ids[step], PageQuestion.of(trace, step).question(tiny_translator, trace).contrast_id
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
-    assert found["headline"][0].values.get("n", EVEN) == times(lead) and found["contrast_id"] == rival
+    assert found["headline"][0].values.get("n", EVEN) == format_ratio(lead) and found["contrast_id"] == rival
     effects = attribute(tiny_translator, trace, step=step, contrast=rival, methods=[occlusion.MASK.slug])
     ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
     said = found["headline"][1]
     if ordinary.max() > 0:
         assert said.values["word"] == effects.columns.labels[int(ordinary.argmax())]
         left = lead - float(ordinary.max())
-        assert said.values.get("n", EVEN) == times(left)
-        assert ("contrast" in said.values) == (left < 0 and times(left) != EVEN)
-        assert found["exact"].values["n"] == nats(lead) and found["exact"].values["m"] == nats(left)
+        assert said.values.get("n", EVEN) == format_ratio(left)
+        assert ("contrast" in said.values) == (left < 0 and format_ratio(left) != EVEN)
+        assert found["exact"].values["n"] == format_nats(lead) and found["exact"].values["m"] == format_nats(left)
     else:
         assert said.startswith("No single word")
     assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
@@ -129,7 +138,7 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
     [(0.0, "1.0 ×"), (-1.2, "3.3 ×"), (5.3, "200 ×"), (6.62, "750 ×"), (9.0, "8\u202f100 ×"), (800.0, "> 10⁶ ×")],
 )
 def test_nats_are_said_as_how_many_times_as_likely(value, words) -> None:
-    assert times(value) == words
+    assert format_ratio(value) == words
 
 
 @pytest.mark.parametrize(
@@ -181,7 +190,7 @@ def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator,
     question = ask(tiny_translator, trace, 3)
     case = open_case(tiny_translator, trace, question)
     lost = occlusion.losses(case)
-    found = picture(question, lost, case.columns, tiny_translator.tokenizer.tokens(lost.ids.ravel().tolist()))
+    found = losses_payload(question, lost, case.columns, tiny_translator.tokenizer.tokens(lost.ids.ravel().tolist()))
     assert [word["text"] for word in found["words"]] == list(case.columns.labels)
     for column in (0, 2, len(case.columns) - 1):
         alone, word = without(case, column, masked), found["words"][column]
@@ -195,7 +204,7 @@ def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator,
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
     found = answered(tiny_translator, trace, PageQuestion.of(trace, 3, Against.NOTHING))
-    assert found["contrast"] is None and found["exact"].values["n"] == nats(float(trace.log_probability[3]))
+    assert found["contrast"] is None and found["exact"].values["n"] == format_nats(float(trace.log_probability[3]))
     p = float(np.exp(trace.log_probability[3]))
     assert found["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
     assert "is not log p" in found["metric"]
@@ -351,8 +360,8 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
 
 @pytest.mark.parametrize(("token", "expected"), [("▁beer", "beer"), ("er", "…er"), ("▁", "␣"), ("▁\n", "⏎")])
 def test_a_token_among_words(token, expected) -> None:
-    assert spoken(token) == expected
-    assert spoken(token, goes_on=True) == expected + "…"
+    assert token_text(token) == expected
+    assert token_text(token, goes_on=True) == expected + "…"
 
 
 def test_panels_of_the_tab_that_asks_follow_the_question(tiny_translator) -> None:

@@ -50,7 +50,7 @@ def test_what_a_link_says_makes_the_same_translation_again(tiny_translator) -> N
 def test_a_plain_translation_has_no_more_than_it_needs(tiny_translator) -> None:
     trace = tiny_translator.translate(TEXT)
     assert set(read(viz.link(trace))) == {"text", "direction", "checkpoint"}
-    assert address.named(trace, trace.decoding)["interventions"] == ""
+    assert address.link_fields(trace, trace.decoding)["interventions"] == ""
     assert interventions_file.from_text("") == Interventions()
 
 
@@ -67,12 +67,12 @@ def test_of_a_direction_the_sentences_travel_and_no_vector(tiny_translator) -> N
 def test_what_no_link_can_carry_is_said(tiny_translator) -> None:
     with tiny_translator.edit({"encoder.final": lambda x, at: x}) as edited:
         trace = edited.translate(TEXT)
-    assert address.named(trace, trace.decoding)["interventions"] is None
-    assert "interventions" not in address.fields(trace)
+    assert address.link_fields(trace, trace.decoding)["interventions"] is None
+    assert "interventions" not in address.query_fields(trace)
     with pytest.raises(ValueError, match="no link can carry these changes"):
         viz.link(trace)
-    many = frozenset(Edge("cross", 0, key) for key in range(address.LONGEST // 40))
-    assert interventions_file.to_text(Interventions(zeroed_edges=many), address.LONGEST) is None
+    many = frozenset(Edge("cross", 0, key) for key in range(address.MAX_LENGTH // 40))
+    assert interventions_file.to_text(Interventions(zeroed_edges=many), address.MAX_LENGTH) is None
 
 
 @pytest.mark.parametrize(

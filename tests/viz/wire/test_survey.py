@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.trace.survey.survey import Estimate, KindSurvey
-from attention_atlas.viz.wire.survey import graded
+from attention_atlas.viz.wire.survey import describe_head
 
 
 def surveyed(**values: tuple[float, float, float]) -> KindSurvey:
@@ -29,16 +29,16 @@ def surveyed(**values: tuple[float, float, float]) -> KindSurvey:
 )
 def test_a_habit_is_graded(value, expected):
     found = surveyed(previous=(value, 0.5, 0.0), punctuation=(0.11, 0.1, 0.0))
-    assert graded(found, 0, 0, ()) == expected
+    assert describe_head(found, 0, 0, ()) == expected
 
 
 def test_what_random_rows_do_too_is_no_habit():
-    assert graded(surveyed(previous=(0.6, 0.1, 0.3)), 0, 0, ()) == "none of these habits stands out"
+    assert describe_head(surveyed(previous=(0.6, 0.1, 0.3)), 0, 0, ()) == "none of these habits stands out"
 
 
 def test_the_leading_habit_is_the_one_closest_to_its_name():
     found = surveyed(previous=(0.45, 0.4, 0.0), same_token=(0.39, 0.3, 0.0))  # thresholds 0.5 and 0.4
     assert found.leading(0, 0) == "same_token"
-    assert graded(found, 0, 0, ("previous", "same_token")) == (
+    assert describe_head(found, 0, 0, ("previous", "same_token")) == (
         "partly reads the token before (45%); partly reads other copies of the same token (39%)"
     )

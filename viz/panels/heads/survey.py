@@ -18,8 +18,8 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.question import with_minus
-from attention_atlas.viz.wire.survey import graded, open_head, take
+from attention_atlas.viz.wire.question import with_minus_sign
+from attention_atlas.viz.wire.survey import describe_head, open_head, work_block
 from attention_atlas.viz.wire.survey import survey as survey_block
 from attention_atlas.viz.words import Words, join, say
 
@@ -32,7 +32,7 @@ SHOWN = 3
 def overview(scene: Scene) -> list[dict]:
     if surveys.can(scene.trace.direction) and scene.survey is None:
         return [
-            take(
+            work_block(
                 surveys.survey(scene.translator, scene.trace.direction).key,
                 say("Survey {n} sentences", n=surveys.SENTENCES),
                 say(
@@ -72,7 +72,7 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     kind, layer, head = read_head(scene.survey, data)
     kind_survey = scene.survey.kinds[kind]
     names = kind_survey.head_names()[layer][head]
-    does = graded(kind_survey, layer, head, names)
+    does = describe_head(kind_survey, layer, head, names)
     title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=does)
     counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in kind_survey.statistics]
     return [
@@ -115,7 +115,7 @@ def _statistics(scene: Scene, survey: KindSurvey, at: tuple[AttentionKind, int, 
             [
                 statistic.title,
                 blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
-                with_minus(f"{low:.3f} – {high:.3f}"),
+                with_minus_sign(f"{low:.3f} – {high:.3f}"),
                 f"{estimate.chance:.3f}" if tested else "–",
                 f"{statistic.threshold:.2f}" if tested else "–",
                 f"{float(now[name].values):.3f}" if name in now else "–",

@@ -14,7 +14,7 @@ from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import option
-from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, say
 
@@ -74,7 +74,7 @@ def probability_table(columns: Sequence[Words | str], rows: Sequence[str], pairs
     """Return a table of two models' log-probabilities [row, 2]. columns: the titles of the rows and of both models."""
 
     def written(value: float, sign: str = "") -> str:
-        return with_minus(f"{value:{sign}.2f}")
+        return with_minus_sign(f"{value:{sign}.2f}")
 
     cells = [
         [

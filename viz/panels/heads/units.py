@@ -22,8 +22,8 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
-from attention_atlas.viz.wire.question import with_minus
-from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.wire.question import with_minus_sign
+from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import say
 
 NAME, PERCENT = "heads-units", 100
@@ -59,7 +59,7 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
         return [blocks.text(error.words, tone="note")]
     if scene.result(read.peaks) is None:
         return [
-            take(
+            work_block(
                 read.peaks.key,
                 say("Read {n} sentences", n=READ),
                 say(
@@ -174,7 +174,7 @@ def _qualities(scene: Scene) -> list[dict]:
         [
             QUALITY[name],
             *(
-                blocks.bar(min(1.0, max(0.0, share)), with_minus(f"{100 * share:.0f} %"))
+                blocks.bar(min(1.0, max(0.0, share)), with_minus_sign(f"{100 * share:.0f} %"))
                 for share in (quality.recovered, quality.explained)
             ),
             blocks.number(quality.active),

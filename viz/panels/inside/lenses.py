@@ -10,7 +10,7 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import Words, say
 
 DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday sentences"), "news": say("news")}
@@ -36,7 +36,7 @@ def _fitting(scene: Scene) -> dict:
     """Return an offer to fit lenses if this project has sentences in the source language, else a note."""
     if not own.can(scene.trace.direction):
         return blocks.note("No lenses were fitted to this model.")
-    return take(
+    return work_block(
         own.fitting(scene.translator, scene.trace.direction).key,
         say("Fit lenses"),
         say(

@@ -15,7 +15,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.address import named
+from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.fields import text, whole
 from attention_atlas.viz.words import say
 
@@ -62,7 +62,12 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
             ),
         ),
         blocks.translate(say("Show it on every tab"), **recipe),
-        {"type": "link", "text": say("Link to this recipe"), "about": named(trace, trace.decoding), "fields": link},
+        {
+            "type": "link",
+            "text": say("Link to this recipe"),
+            "about": link_fields(trace, trace.decoding),
+            "fields": link,
+        },
     ]
 
 

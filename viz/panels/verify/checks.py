@@ -18,7 +18,7 @@ from attention_atlas.viz.maps.reduce import View, score_map
 from attention_atlas.viz.panels.panel import Button, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, readback
-from attention_atlas.viz.wire.codecs import AS_THEY_ARE, ROOT
+from attention_atlas.viz.wire.codecs import ROOT, UNCOMPRESSED
 from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.words import Words, join, say
 
@@ -92,7 +92,7 @@ def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
 def _decode(encoded: object, shape: Sequence[int]) -> np.ndarray:
     """Decode weights that the page sends. Only the unpacked form is accepted: its size is known before decoding."""
     size = 2 * math.prod(shape)  # bytes
-    if not isinstance(encoded, str) or encoded[:1] != AS_THEY_ARE or len(encoded) != 1 + 4 * -(-size // 3):
+    if not isinstance(encoded, str) or encoded[:1] != UNCOMPRESSED or len(encoded) != 1 + 4 * -(-size // 3):
         raise Refusal("the page has not drawn this translation yet")
     try:
         return ROOT.decode(encoded, shape)

@@ -14,7 +14,7 @@ from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.question import with_minus
+from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.words import join, say
 
 PASSES, STEP = 30, 10  # of the slider of dropout passes
@@ -114,7 +114,7 @@ def _signals(scene: Scene) -> list[dict]:
             blocks.bar(
                 signal.baseline_auroc, join((f"{signal.baseline_auroc:.3f}", BASELINES[signal.baseline]), " · ")
             ),
-            with_minus(f"{signal.gain:+.3f} ({signal.low:+.3f} … {signal.high:+.3f})"),
+            with_minus_sign(f"{signal.gain:+.3f} ({signal.low:+.3f} … {signal.high:+.3f})"),
             blocks.verdict(signal.passed),
             blocks.number(SIGNALS[signal.signal].measure(scene.reading)),
             blocks.number(quality.thresholds.get(signal.signal, float("nan"))),

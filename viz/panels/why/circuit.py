@@ -28,9 +28,9 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.panels.why.patch import replaced, with_words
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.heads import signed
-from attention_atlas.viz.wire.question import names, with_minus
-from attention_atlas.viz.wire.survey import take
+from attention_atlas.viz.wire.heads import format_effect
+from attention_atlas.viz.wire.question import token_names, with_minus_sign
+from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import Words, say, say_plural
 
 MOST = 80  # edges that one can still tell apart
@@ -61,7 +61,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     studied = scene.result(study)
     circuit, worth, tested = circuit_of(scene, pair, edges, studied)
     own = scored(scene.translator, pair)
-    token, contrast = names(scene.trace, scene.question)
+    token, contrast = token_names(scene.trace, scene.question)
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
     # Of sentences that are not aligned nothing of the encoder is drawn.
@@ -72,15 +72,15 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
         blocks.facts(
-            (say("This sentence"), signed(own.metric), about),
-            (say("The second sentence, after the same prefix"), signed(own.changed), about),
+            (say("This sentence"), format_effect(own.metric), about),
+            (say("The second sentence, after the same prefix"), format_effect(own.changed), about),
             (
                 say("Kept by {n} of {total} edges", n=len(worth), total=int(circuit.cuttable.sum())),
-                with_minus(f"{best} %"),
+                with_minus_sign(f"{best} %"),
                 say(
                     "of the difference in this sentence, measured by running them alone; as many random edges keep "
                     "{share}",
-                    share=with_minus(f"{random} %"),
+                    share=with_minus_sign(f"{random} %"),
                 ),
             ),
         ),
@@ -156,7 +156,7 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
 
 
 def _invitation(study: Work) -> dict:
-    return take(
+    return work_block(
         study.key,
         say("Test on other sentences"),
         say(
@@ -187,7 +187,7 @@ def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, ty
             "puts there.",
             edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
         ),
-        blocks.facts(*((name, signed(lost), say("measured")) for (name, _), lost in zip(ways, losses))),
+        blocks.facts(*((name, format_effect(lost), say("measured")) for (name, _), lost in zip(ways, losses))),
     ]
 
 

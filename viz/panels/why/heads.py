@@ -23,9 +23,9 @@ from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.heads import effects_block, head_name, signed
+from attention_atlas.viz.wire.heads import effects_block, format_effect, head_name
 from attention_atlas.viz.wire.payload import key_of
-from attention_atlas.viz.wire.question import candidates, with_minus
+from attention_atlas.viz.wire.question import candidates_table, with_minus_sign
 from attention_atlas.viz.words import say
 
 JOINT = "joint"
@@ -126,14 +126,14 @@ def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
             n=sum(int((~np.isnan(found)).sum()) for found in measured.effects.values()),
             flips=sum(int(found.sum()) for found in measured.flips.values()),
             head=head_name(*head),
-            effect=signed(effect),
+            effect=format_effect(effect),
         )
     ]
     if agreement is not None:
         parts.append(
             blocks.note(
                 "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
-                n=with_minus(f"{agreement:.2f}"),
+                n=with_minus_sign(f"{agreement:.2f}"),
             )
         )
     return parts
@@ -148,12 +148,12 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
     voices, _ = voices_for(scene, case, instead)
     alone = chosen if len(chosen) <= MOST_ALONE else []
     effects, flips = heads.ablate(case, voices, [chosen, *([head] for head in alone)])
-    facts = [(say("Together"), signed(effects[0]), say("nats, measured"))]
+    facts = [(say("Together"), format_effect(effects[0]), say("nats, measured"))]
     if len(alone) > 1:
         total = float(effects[1:].sum())
         facts += [
-            (say("Sum of the single effects"), signed(total), say("nats, measured one by one")),
-            (say("The difference"), signed(effects[0] - total), _self_repair(effects[0] - total)),
+            (say("Sum of the single effects"), format_effect(total), say("nats, measured one by one")),
+            (say("The difference"), format_effect(effects[0] - total), _self_repair(effects[0] - total)),
         ]
     changed = beside(case, heads.without(case, [chosen], voices.draws[0]))
     tokens = scene.translator.tokenizer.tokens(changed.ids)
@@ -162,7 +162,7 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
         blocks.paragraph("Without them another token is written.")
         if flips[0]
         else blocks.paragraph("Without them the same token is written."),
-        candidates(changed, tokens, scene.question, say("with all heads"), say("without these")),
+        candidates_table(changed, tokens, scene.question, say("with all heads"), say("without these")),
     ]
 
 

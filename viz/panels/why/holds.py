@@ -17,7 +17,7 @@ from attention_atlas.viz.panels import rankings
 from attention_atlas.viz.panels.panel import Blocks, Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.matrix import EVIDENCE, two
+from attention_atlas.viz.wire.matrix import EVIDENCE, two_decimals
 from attention_atlas.viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
@@ -116,7 +116,7 @@ def _faithfulness_block(table: Faithfulness, lead: str) -> dict:
             METHODS[scores.method].title,
             EVIDENCE[METHODS[scores.method].evidence],
             *map(_interval, (scores.agreement, scores.comprehensiveness, scores.sufficiency)),
-            two([*scores.randomised.values()][-1]) if scores.randomised else "–",
+            two_decimals([*scores.randomised.values()][-1]) if scores.randomised else "–",
         ]
         for scores in ranked
     ]
@@ -232,7 +232,11 @@ def _methods_figure(picture: go.Figure, titles: tuple[Words, Words], label: Word
 
 
 def _interval(interval: Interval | None) -> str:
-    return "–" if interval is None else f"{two(interval.value)} [{two(interval.low)}, {two(interval.high)}]"
+    return (
+        "–"
+        if interval is None
+        else f"{two_decimals(interval.value)} [{two_decimals(interval.low)}, {two_decimals(interval.high)}]"
+    )
 
 
 PANEL = Panel(

@@ -16,8 +16,8 @@ from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
-from attention_atlas.viz.wire.question import names, nats, spoken
+from attention_atlas.viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two_decimals
+from attention_atlas.viz.wire.question import format_nats, token_names, token_text
 from attention_atlas.viz.words import Words, join, say
 
 KEYS = "keys"
@@ -33,10 +33,14 @@ def parts(scene: Scene) -> list[dict]:
         _grid(found),
         exports(),
         blocks.facts(
-            (say("Token embedding"), two(found.token), say("of the token just read")),
-            (say("Position"), two(found.position), say("of the step")),
-            (say("Biases of the norms"), two(float(found.norm_biases.sum())), say("the same for any sentence")),
-            (say("Bias of the output"), two(found.constant), say("the same for any sentence")),
+            (say("Token embedding"), two_decimals(found.token), say("of the token just read")),
+            (say("Position"), two_decimals(found.position), say("of the step")),
+            (
+                say("Biases of the norms"),
+                two_decimals(float(found.norm_biases.sum())),
+                say("the same for any sentence"),
+            ),
+            (say("Bias of the output"), two_decimals(found.constant), say("the same for any sentence")),
             (
                 say("Encoder heads"),
                 say("n/a"),
@@ -44,10 +48,10 @@ def parts(scene: Scene) -> list[dict]:
             ),
             (
                 say("Sum of all parts"),
-                two(sums.found),
+                two_decimals(sums.found),
                 say(
                     "of {expected}, error {n}: {kind}",
-                    expected=two(sums.expected),
+                    expected=two_decimals(sums.expected),
                     n=blocks.compact(sums.error, 2),
                     kind=EVIDENCE[found.evidence],
                 ),
@@ -78,10 +82,10 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
         "keys",
         say("part"),
         cells(values, Unit.NATS, limit=_limit(found)),
-        margins=[margin(two(float(values.sum())))],
+        margins=[margin(two_decimals(float(values.sum())))],
         evidence=Evidence.EXACT_SPLIT,
     )
-    axis = Axis(((read, len(tokens)),), [spoken(token) for token in tokens])
+    axis = Axis(((read, len(tokens)),), [token_text(token) for token in tokens])
     whole = blocks.note("The encoder's output at a word has read the whole sentence: it is not the word alone.")
     return [
         blocks.text(title),
@@ -121,7 +125,7 @@ def _grid(found: Parts) -> dict:
             str(layer),
             say("layer {n}", n=layer + 1),
             cells(row, Unit.NATS, limit=_limit(found)),
-            margins=[margin(two(float(row.sum())))],
+            margins=[margin(two_decimals(float(row.sum())))],
         )
         for layer, row in enumerate(map(np.concatenate, rows))
     ]
@@ -136,8 +140,8 @@ def _limit(found: Parts) -> float:
 
 
 def _title(scene: Scene, found: Parts) -> Words:
-    token, contrast = names(scene.trace, scene.question)
-    values = {"token": token, "n": two(found.expected)}
+    token, contrast = token_names(scene.trace, scene.question)
+    values = {"token": token, "n": two_decimals(found.expected)}
     if contrast is None:
         return say(
             "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
@@ -157,7 +161,9 @@ def _most(found: Parts) -> Words:
         (say("feed-forward {layer}", layer=layer + 1), float(value)) for layer, value in enumerate(found.feed_forward)
     ]
     largest = sorted(named, key=lambda pair: -abs(pair[1]))[:LARGEST]
-    numbered = [say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{nats(value)}") for name, value in largest]
+    numbered = [
+        say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{format_nats(value)}") for name, value in largest
+    ]
     return say("The largest parts: {parts}.", parts=join(numbered, ", "))
 
 

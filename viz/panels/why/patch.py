@@ -21,9 +21,9 @@ from attention_atlas.viz.panels.scene import MAX_TOKENS, Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import whole
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.heads import signed
+from attention_atlas.viz.wire.heads import format_effect
 from attention_atlas.viz.wire.payload import key_of
-from attention_atlas.viz.wire.question import names
+from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import Words, say
 
 PLACES = {
@@ -73,7 +73,7 @@ def patched_with(scene: Scene, text: str, place: str, direction: Direction) -> P
 
 
 def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
-    token, contrast = names(scene.trace, scene.question)
+    token, contrast = token_names(scene.trace, scene.question)
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
     into_second = found.direction is Direction.DENOISE
     clean, corrupt = (found.other, found.base) if into_second else (found.base, found.other)
@@ -95,8 +95,8 @@ def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
     )
     return [
         blocks.facts(
-            (say("This sentence"), signed(clean), about),
-            (say("The second sentence, after the same prefix"), signed(corrupt), about),
+            (say("This sentence"), format_effect(clean), about),
+            (say("The second sentence, after the same prefix"), format_effect(corrupt), about),
         ),
         *([nats] if found.recovered is None else []),
         _grid(found, PLACES[place]),
@@ -126,8 +126,8 @@ def _grid(effects: PatchEffects, name: Words) -> dict:
         if np.isnan(value):
             name = say("Layer {layer}, {place}: the other sentence has no such place.", **where)
             return {"value": None, "text": "", "marks": ["absent"], "name": name}
-        text = signed(value) if shares is None else blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
-        where |= {"n": signed(moved), "share": text}
+        text = format_effect(value) if shares is None else blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
+        where |= {"n": format_effect(moved), "share": text}
         if shares is None:
             name = (
                 say("Layer {layer}, head {place}: {n} nats.", **where)

@@ -20,8 +20,8 @@ from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import entry, whole
-from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
-from attention_atlas.viz.wire.question import candidates, names, nats, weightiest
+from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two_decimals
+from attention_atlas.viz.wire.question import candidates_table, format_nats, largest_loss, token_names
 from attention_atlas.viz.words import Words, say
 
 TEST = "test"
@@ -72,16 +72,16 @@ def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     tokens = scene.translator.tokenizer.tokens(found.ids)
     return [
         blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
-        candidates(found, tokens, scene.question, say("with all words"), say("without it")),
+        candidates_table(found, tokens, scene.question, say("with all words"), say("without it")),
     ]
 
 
 def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:
-    token, contrast = names(scene.trace, scene.question)
+    token, contrast = token_names(scene.trace, scene.question)
     values = {
         "word": word,
-        "before": nats(found.before),
-        "after": nats(found.after),
+        "before": format_nats(found.before),
+        "after": format_nats(found.after),
         "token": token,
         "how": say("its embedding is the average one") if by_mean else say("no head may read it"),
     }
@@ -112,7 +112,7 @@ def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool =
     agreement = found.agreement[name]
     return Line(
         cells=cells(given.values, given.unit, limit=_limit(found) if not method.class_agnostic else 0.0),
-        margins=(sums + same, margin("–" if agreement is None else two(agreement))),
+        margins=(sums + same, margin("–" if agreement is None else two_decimals(agreement))),
         about=(method.done, method.misleads, *given.notes),
         **about,
     )
@@ -120,7 +120,7 @@ def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool =
 
 def _weightiest(found: Why) -> int | None:
     """The column of the word without which the most is lost: the headline names it."""
-    column, loss = weightiest(found.row(occlusion.MASK.slug).values, found.columns)
+    column, loss = largest_loss(found.row(occlusion.MASK.slug).values, found.columns)
     return None if loss == -np.inf else column
 
 

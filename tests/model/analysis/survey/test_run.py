@@ -141,7 +141,7 @@ def test_a_file_is_read_as_it_was_written(tiny_translator, small, tmp_path):
     again = read_survey(tmp_path / "heads.json", tiny_translator.digest).directions["de-en"]
     for kind, survey in found.kinds.items():
         read = again.kinds[kind]
-        assert read.named() == survey.head_names() and set(read.statistics) == set(survey.statistics)
+        assert read.head_names() == survey.head_names() and set(read.statistics) == set(survey.statistics)
         for name, estimate in survey.statistics.items():
             np.testing.assert_allclose(read.statistics[name].low, estimate.low, atol=1e-4)
         np.testing.assert_allclose(read.similarity, survey.similarity, atol=1e-3)
