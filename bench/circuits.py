@@ -23,7 +23,7 @@ from attention_atlas.model.analysis.circuits.circuit import run_batches
 from attention_atlas.model.analysis.circuits.graph import build_graph
 from attention_atlas.model.analysis.circuits.passes import ScoringMethod
 from attention_atlas.model.analysis.lenses.decoder import streams_of
-from attention_atlas.model.analysis.lenses.encoder import best
+from attention_atlas.model.analysis.lenses.encoder import top_pieces
 from attention_atlas.model.analysis.why.methods import relevance
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
@@ -165,7 +165,7 @@ def _times(translator, name: str, factor: int, runs: int) -> Iterator[dict[str, 
     @torch.inference_mode()
     def grid() -> object:
         output = translator.model(case.source_ids, case.decoder_ids, record=True)
-        return best(translator.model, streams_of(output, Side.ENCODER)[:, 0] @ lens)
+        return top_pieces(translator.model, streams_of(output, Side.ENCODER)[:, 0] @ lens)
 
     works: dict[str, Callable[[], object]] = {
         "AttnLRP": lambda: relevance.ATTN_LRP(replace(case)),

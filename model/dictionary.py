@@ -12,9 +12,8 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.units.fitted import FILE, Fitted, save
-from attention_atlas.model.analysis.units.measure import qualities, rows_of
-from attention_atlas.model.analysis.units.sparse import train
+from attention_atlas.model.analysis.units.dictionary import FILE, StoredDictionary, save, train
+from attention_atlas.model.analysis.units.measure import measure_qualities, rows_of
 from attention_atlas.model.analysis.why.averages import asked_sentences
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
@@ -51,8 +50,8 @@ def main(argv: list[str] | None = None) -> None:
         )
         with tqdm(total=args.updates, unit=" updates") as bar:
             found = train(rows, args.units, args.active, args.updates, watch=lambda done: bar.update(done - bar.n))
-    measured = qualities(translator, place, found, rows, held_out)
-    save(path, Fitted(found, layer, len(kept), translator.digest, measured))
+    measured = measure_qualities(translator, place, found, rows, held_out)
+    save(path, StoredDictionary(found, layer, len(kept), translator.digest, measured))
     print(f"{path}: {len(found.bias)} units of {place}, {len(kept)} sentences, {len(rows):,} rows")
     for name, one in measured.items():
         print(

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from attention_atlas.model.analysis.lenses.encoder import measure_hits
 from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
-from attention_atlas.model.analysis.lenses.fitted import FILE, Found, Lenses, save
-from attention_atlas.model.analysis.lenses.measure import found_words
+from attention_atlas.model.analysis.lenses.storage import FILE, HitRates, Lenses, save
 from attention_atlas.model.analysis.why.averages import asked_sentences
 from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
 from attention_atlas.model.trace.directions import parse_direction
@@ -44,11 +44,11 @@ def main(argv: list[str] | None = None, pairs: Pairs | None = None) -> None:
         lenses = fit(
             translator, asked_sentences(translator, args.sentences), slopes=args.slopes, folder=folder, watch=watch
         )
-    lenses = replace(lenses, found=found_in(translator, lenses, measured_on(translator, args, pairs or {})))
+    lenses = replace(lenses, hit_rates=found_in(translator, lenses, measured_on(translator, args, pairs or {})))
     save(path, lenses)
     shutil.rmtree(folder)
     print(f"{path}: {lenses.sentences} sentences, {path.stat().st_size:,} bytes")
-    for name, one in lenses.found.items():
+    for name, one in lenses.hit_rates.items():
         print(f"{name}, {one.sentences} sentences: own {one.own}, another's {one.other}")
 
 
@@ -66,12 +66,12 @@ def measured_on(translator: Translator, args: argparse.Namespace, pairs: Pairs) 
     return found
 
 
-def found_in(translator: Translator, lenses: Lenses, pairs: Pairs) -> dict[str, Found]:
+def found_in(translator: Translator, lenses: Lenses, pairs: Pairs) -> dict[str, HitRates]:
     """How often the encoder's lens finds words of the translation, of each name in the first direction that has it."""
-    found: dict[str, Found] = {}
+    found: dict[str, HitRates] = {}
     for direction, named in pairs.items():
         for name, some in named.items():
-            found.setdefault(name, found_words(translator, lenses, some, direction))
+            found.setdefault(name, measure_hits(translator, lenses, some, direction))
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from safetensors import safe_open
 
 from attention_atlas.model import checkpoint, evaluate, faithfulness, lenses, means, survey
-from attention_atlas.model.analysis.lenses import fitted
+from attention_atlas.model.analysis.lenses import storage
 from attention_atlas.model.analysis.why import averages, faithful
 from attention_atlas.model.files import read_json
 from attention_atlas.model.nets.transformer import Transformer
@@ -77,7 +77,7 @@ def world(folder: Path, data: Path) -> None:
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
     checkpoint.METRICS: scores,
     averages.FILE: mean_outputs,
-    fitted.FILE: layers,
+    storage.FILE: layers,
     checkpoint.HEADS: heads,
     faithful.FILE: believed,
     truth.FILE: world,

@@ -34,7 +34,7 @@ PUBLIC = (
     "model/analysis/lenses/__init__.py",
     "model/analysis/lenses/decoder.py",
     "model/analysis/lenses/encoder.py",
-    "model/analysis/lenses/fitted.py",
+    "model/analysis/lenses/storage.py",
     "model/analysis/steering.py",
     "model/analysis/why/__init__.py",
     "model/analysis/why/attribution.py",

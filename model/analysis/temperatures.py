@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from attention_atlas.model.analysis.lenses.decoder import DecoderLens, decoder_lens
-from attention_atlas.model.analysis.lenses.fitted import Lens
-from attention_atlas.model.analysis.lenses.own import fitted_to
+from attention_atlas.model.analysis.lenses.fit import find_lenses
+from attention_atlas.model.analysis.lenses.storage import Lens
 from attention_atlas.model.nets.blocks import blocks
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.translator import Translator
@@ -47,7 +47,7 @@ def details(
     hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
     with torch.inference_mode():
         found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
-    fitted = fitted_to(translator)
+    fitted = find_lenses(translator)
     lenses = {Lens.LOGIT: decoder_lens(translator.model, output, ids)}
     for lens in (Lens.TUNED, Lens.JACOBIAN) if fitted else ():
         lenses[lens] = decoder_lens(translator.model, output, ids, fitted.of_decoder(lens))

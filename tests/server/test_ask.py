@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.units.excited import Units
+from attention_atlas.model.analysis.units.units import Units
 from attention_atlas.model.serve.cancellation import raise_if_cancelled
 from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace import storage

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from attention_atlas.model.analysis.again import recorded
-from attention_atlas.model.analysis.lenses.fitted import Lenses
-from attention_atlas.model.analysis.lenses.own import fitted_to, fitting
+from attention_atlas.model.analysis.lenses.fit import find_lenses, lens_work
+from attention_atlas.model.analysis.lenses.storage import Lenses
 from attention_atlas.model.analysis.survey import own as surveys
 from attention_atlas.model.analysis.trust import reading
 from attention_atlas.model.analysis.trust import stored as stored_trust
@@ -243,7 +243,7 @@ class Scene:
     @property
     def lenses(self) -> Lenses | None:
         """The model's lenses, or None. Raises as result()."""
-        return fitted_to(self.translator) or self.result(fitting(self.translator, self.trace.direction))
+        return find_lenses(self.translator) or self.result(lens_work(self.translator, self.trace.direction))
 
     @property
     def survey(self) -> DirectionSurvey | None:

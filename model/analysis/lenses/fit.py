@@ -1,38 +1,107 @@
-"""Lenses of a model, made of sentences and its own translations of them, in parts."""
+"""Fit the lenses of a model to sentences and its own translations of them.
+
+fit() does it at once. Fitting does it in parts, which may be stored in a folder so that a stopped run continues.
+lens_work() fits lenses to the project's own sentences for the page; find_lenses() returns whichever lenses exist.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from attention_atlas.model.analysis.again import check_plain
 from attention_atlas.model.analysis.lenses import tuned
-from attention_atlas.model.analysis.lenses.fitted import Lenses
-from attention_atlas.model.analysis.lenses.jacobian import Jacobians
-from attention_atlas.model.analysis.lenses.streams import streams
+from attention_atlas.model.analysis.lenses.decoder import stream_names
+from attention_atlas.model.analysis.lenses.storage import Lenses, load_stored
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.decode.runs import Run
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.serve.work import Parts, finish
+from attention_atlas.model.serve.work import Parts, Work, finish
+from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.translator import Translator
 
-SLOPES = 60  # sentences of each direction whose slopes are taken: each costs d_model gradients
+SLOPES = 60  # sentences of each direction for the Jacobians, which take d_model gradients each
 BATCH = 12
+CHUNK = 16  # dimensions of the last stream whose gradients are taken at once
+# In the page, fewer of everything:
+PAGE_SENTENCES, PAGE_SLOPES, PAGE_STEPS, PAGE_BATCH = 40, 8, 60, 4
 Arrays = Generator[tuple[int, int], None, dict[str, np.ndarray]]
+
+
+class Jacobians:
+    """Sums of Jacobians of the decoder's last stream by each earlier stream, over positions of many sentences.
+
+    A position contributes the Jacobian of the sum of the last stream over all target rows, by the stream at that
+    position: its effect on everything that is written. A position of the decoder affects only its own and later rows.
+
+    totals     by place, float64 [d_model, d_model]
+    positions  numbers of positions by side
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.sides = {side: stream_names(config, side) for side in (Side.ENCODER, Side.DECODER)}
+        size = (config.d_model, config.d_model)
+        self.totals = {name: torch.zeros(size, dtype=torch.float64) for names in self.sides.values() for name in names}
+        self.positions = {side: 0 for side in self.sides}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The places that a run must record."""
+        return tuple(self.totals)
+
+    def add(self, run: Run) -> Iterator[None]:
+        """Add the sentences of a run with gradients, yielding after each CHUNK of dimensions of the last stream."""
+        streams = [run[name] for name in self.names]
+        final = streams[-1]
+        width = final.shape[-1]
+        for start in range(0, width, CHUNK):
+            rows = torch.arange(start, min(start + CHUNK, width), device=final.device)
+            seeds = final.new_zeros(len(rows), *final.shape)
+            seeds[torch.arange(len(rows)), :, :, rows] = run.mask.to(final)
+            slopes = torch.autograd.grad(final, streams, seeds, retain_graph=True, is_grads_batched=True)
+            for name, slope in zip(self.names, slopes):  # [rows, batch, position, d_model]; 0 at padding
+                self.totals[name][rows.cpu()] += slope.sum((1, 2)).cpu().double()
+            yield
+        self.positions[Side.ENCODER] += int(run.source_mask.sum())
+        self.positions[Side.DECODER] += int(run.mask.sum())
+
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state for restore(): sums float64 [place, d_model, d_model] and positions [side]."""
+        return np.stack([total.numpy() for total in self.totals.values()]), np.array([*self.positions.values()])
+
+    def restore(self, sums: np.ndarray, positions: np.ndarray) -> None:
+        """Add the state that sums() of another instance returned."""
+        for name, total in zip(self.totals, sums):
+            self.totals[name] += torch.from_numpy(total)
+        for side, count in zip(self.positions, positions):
+            self.positions[side] += int(count)
+
+    def means(self, side: Side) -> Tensor:
+        """Return the mean Jacobians of a side, float32 [layers + 1, d_model, d_model]."""
+        assert self.positions[side]
+        return torch.stack([self.totals[name] / self.positions[side] for name in self.sides[side]]).float()
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """Of texts by direction, each with the model's own translation; texts longer than the model takes are left out.
-    slopes: of so many in each direction, evenly drawn, the Jacobians are taken; the tuned lens is fitted to all, in so
-    many steps a layer. batch: sentences of a part, of those with slopes a quarter. folder: of what is done so far, for
-    whoever goes on after a kill; None: nothing is written."""
+    """A fit of all lenses, in parts.
+
+    texts   sentences by direction; those longer than the model takes are left out
+    slopes  the number of sentences of each direction for the Jacobians, evenly spaced
+    steps   steps of Adam for each layer of the tuned lens, which is fitted to all sentences
+    batch   sentences in one part; a quarter of it with Jacobians
+    folder  where finished parts are stored; None to store nothing
+    """
 
     translator: Translator
     texts: Mapping[str, Sequence[str]]
@@ -51,72 +120,76 @@ class Fitting:
         return sum(len(lines) for _, lines, _ in self._batches)
 
     def parts(self) -> Parts[Lenses]:
-        """Read the sentences, then fit the tuned lens layer by layer."""
+        """Read the sentences, then fit the tuned lens layer by layer. Yields (parts done, parts in all)."""
         layers, rows, weights = self.translator.config.num_decoder_layers, [], []
-        slopes, of = Jacobians(self.translator.config), len(self._batches) + layers
+        jacobians, total = Jacobians(self.translator.config), len(self._batches) + layers
         for done, batch in enumerate(self._batches):
-            part = yield from self._stored(done, of, lambda progress, batch=batch: self._read(batch, progress))
+            part = yield from self._load_or_make(done, total, lambda progress, batch=batch: self._read(batch, progress))
             rows.append(part["rows"])
             if "slopes" in part:
-                slopes.restore(part["slopes"], part["positions"])
-            yield done + 1, of
+                jacobians.restore(part["slopes"], part["positions"])
+            yield done + 1, total
         for done, layer in enumerate(range(layers), len(self._batches)):
-            part = yield from self._stored(done, of, lambda progress, layer=layer: self._layer(layer, rows, progress))
+            part = yield from self._load_or_make(
+                done, total, lambda progress, layer=layer: self._fit_layer(layer, rows, progress)
+            )
             weights.append(part)
-            yield done + 1, of
-        encoder, decoder = (slopes.means(side) for side in (Side.ENCODER, Side.DECODER))
-        matrices, biases = (torch.from_numpy(np.stack([one[name] for one in weights])) for name in ("weight", "bias"))
-        return Lenses(self.translator.digest, self.sentences, encoder, decoder, matrices, biases)
+            yield done + 1, total
+        encoder, decoder = (jacobians.means(side) for side in (Side.ENCODER, Side.DECODER))
+        weight, bias = (torch.from_numpy(np.stack([part[name] for part in weights])) for name in ("weight", "bias"))
+        return Lenses(self.translator.digest, self.sentences, encoder, decoder, weight, bias)
 
-    def _stored(self, number: int, of: int, make: Callable[[tuple[int, int]], Arrays]) -> Arrays:
-        """Return a part from its file; make and write it where there is none."""
+    def _load_or_make(self, number: int, total: int, make: Callable[[tuple[int, int]], Arrays]) -> Arrays:
+        """Return a part from its file; make it and write the file if there is none."""
         if self.folder is None:
-            return (yield from make((number, of)))
-        about = repr((self.translator.digest, self._batches, self.steps))
-        path = self.folder / hashlib.sha256(about.encode()).hexdigest()[:24] / f"part-{number}.npz"
+            return (yield from make((number, total)))
+        key = repr((self.translator.digest, self._batches, self.steps))
+        path = self.folder / hashlib.sha256(key.encode()).hexdigest()[:24] / f"part-{number}.npz"
         if path.is_file():
             with np.load(path, allow_pickle=False) as file:
                 return dict(file)
-        part, written = (yield from make((number, of))), io.BytesIO()
-        np.savez(written, **part)  # to a path, numpy would add its ending
+        part, buffer = (yield from make((number, total))), io.BytesIO()
+        np.savez(buffer, **part)  # given a path, numpy would append its own suffix
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, lambda partial: partial.write_bytes(written.getvalue()))
+        replace_file(path, lambda partial: partial.write_bytes(buffer.getvalue()))
         return part
 
     @cached_property
     def _batches(self) -> list[tuple[str, tuple[str, ...], bool]]:
-        """Direction, sentences, and whether their slopes are taken."""
-        found = []
+        """Direction, sentences, and whether they are used for the Jacobians."""
+        batches = []
         for direction, lines in self.texts.items():
             lines = [line for line in lines if line.strip() and self.translator.fits(line, direction)]
-            spread = _spread(len(lines), self.slopes)
+            count = min(self.slopes, len(lines))
+            with_slopes = {i * len(lines) // count for i in range(count)}
             for grad in (True, False):
-                chosen = [line for i, line in enumerate(lines) if (i in spread) == grad]
+                selected = [line for i, line in enumerate(lines) if (i in with_slopes) == grad]
                 size = max(1, self.batch // 4) if grad else self.batch
-                found += [
-                    (direction, tuple(chosen[start : start + size]), grad) for start in range(0, len(chosen), size)
-                ]
-        return found
+                batches += [(direction, tuple(selected[i : i + size]), grad) for i in range(0, len(selected), size)]
+        return batches
 
     def _read(self, batch: tuple[str, tuple[str, ...], bool], progress: tuple[int, int]) -> Arrays:
+        """Return the decoder's streams [layers + 1, row, d_model] of a batch, and its sums of Jacobians."""
         direction, lines, grad = batch
-        jacobians, names = Jacobians(self.translator.config), streams(self.translator.config, Side.DECODER)
+        jacobians, names = Jacobians(self.translator.config), stream_names(self.translator.config, Side.DECODER)
         run = self.translator.run(lines, names=jacobians.names if grad else names, direction=direction, grad=grad)
-        kept = torch.stack([run[name].detach()[run.mask] for name in names]).float().cpu().numpy()
+        rows = torch.stack([run[name].detach()[run.mask] for name in names]).float().cpu().numpy()
         if not grad:
-            return {"rows": kept}
-        for _ in jacobians.adding(run):
+            return {"rows": rows}
+        for _ in jacobians.add(run):
             yield progress
         slopes, positions = jacobians.sums()
-        return {"rows": kept, "slopes": slopes, "positions": positions}
+        return {"rows": rows, "slopes": slopes, "positions": positions}
 
-    def _layer(self, layer: int, rows: Sequence[np.ndarray], progress: tuple[int, int]) -> Arrays:
+    def _fit_layer(self, layer: int, rows: Sequence[np.ndarray], progress: tuple[int, int]) -> Arrays:
         model = self.translator.model
-        both = torch.from_numpy(np.concatenate([one[[layer, -1]] for one in rows], axis=1)).to(self.translator.device)
-        fitting = tuned.fitting(
-            lambda one: model.project(model.decoder.norm(one)), *both, steps=self.steps, progress=progress
+        streams = torch.from_numpy(np.concatenate([part[[layer, -1]] for part in rows], axis=1))
+        weight, bias = yield from tuned.fit_layer(
+            lambda x: model.project(model.decoder.norm(x)),
+            *streams.to(self.translator.device),
+            steps=self.steps,
+            progress=progress,
         )
-        weight, bias = yield from fitting
         return {"weight": weight.cpu().numpy(), "bias": bias.cpu().numpy()}
 
 
@@ -128,12 +201,32 @@ def fit(
     folder: Path | None = None,
     watch: Callable[[int, int], object] = lambda done, total: None,
 ) -> Lenses:
-    """A Fitting to its end. watch hears how many parts are done, of how many. ValueError for no text, and for a network
-    that is no Transformer."""
+    """Fit all lenses to texts by direction (see Fitting).
+
+    watch: called with the number of finished parts and their total. Raises ValueError without texts, and for a network
+    that is not a Transformer.
+    """
     parts = Fitting(translator, texts, slopes, folder=folder).parts()
     return finish(parts, lambda progress: watch(*progress))
 
 
-def _spread(count: int, most: int) -> set[int]:
-    """`most` of so many numbers, evenly."""
-    return {i * count // min(most, count) for i in range(min(most, count))}
+def find_lenses(translator: Translator) -> Lenses | None:
+    """Return the lenses stored beside the weights, or those fitted in the page; None if there are neither."""
+    stored = load_stored(translator.folder, translator.config, translator.digest)
+    return stored or next(filter(None, (lens_work(translator, d).find() for d in translator.directions)), None)
+
+
+def lens_work(translator: Translator, direction: str) -> Work[Lenses]:
+    """Return the work of fitting lenses to the project's own sentences; its result is kept while the model is
+    served."""
+
+    def compute() -> Parts[Lenses]:
+        texts = {direction: sentences(parse_direction(direction)[0])[:PAGE_SENTENCES]}
+        return Fitting(translator, texts, PAGE_SLOPES, PAGE_STEPS, PAGE_BATCH).parts()
+
+    return Work(translator, ("lenses", direction), compute)
+
+
+def can_fit(direction: str) -> bool:
+    """Return whether the project has sentences in the source language."""
+    return parse_direction(direction)[0] in languages()

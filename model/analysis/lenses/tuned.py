@@ -1,4 +1,4 @@
-"""Affine translators from a stream on its way to the last one (Belrose et al. 2023)."""
+"""Fit the tuned lens: affine maps from each layer's stream to the last one (Belrose et al. 2023)."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from torch import Tensor
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.serve.work import finish
 
-Progress = tuple[int, int]  # how many parts are done, of how many
+Progress = tuple[int, int]  # parts done, parts in all
 Project = Callable[[Tensor], Tensor]  # a last stream [row, d_model], before its norm -> logits [row, vocabulary]
 
 STEPS = 250
-ROWS = 192  # of a step
+ROWS = 192  # in one step
 RATE = 1e-3
-HELD_OUT = 8  # one row of so many chooses
+HELD_OUT = 8  # every eighth row is is_held_out out to choose the best map
 RIDGES = (1.0, 10.0, 100.0, 1000.0)
-LOOKS = 10  # how often the held-out rows are looked at
+EVALUATIONS = 10  # on the is_held_out-out rows
 
 
 def fit(project: Project, streams: Tensor, *, steps: int = STEPS, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """W float32 [layers, d_model, d_model] and b [layers, d_model] of streams [layers + 1, row, d_model], whose last is
-    the model's own: stream + W stream + b has the least KL divergence to what the model says.
+    """Fit W float32 [layers, d_model, d_model] and b [layers, d_model] to streams [layers + 1, row, d_model].
 
-    Begins with least squares, whose ridge pulls W to 0, the logit lens; then Adam on the divergence itself. Of all that
-    was tried what did best on rows that nothing was fitted to is kept, the logit lens among it. steps: of Adam.
+    stream + W stream + b should predict what the last stream predicts, measured by the KL divergence. The fit starts
+    from ridge regression, which shrinks W to 0 (the logit lens), and continues with Adam on the divergence. The best
+    map on is_held_out-out rows is returned, which may be the logit lens. steps: of Adam.
     """
-    layers = [finish(fitting(project, stream, streams[-1], steps, seed)) for stream in streams[:-1]]
+    layers = [finish(fit_layer(project, stream, streams[-1], steps, seed)) for stream in streams[:-1]]
     weights, biases = zip(*layers)
     return torch.stack(weights), torch.stack(biases)
 
 
-def fitting(
+def fit_layer(
     project: Project,
     stream: Tensor,
     last: Tensor,
@@ -42,46 +42,46 @@ def fitting(
     *,
     progress: Progress | None = None,
 ) -> Generator[Progress | None, None, tuple[Tensor, Tensor]]:
-    """Fit W and b of one layer's stream [row, d_model], and yield `progress` before each step. Steps may be taken by
-    different threads."""
-    held = torch.arange(len(stream), device=stream.device) % HELD_OUT == 0
+    """Fit W and b of one layer's stream [row, d_model] as a generator, which yields `progress` before each step.
+    Different threads may take the steps."""
+    is_held_out = torch.arange(len(stream), device=stream.device) % HELD_OUT == 0
     with torch.no_grad():
-        wanted = project(last[held]).log_softmax(-1)
+        expected = project(last[is_held_out]).log_softmax(-1)
 
-    def missed(w: Tensor, b: Tensor) -> float:
+    def error(w: Tensor, b: Tensor) -> float:
         with torch.no_grad():
-            return float(divergence(wanted, project(stream[held] + stream[held] @ w.T + b)).mean())
+            return float(divergence(expected, project(stream[is_held_out] + stream[is_held_out] @ w.T + b)).mean())
 
     width = stream.shape[-1]
     best = stream.new_zeros(width, width), stream.new_zeros(width)
-    best_miss = missed(*best)
+    best_error = error(*best)
     for ridge in RIDGES:
         yield progress
-        tried = _least_squares(stream[~held], last[~held], ridge)
-        if (miss := missed(*tried)) < best_miss:
-            best, best_miss = tried, miss
+        candidate = _fit_ridge(stream[~is_held_out], last[~is_held_out], ridge)
+        if (new_error := error(*candidate)) < best_error:
+            best, best_error = candidate, new_error
     with torch.inference_mode(False):
         w, b = (part.clone().requires_grad_() for part in best)
-        optimiser, chance = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(seed)
-    rows = (~held).nonzero()[:, 0]
+        optimiser, generator = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(seed)
+    rows = (~is_held_out).nonzero()[:, 0]
     for step in range(steps):
         yield progress
         for group in optimiser.param_groups:
             group["lr"] = RATE * (1 - step / steps)
-        drawn = rows[torch.randint(len(rows), (ROWS,), generator=chance).to(rows.device)]
+        sample = rows[torch.randint(len(rows), (ROWS,), generator=generator).to(rows.device)]
         with torch.inference_mode(False), torch.enable_grad():
             with torch.no_grad():
-                end = project(last[drawn]).log_softmax(-1)
-            loss = divergence(end, project(stream[drawn] + stream[drawn] @ w.T + b)).mean()
+                end = project(last[sample]).log_softmax(-1)
+            loss = divergence(end, project(stream[sample] + stream[sample] @ w.T + b)).mean()
             loss.backward()
             optimiser.step()
             optimiser.zero_grad()
-        if (step + 1) % max(1, steps // LOOKS) == 0 and (miss := missed(w, b)) < best_miss:
-            best, best_miss = (w.detach().clone(), b.detach().clone()), miss
+        if (step + 1) % max(1, steps // EVALUATIONS) == 0 and (new_error := error(w, b)) < best_error:
+            best, best_error = (w.detach().clone(), b.detach().clone()), new_error
     return best
 
 
-def _least_squares(stream: Tensor, last: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+def _fit_ridge(stream: Tensor, last: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
     x, y = exact(stream), exact(last - stream)
     x_mean, y_mean = x.mean(0), y.mean(0)
     x, y = x - x_mean, y - y_mean
@@ -89,7 +89,6 @@ def _least_squares(stream: Tensor, last: Tensor, ridge: float) -> tuple[Tensor, 
     return w.to(stream), (y_mean - w @ x_mean).to(stream)
 
 
-def divergence(wanted: Tensor, logits: Tensor) -> Tensor:
-    """KL divergence [row], in nats, of what logits [row, vocabulary] say from wanted log-probabilities."""
-    found = logits.log_softmax(-1)
-    return (wanted.exp() * (wanted - found)).sum(-1)
+def divergence(log_probabilities: Tensor, logits: Tensor) -> Tensor:
+    """Return KL(exp(log_probabilities), softmax(logits)) of each row, in nats; both [.., row, vocabulary]."""
+    return (log_probabilities.exp() * (log_probabilities - logits.log_softmax(-1))).sum(-1)

@@ -1,7 +1,6 @@
-"""Units of an encoder layer: neurons of its feed-forward, and a sparse dictionary of its stream, looked at alike.
+"""Units of an encoder layer: the neurons of its feed-forward block, or a sparse dictionary of its stream.
 
-sparse.py    a top-k sparse autoencoder, trained; and fixed directions, projected on
-measure.py   what is lost if a stream is replaced by what a dictionary says of it
-fitted.py    a checkpoint's dictionary, in a file beside its weights
-excited.py   the sentences that excite each unit most, for neurons and a dictionary alike
+dictionary.py  a top-k sparse autoencoder, its training and its file
+measure.py     the quality of a dictionary: the loss of the model with rebuilt streams
+units.py       the activations of units, and the sentences that activate each most
 """

@@ -1,83 +1,76 @@
-"""What is lost if a stream is replaced by what a dictionary says of it."""
+"""Measure the quality of a dictionary: the loss of the model when a stream is replaced by its reconstruction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from attention_atlas.model.analysis.units.sparse import Dictionary, projected
+from attention_atlas.model.analysis.units.dictionary import Dictionary, Quality, project
 from attention_atlas.model.decode.runs import run
 from attention_atlas.model.translator import Translator
 
 BATCH = 32
-Rebuilt = Callable[[Tensor], Tensor]  # rows [row, d_model] -> the same, rebuilt
-
-
-@dataclass(frozen=True)
-class Quality:
-    """recovered: the share of the loss between a stream's mean and the stream itself that rebuilt rows win back;
-    explained: of the variance; active: units that speak for a row; dead: the share of units that speak for none."""
-
-    recovered: float
-    explained: float
-    active: float
-    dead: float
+Reconstruction = Callable[[Tensor], Tensor]  # rows [row, d_model] -> reconstructed rows
 
 
 def rows_of(translator: Translator, place: str, texts: Sequence[str], direction: str) -> Tensor:
-    """An encoder's place over all tokens of texts, float32 [row, d_model]."""
-    return torch.cat([one[place][one.source_mask] for one in _read(translator, texts, direction, place)])
-
-
-def _read(translator: Translator, texts: Sequence[str], direction: str, place: str):
+    """Return an encoder's stream at a place for all tokens of texts, float32 [row, d_model]."""
+    rows, tokenizer = [], translator.tokenizer
     for start in range(0, len(texts), BATCH):
         ids = [translator.encode(text, direction) for text in texts[start : start + BATCH]]
-        ends = [[translator.tokenizer.end_id]] * len(ids)
-        yield run(translator.model, ids, ends, (place,), begin_id=translator.tokenizer.begin_id)
+        ends = [[tokenizer.end_id]] * len(ids)
+        batch = run(translator.model, ids, ends, (place,), begin_id=tokenizer.begin_id)
+        rows.append(batch[place][batch.source_mask])
+    return torch.cat(rows)
 
 
-def qualities(
-    translator: Translator, place: str, found: Dictionary, seen: Tensor, texts: Sequence[tuple[str, str]]
+def measure_qualities(
+    translator: Translator,
+    place: str,
+    dictionary: Dictionary,
+    train_rows: Tensor,
+    texts: Sequence[tuple[str, str]],
 ) -> dict[str, Quality]:
-    """Of a dictionary of an encoder layer's stream, of as many directions drawn by lot, and of that layer's neurons, on
-    texts (direction, text) that it was not trained with: how probable the model's own translations stay. seen: the rows
-    [row, d_model] that it was trained with, on which units are dead or not."""
-    centre, layer = found.centre, int(place.split(".")[1])
+    """Measure a dictionary of an encoder layer's stream, as many random directions, and the layer's neurons.
+
+    texts: held-out (direction, text); the loss is that of the model's own translations. train_rows: the rows [row,
+    d_model] it was trained on, which decide which units are dead.
+    """
+    centre, layer = dictionary.centre, int(place.split(".")[1])
     neurons = translator.model.encoder.layers[layer].feed_forward.contract.weight.T.detach()
-    drawn = torch.randn(found.directions.shape, generator=torch.Generator().manual_seed(1)).to(centre)
-    by_lot = lambda rows: projected(drawn, centre, found.k, rows)  # noqa: E731
-    of_neurons = lambda rows: projected(neurons, centre, found.k, rows)  # noqa: E731
+    generator = torch.Generator().manual_seed(1)
+    random = torch.randn(dictionary.directions.shape, generator=generator).to(centre)
     rows = torch.cat([rows_of(translator, place, [text], direction) for direction, text in texts])
-    whole, none = _loss(translator, place, texts, None), _loss(translator, place, texts, lambda x: centre.expand_as(x))
-    spread = (rows - rows.mean(0)).pow(2).sum()
+    loss = _loss(translator, place, texts, None)
+    mean_loss = _loss(translator, place, texts, lambda x: centre.expand_as(x))
+    variance = (rows - rows.mean(0)).pow(2).sum()
 
-    def quality(rebuilt: Rebuilt, active: float, dead: float) -> Quality:
-        lost = _loss(translator, place, texts, rebuilt)
-        left = float((rows - rebuilt(rows)).pow(2).sum() / spread)
-        return Quality(*(round(x, 4) for x in ((none - lost) / (none - whole), 1 - left, active, dead)))
+    def quality(rebuild: Reconstruction, active: float, dead: float) -> Quality:
+        recovered = (mean_loss - _loss(translator, place, texts, rebuild)) / (mean_loss - loss)
+        explained = 1 - float((rows - rebuild(rows)).pow(2).sum() / variance)
+        return Quality(*(round(x, 4) for x in (recovered, explained, active, dead)))
 
+    is_active = torch.stack([(dictionary.codes(part) > 0).any(0) for part in train_rows.split(4096)]).any(0)
+    active = float((dictionary.codes(rows) > 0).sum(-1).float().mean())
+    k = dictionary.k
     return {
-        "dictionary": quality(found, float((found.codes(rows) > 0).sum(-1).float().mean()), dead(found, seen)),
-        "random": quality(by_lot, float(found.k), 0.0),
-        "neurons": quality(of_neurons, float(min(found.k, len(neurons))), 0.0),
+        "dictionary": quality(dictionary, active, float((~is_active).float().mean())),
+        "random": quality(lambda x: project(random, centre, k, x), float(k), 0.0),
+        "neurons": quality(lambda x: project(neurons, centre, k, x), float(min(k, len(neurons))), 0.0),
     }
 
 
-def dead(found: Dictionary, rows: Tensor) -> float:
-    """The share of units that speak for no row."""
-    spoke = [(found.codes(part) > 0).any(0) for part in rows.split(4096)]
-    return float((~torch.stack(spoke).any(0)).float().mean())
-
-
 @torch.inference_mode()
-def _loss(translator: Translator, place: str, texts: Sequence[tuple[str, str]], rebuilt: Rebuilt | None) -> float:
-    """Mean cross-entropy of the model's own translations, in nats a token."""
-    instead = lambda x, at: rebuilt(x.flatten(0, -2)).view_as(x)  # noqa: E731
-    changed = translator if rebuilt is None else translator.edit({place: instead})
+def _loss(
+    translator: Translator, place: str, texts: Sequence[tuple[str, str]], rebuild: Reconstruction | None
+) -> float:
+    """Return the mean cross-entropy of the model's own translations, in nats per token, with the stream rebuilt."""
+    changed = translator
+    if rebuild is not None:
+        changed = translator.edit({place: lambda x, at: rebuild(x.flatten(0, -2)).view_as(x)})
     total, count = 0.0, 0
     for direction, text in texts:
         source = translator.encode(text, direction)

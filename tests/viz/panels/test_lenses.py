@@ -8,10 +8,10 @@ import shutil
 import pytest
 
 from attention_atlas.model.analysis import temperatures
-from attention_atlas.model.analysis.lenses import fitted, own
+from attention_atlas.model.analysis.lenses import fit, storage
 from attention_atlas.model.analysis.lenses.encoder import encoder_lens
 from attention_atlas.model.analysis.lenses.fit import Fitting
-from attention_atlas.model.analysis.lenses.fitted import Found
+from attention_atlas.model.analysis.lenses.storage import HitRates
 from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.interventions import Interventions
@@ -29,8 +29,8 @@ def scene(tiny_checkpoint, tmp_path_factory) -> Scene:
     work = Work(fitting.translator, (), fitting.parts)
     list(work.run())
     lenses = work.result()
-    lenses.found["everyday"] = Found(2, (0.1, 0.2, 0.5), (0.0, 0.1, 0.25))
-    fitted.save(folder / fitted.FILE, lenses)
+    lenses.hit_rates["everyday"] = HitRates(2, (0.1, 0.2, 0.5), (0.0, 0.1, 0.25))
+    storage.save(folder / storage.FILE, lenses)
     translator = Translator.load(folder)
     return Scene(translator.translate(SENTENCES[0]), Selection(), translator)
 
@@ -58,18 +58,18 @@ def test_what_was_changed_in_the_translation_is_changed_in_every_layers(scene):
 
 
 def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(own, "languages", lambda: ())
+    monkeypatch.setattr(fit, "languages", lambda: ())
     bare = Scene(tiny_translator.translate(SENTENCES[0]), Selection(), tiny_translator)
     note, written = named("lenses").content(bare, 2)
     assert "No lenses were fitted" in note["text"] and len(written["rows"]) == 3
-    shutil.copy(scene.translator.folder / fitted.FILE, tmp_path)
-    assert fitted.stored(tmp_path, scene.translator.config, "0" * 16) is None and "other weights" in caplog.text
+    shutil.copy(scene.translator.folder / storage.FILE, tmp_path)
+    assert storage.load_stored(tmp_path, scene.translator.config, "0" * 16) is None and "other weights" in caplog.text
 
 
 def test_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, monkeypatch):
-    monkeypatch.setattr(own, "SENTENCES", 6)
-    monkeypatch.setattr(own, "SLOPES", 2)
-    monkeypatch.setattr(own, "STEPS", 5)
+    monkeypatch.setattr(fit, "PAGE_SENTENCES", 6)
+    monkeypatch.setattr(fit, "PAGE_SLOPES", 2)
+    monkeypatch.setattr(fit, "PAGE_STEPS", 5)
     translator = Translator.load(tiny_checkpoint)
     bare, panel = Scene(translator.translate(SENTENCES[0]), Selection(), translator), named("lenses")
     offer, _ = panel.content(bare, 2)
@@ -79,7 +79,7 @@ def test_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, m
     words, *_ = panel.content(bare, 2)
     assert words["type"] == "table" and bare.lenses.sentences == 6
     found = temperatures.details(translator, bare.trace.source_ids, bare.trace.target_ids)
-    assert set(found.lenses) == set(fitted.Lens)
+    assert set(found.lenses) == set(storage.Lens)
     assert (
-        own.fitted_to(Translator.load(tiny_checkpoint)) is None
+        fit.find_lenses(Translator.load(tiny_checkpoint)) is None
     )  # kept with the process's own, not beside the weights

@@ -8,9 +8,7 @@ from collections import OrderedDict
 import pytest
 import torch
 
-from attention_atlas.model.analysis.units.fitted import Fitted
-from attention_atlas.model.analysis.units.measure import Quality
-from attention_atlas.model.analysis.units.sparse import Dictionary
+from attention_atlas.model.analysis.units.dictionary import Dictionary, Quality, StoredDictionary
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.panels.heads import units
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
@@ -33,14 +31,14 @@ def scene(tiny_translator, monkeypatch) -> Scene:
 def fitted(scene, monkeypatch):
     width = scene.translator.config.d_model
     rows = torch.eye(width)
-    found = Fitted(
+    found = StoredDictionary(
         Dictionary(rows, torch.zeros(width), rows, torch.zeros(width), 1.0, 5),
         1,
         9,
         scene.translator.digest,
         {"random": Quality(-0.5, 0.1, 5.0, 0.0)},
     )
-    monkeypatch.setattr(units, "stored", lambda *_: found)
+    monkeypatch.setattr(units, "load_stored", lambda *_: found)
     return found
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from attention_atlas.model.analysis.sentences import sentences
 from attention_atlas.model.analysis.steering import steered
 from attention_atlas.model.analysis.survey import own as surveys
-from attention_atlas.model.analysis.units.excited import Units
-from attention_atlas.model.analysis.units.fitted import Fitted, stored
+from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
+from attention_atlas.model.analysis.units.units import Units
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.edits import Add
 from attention_atlas.model.trace.language import Refusal
@@ -37,8 +37,8 @@ LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers
 KIND = Choice(say("Units"), KINDS, NEURONS, name="units")
 
 
-def _stored(translator: Translator) -> Fitted | None:
-    return stored(translator.folder, translator.digest, translator.config.d_model)
+def _stored(translator: Translator) -> StoredDictionary | None:
+    return load_stored(translator.folder, translator.digest, translator.config.d_model)
 
 
 def _count(trace: TranslationTrace, translator: Translator) -> int:
@@ -86,7 +86,7 @@ def _units(scene: Scene, layer: int, kind: str) -> Units:
 
 def _table(scene: Scene, read: Units) -> dict:
     """Return a table of the units that this sentence activates most, with example sentences for each."""
-    values = read.of(scene.trace.source_ids, scene.trace.interventions)
+    values = read.activations(scene.trace.source_ids, scene.trace.interventions)
     peaks, places = scene.result(read.peaks)
     usual = np.maximum(peaks.max(0), 1e-6)  # activations are compared with each unit's own maximum
     strongest = np.argsort(-(values.max(0) / usual), kind="stable")[:SHOWN]
@@ -149,7 +149,7 @@ def _translate_with(scene: Scene, read: Units, unit: int, strength: int) -> Tran
 
     strength: in percent of the unit's mean activation in its strongest sentences.
     """
-    written = read.written
+    written = read.directions
     if unit > len(written):
         raise Refusal("There are {n} units here, and no number {unit}.", n=len(written), unit=str(unit))
     peaks, _ = read.peaks.result()

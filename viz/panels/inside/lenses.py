@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attention_atlas.model.analysis.again import check_again
-from attention_atlas.model.analysis.lenses import own
+from attention_atlas.model.analysis.lenses import fit
 from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
-from attention_atlas.model.analysis.lenses.fitted import Lenses
+from attention_atlas.model.analysis.lenses.storage import Lenses
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -34,14 +34,14 @@ def lenses(scene: Scene, words: int) -> list[dict]:
 
 def _fitting(scene: Scene) -> dict:
     """Return an offer to fit lenses if this project has sentences in the source language, else a note."""
-    if not own.can(scene.trace.direction):
+    if not fit.can_fit(scene.trace.direction):
         return blocks.note("No lenses were fitted to this model.")
     return work_block(
-        own.fitting(scene.translator, scene.trace.direction).key,
+        fit.lens_work(scene.translator, scene.trace.direction).key,
         say("Fit lenses"),
         say(
             "No lenses have been fitted to this model. They can be fitted to {n} of this project's own sentences.",
-            n=own.SENTENCES,
+            n=fit.PAGE_SENTENCES,
         ),
     )
 
@@ -73,11 +73,11 @@ def _cell(scene: Scene, lens: EncoderLens, at: tuple[int, int], words: int, writ
 
 def _measured(lenses: Lenses) -> list[dict]:
     """Return a table of how often the lens found words of the reference, and of another sentence as a control."""
-    if not lenses.found:
+    if not lenses.hit_rates:
         return []
     rows = [
         [DOMAINS.get(name, name), str(rate.sentences), blocks.bar(rate.own[-1]), blocks.bar(rate.other[-1])]
-        for name, rate in lenses.found.items()
+        for name, rate in lenses.hit_rates.items()
     ]
     return [
         blocks.table(
