@@ -127,9 +127,9 @@ class PageQuestion:
 
     def question(self, translator: Translator, trace: TranslationTrace) -> Question:
         """Resolve the step and the contrast to token ids. A Refusal if this trace has no such question."""
-        asked = self.for_trace(trace)
-        question = pinned.ask(translator, trace, asked.step, asked.contrast)
-        if asked.contrast is Against.RUNNER_UP:
+        current = self.for_trace(trace)
+        question = pinned.ask(translator, trace, current.step, current.contrast)
+        if current.contrast is Against.RUNNER_UP:
             return pinned.ask(translator, trace, question.step, _runner_up(trace, question.step))
         return question
 

@@ -30,11 +30,10 @@ from attention_atlas.model.trace.why.effects import Replacement, effects_table, 
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
-from attention_atlas.viz.panels.circuit_study import circuit_of, pair_of
 from attention_atlas.viz.panels.downloads import question_fields, translation_fields
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
-from attention_atlas.viz.panels.why.circuit import as_plain
-from attention_atlas.viz.panels.why.patch import patched_with
+from attention_atlas.viz.panels.why.circuit import as_plain, find_top_edges, pair_with
+from attention_atlas.viz.panels.why.patch import patch_with
 from attention_atlas.viz.panels.why.smallest import ORDERS
 from attention_atlas.viz.server.endpoints import (
     ENDPOINTS,
@@ -311,7 +310,7 @@ def why_patch(
     grid_of(check_string("place", place))  # raises ValueError
     patch_direction = read_enum("way", way, Direction)
     scene = _scene(context, text, step, contrast, direction)
-    effects = patched_with(scene, check_string("second", second), place, patch_direction)
+    effects = patch_with(scene, check_string("second", second), place, patch_direction)
     return to_jsonable({**question_fields(scene), "second": second, "place": place, **effects.as_plain()})
 
 
@@ -349,7 +348,7 @@ def why_circuit(
     if not 1 <= check_integer("edges", edges) <= MAX_EDGES:
         raise ValueError(f"edges must be 1 to {MAX_EDGES}, found {edges}.")
     scene = _scene(context, text, step, contrast, direction)
-    return as_plain(scene, second, *circuit_of(scene, pair_of(scene, check_string("second", second)), edges))
+    return as_plain(scene, second, *find_top_edges(scene, pair_with(scene, check_string("second", second)), edges))
 
 
 @endpoint(

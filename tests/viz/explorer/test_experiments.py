@@ -39,19 +39,22 @@ def test_heads_switched_off_together_are_one_run_without_them_all(scene):
     said = [value for _, value, _ in found[0]["items"]]
     assert said == [heads.signed(together), heads.signed(single), heads.signed(together - single)]
     assert heads.joint(scene, {"heads": []}, "zero", "all") == []
-    again = heads.translated(scene, {"heads": chosen})
+    again = heads.translate_without(scene, {"heads": chosen})
     assert again.interventions.heads_off == off
-    assert heads.translated(Scene(again, Selection(), scene.translator), {"heads": []}).interventions == Interventions()
+    assert (
+        heads.translate_without(Scene(again, Selection(), scene.translator), {"heads": []}).interventions
+        == Interventions()
+    )
 
 
 @pytest.mark.parametrize("data", [{}, {"heads": [["roof", 0, 0]]}, {"heads": [["cross", 9, 0]]}, {"heads": [[1]]}])
 def test_heads_that_are_not_there_are_refused(scene, data):
     with pytest.raises(ValueError):
-        heads.named(scene, data)
+        heads.read_heads(scene, data)
 
 
 def test_every_head_is_estimated_first_and_then_measured(scene):
-    *_, last = states = list(heads.explored(scene, "zero", "all"))
+    *_, last = states = list(heads.explore_heads(scene, "zero", "all"))
     first = next(block for block in states[0] if block["type"] == "heads")
     assert not first["done"] and all(
         "estimated" in cell["marks"] for kind in first["kinds"] for row in kind["rows"] for cell in row
@@ -100,15 +103,15 @@ def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
 
 def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
     monkeypatch.setattr(neighbours, "_known", lambda code: {})  # so few words have none of their own form
-    words, *rest = patch.shown(scene, "", "decoder stream", "denoise")
+    words, *rest = patch.patch(scene, "", "decoder stream", "denoise")
     assert rest == [] and words["words"][0]["text"] == "Der"
-    other = patch.replaced(scene, {"position": words["words"][1]["position"]}, "", "", "")
-    next_one = patch.replaced(scene, {"position": words["words"][1]["position"]}, other, "", "")
+    other = patch.replace_word(scene, {"position": words["words"][1]["position"]}, "", "", "")
+    next_one = patch.replace_word(scene, {"position": words["words"][1]["position"]}, other, "", "")
     assert other != next_one != scene.trace.source_text
     assert other.startswith("Der ") and other.endswith(" Hund schläft.")
-    found = patch.shown(scene, "Der Hund", "encoder heads", "denoise")
+    found = patch.patch(scene, "Der Hund", "encoder heads", "denoise")
     assert [block["type"] for block in found] == ["words", "text"]  # unequal lengths, said in words
-    found = patch.shown(scene, "Der Hund", "decoder stream", "noise")
+    found = patch.patch(scene, "Der Hund", "decoder stream", "noise")
     grid = next(block for block in found if block["type"] == "grid")
     assert len(grid["rows"]) == 3 and len(grid["columns"]) == 4
     last = grid["rows"][-1]["cells"]

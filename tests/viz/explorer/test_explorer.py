@@ -97,4 +97,4 @@ def test_layers_that_are_none_are_refused_in_words(tiny_translator, trace, data)
 def test_heads_of_an_attention_that_a_model_lacks_are_refused(tiny_translator):
     scene = Scene(tiny_translator.translate("Der Hund"), Selection(), tiny_translator)
     with pytest.raises(ValueError, match="no head 0 in layer 0 of alignment"):
-        heads.named(scene, {"heads": [[AttentionKind.ALIGNMENT.value, 0, 0]]})
+        heads.read_heads(scene, {"heads": [[AttentionKind.ALIGNMENT.value, 0, 0]]})

@@ -10,7 +10,6 @@ from attention_atlas.model.analysis import circuits
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
-from attention_atlas.viz.panels import circuit_study
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import circuit
 from attention_atlas.viz.wire.heads import format_effect
@@ -39,7 +38,7 @@ def of_type(blocks: list[dict], name: str) -> dict:
 
 def test_the_picture_has_the_edges_that_the_library_finds(scene):
     found = named("why-circuit").content(scene, SECOND, 20, "")
-    pair = circuit.pair_of(scene, SECOND)
+    pair = circuit.pair_with(scene, SECOND)
     expected = circuits.find_circuit(scene.translator, [pair])
     edges = [edge for edge, _ in expected.top_edges(20)]
     into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(found, "table")["rows"]]
@@ -63,7 +62,7 @@ def test_the_picture_has_the_edges_that_the_library_finds(scene):
 
 
 def test_an_edge_is_measured_by_cutting_it(scene):
-    pair = circuit.pair_of(scene, SECOND)
+    pair = circuit.pair_with(scene, SECOND)
     found = circuits.find_circuit(scene.translator, [pair])
     edge = next(edge for edge, _ in found.top_edges(40) if edge.letter)
     data = {"act": "measured", "sender": edge.sender, "receiver": edge.receiver}
@@ -78,7 +77,7 @@ def test_an_edge_is_measured_by_cutting_it(scene):
 
 
 def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
-    monkeypatch.setattr(circuit_study, "pair_sentences", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
+    monkeypatch.setattr(circuit, "pair_sentences", lambda *_: [circuit.pair_with(scene, SECOND)] * 9)
     panel, typed = named("why-circuit"), "Hund = Katze"
     _, parts = begin(panel, scene, of_type(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
     assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs find it; six test it, four and two
@@ -136,4 +135,4 @@ def test_of_unequal_lengths_the_decoder_alone_is_drawn(scene):
 
 def test_fillings_of_too_many_words_are_refused():
     with pytest.raises(Refusal, match="8 words at most"):
-        circuit_study.parsed("; ".join(f"w{n} = a" for n in range(9)))
+        circuit.parse_fillers("; ".join(f"w{n} = a" for n in range(9)))

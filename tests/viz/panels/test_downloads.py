@@ -50,14 +50,14 @@ EXPERIMENTS = {
 def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
     """What the panel shows last, and the numbers that it is of, found by themselves."""
     if name == "heads":
-        *_, found = heads.explored(scene, "zero", "all")
+        *_, found = heads.explore_heads(scene, "zero", "all")
         rows = why.heads(scene.translator, scene.trace, step=3).effects
         return found, np.concatenate(list(rows.values()))
     if name == "patch":
-        return patch.shown(scene, *EXPERIMENTS[name][1]), why.patch(
+        return patch.patch(scene, *EXPERIMENTS[name][1]), why.patch(
             scene.translator, scene.trace, "Der Hund", step=3, direction=Direction.NOISE
         ).metrics
-    *_, found = smallest.searched(scene, "zero")
+    *_, found = smallest.search_sets(scene, "zero")
     sets = [why.smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
     layers, width = scene.translator.model.num_layers, scene.translator.model.num_heads
     return found, np.array(

@@ -226,7 +226,7 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
         method = METHODS[line["key"]]
         if line["cells"] is None:
             assert method.slow
-            (line,) = tokens.row(scene, {"row": line["key"]})
+            (line,) = tokens.compute_row(scene, {"row": line["key"]})
         row = why.row(line["key"])
         percent = row.unit.value == "share"
         for cell, value in zip(line["cells"], row.values, strict=True):
@@ -239,7 +239,9 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
         assert ("the same for any contrast" in str(line["margins"][0])) == method.class_agnostic
         agreement = why.agreement[line["key"]]
         assert number(line["margins"][1][0]["text"]) == pytest.approx(agreement, abs=0.0051)
-    by_layer = [tokens.row(scene, {"row": attention.RAW.slug, "layer": layer})[0]["cells"] for layer in (0, 1, 3)]
+    by_layer = [
+        tokens.compute_row(scene, {"row": attention.RAW.slug, "layer": layer})[0]["cells"] for layer in (0, 1, 3)
+    ]
     weights = scene.trace.cross.weights[:, :, 3].mean(1)
     end = len(why.columns.source) - 1  # a column of one token
     for cells, expected in zip(by_layer, (weights.mean(0), weights[0], weights[2])):
@@ -250,7 +252,7 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
     whole = dict(zip(scene.trace.top_ids[3].tolist(), scene.trace.top_probabilities[3].tolist()))
     for name in (occlusion.MASK.slug, occlusion.MEAN.slug):
         cell = next(line for line in block(tokens.tokens(scene), "matrix")["lines"] if line["key"] == name)["cells"][2]
-        told, table = tokens.taken_away(scene, {"row": name, "column": 2})
+        told, table = tokens.remove_word(scene, {"row": name, "column": 2})
         values = told["text"].values
         assert number(values["before"]) - number(values["after"]) == pytest.approx(number(cell["text"]), abs=0.16)
         probable = scene.translator.tokenizer.tokens(list(whole))
@@ -268,7 +270,7 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
         assert ratio == pytest.approx(number(values["after"]), abs=0.06)
     for wrong in ({"row": occlusion.MASK.slug, "column": 99}, {"column": "2"}, {}):
         with pytest.raises(ValueError, match="column"):
-            tokens.taken_away(scene, wrong)
+            tokens.remove_word(scene, wrong)
 
 
 def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> None:

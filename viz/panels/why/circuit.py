@@ -1,42 +1,56 @@
-"""The panel that draws the path of a decision: the edges that carry it, and how much of it they keep alone."""
+"""The panel "Circuit": the edges that carry a decision between two tokens, and how much of it they keep alone.
+
+The circuit is found from this sentence and a second one. On request it is found on many pairs of sentences and tested
+on others.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 
-from attention_atlas.model.analysis.circuits.circuit import Circuit, decode_with_edges
-from attention_atlas.model.analysis.circuits.faithfulness import FaithfulnessCurves
-from attention_atlas.model.analysis.circuits.graph import Edge
-from attention_atlas.model.analysis.circuits.pairs import Pair
+from attention_atlas.model.analysis import circuits
+from attention_atlas.model.analysis.circuits.circuit import Circuit, Study, decode_with_edges
+from attention_atlas.model.analysis.circuits.faithfulness import Curve, FaithfulnessCurves
+from attention_atlas.model.analysis.circuits.graph import Edge, build_graph
+from attention_atlas.model.analysis.circuits.pairs import Pair, fill_template, pair_sentences
 from attention_atlas.model.analysis.circuits.passes import ScoringMethod
-from attention_atlas.model.serve.work import Work
+from attention_atlas.model.analysis.why.neighbours import fillings
+from attention_atlas.model.serve.caches import cached_on_owner
+from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.words import word_groups
+from attention_atlas.model.translator import Translator
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
+from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels import circuit_study
-from attention_atlas.viz.panels.circuit_study import circuit_of, pair_of, scored
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.panels.menus import most_heads
 from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.panels.why.patch import replaced, with_words
+from attention_atlas.viz.panels.why.patch import replace_word, with_words
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import format_effect
-from attention_atlas.viz.wire.question import token_names, with_minus_sign
+from attention_atlas.viz.wire.matrix import two_decimals
+from attention_atlas.viz.wire.question import token_names, token_text, with_minus_sign
 from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import Words, say, say_plural
 
-MOST = 80  # edges that one can still tell apart
-LISTED = 12
+LARGE = 20_000  # number of edges from which one gradient is taken instead of integrated gradients
+MAX_WORDS = 8  # words that fillers may be typed for
+MIN_PAIRS = 6  # fewer pairs are not enough for a test
+SHOWN = 8  # pairs in the list
+MOST = 80  # largest number of edges drawn
+LISTED = 12  # edges in the table
 MEASURED, ALONE = "measured", "alone"
-SECONDS = 8.0  # for a translation, which then ends
+SECONDS = 8.0  # time limit of a translation by the circuit alone
 MIB = "mib"
 METHODS = {ScoringMethod.EAP: "EAP", ScoringMethod.EAP_IG: "EAP-IG"}
 UNEQUAL = say(
@@ -50,32 +64,202 @@ KINDS = {
 }
 
 
-def shown(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
-    """The sentence's words to click, and with a second sentence the circuit that tells the two apart."""
-    return with_words(scene, text, lambda: _found(scene, text, edges, typed))
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """A study of many pairs, the circuit found on one part of them, and its test on the rest."""
+
+    study: Study
+    circuit: Circuit
+    tested: FaithfulnessCurves
 
 
-def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
-    pair = pair_of(scene, text)
-    study = circuit_study.study_of(scene, pair, text, typed)
-    studied = scene.result(study)
-    circuit, worth, tested = circuit_of(scene, pair, edges, studied)
-    own = scored(scene.translator, pair)
+def find_top_edges(
+    scene: Scene, pair: Pair, edges: int, study: StudyResult | None = None
+) -> tuple[Circuit, list[tuple[Edge, float]], FaithfulnessCurves]:
+    """Return the circuit, its largest edges with their nats for the token, and their faithfulness in this sentence."""
+    circuit = study.circuit if study else score_edges(scene.translator, pair)
+    share = circuit.candidates_for(edges) / int(circuit.cuttable.sum())
+    # A score is the effect of cutting an edge on the token.
+    top_edges = [(edge, -score) for edge, score in circuit.top_edges(edges)]
+    return circuit, top_edges, circuit.measure_faithfulness([pair], shares=(share,))
+
+
+def pair_with(scene: Scene, text: str) -> Pair:
+    """Return the pair of this sentence and a second one. A Refusal if the question or the text cannot be compared."""
+    question, trace = scene.question, scene.trace
+    if question.contrast_id is None:
+        raise Refusal("A circuit needs two tokens to decide between: choose a contrast above.")
+    if trace.interventions:
+        raise Refusal("This translation was made by a changed model: circuits are of the model as it is.")
+    ids = scene.translator.encode(text, trace.direction)
+    if tuple(ids) == tuple(trace.source_ids):
+        raise Refusal("The two sentences are the same.")
+    written = scene.case.decoder_ids[0].tolist()
+    return Pair(tuple(trace.source_ids), tuple(ids), tuple(written), question.token_id, question.contrast_id)
+
+
+@cached_on_owner(maxsize=16)
+def score_edges(translator: Translator, pair: Pair) -> Circuit:
+    """Score all edges for one pair. Cached, since a visitor then varies the number of edges."""
+    return circuits.find_circuit(
+        translator, [pair], ScoringMethod.EAP_IG if len(build_graph(translator.config)) < LARGE else ScoringMethod.EAP
+    )
+
+
+def study_pairs(scene: Scene, pair: Pair, second: str, typed: str) -> Work[StudyResult]:
+    """Return the work of studying many pairs like this one.
+
+    second: the second sentence. typed: fillers for words of both, or "" for the nearest words. The work raises a
+    Refusal if too few pairs lead to the token of the question.
+    """
+
+    def compute() -> Parts[StudyResult]:
+        study = Study.split(scene.translator, _pairs(scene, pair, second, typed))
+        circuit, tested = yield from study.run()
+        return StudyResult(study, circuit, tested)
+
+    return Work(scene.translator, ("circuit", scene.trace.direction, pair, second, typed), compute)
+
+
+def _pairs(scene: Scene, pair: Pair, second: str, typed: str) -> list[Pair]:
+    """Fill other words into both sentences, and return the pairs that lead to the question's tokens."""
+    trace = scene.trace
+    fillers = parse_fillers(typed) if typed else fillings(scene.translator, trace, changed_positions(pair))
+    texts = list(zip(fill_template(trace.source_text, fillers), fill_template(second, fillers)))
+    pairs = pair_sentences(scene.translator, texts, (pair.token_id, pair.contrast_id), trace.direction)
+    if len(pairs) < MIN_PAIRS:
+        raise Refusal(
+            "Of {n} sentences with other words, {m} lead to this token: a test needs {least}. Type fillers of your "
+            "own.",
+            n=len(texts),
+            m=len(pairs),
+            least=MIN_PAIRS,
+        )
+    return pairs
+
+
+def changed_positions(pair: Pair) -> list[int]:
+    """Return the positions of the sentence's tokens that differ in the second one."""
+    operations = SequenceMatcher(None, pair.source_ids, pair.changed_ids, autojunk=False).get_opcodes()
+    return [i for tag, start, end, *_ in operations if tag != "equal" for i in range(start, end)]
+
+
+def parse_fillers(typed: str) -> dict[str, tuple[str, ...]]:
+    """Parse fillers such as "Hund = Katze, Vogel; Garten = Park". A Refusal for anything else."""
+    fillers = {}
+    for part in filter(str.strip, typed.split(";")):
+        word, equals, values = part.partition("=")
+        names = tuple(filter(None, map(str.strip, values.split(","))))
+        if not (equals and word.strip() and names):
+            raise Refusal("Type fillers as {example}.", example="Hund = Katze, Vogel; Garten = Park")
+        fillers[word.strip()] = names
+    if len(fillers) > MAX_WORDS:
+        raise Refusal("Fillers are for {n} words at most.", n=MAX_WORDS)
+    return fillers
+
+
+def _divergence(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
+    """Name the first difference of the two translations, to ask about that. Warn if the change hardly matters."""
+    warning = blocks.text(
+        say("The changed word hardly matters to this token: shares of that are shares of next to nothing."), tone="bad"
+    )
+    warnings = [warning] if abs(own.metric - own.changed) < 1 else []
+    second, question = translate_greedily(scene.translator, pair.changed_ids, scene.trace.direction), scene.question
+    both = zip(scene.trace.target_ids, second)
+    step, ids = next(((step, two) for step, two in enumerate(both) if two[0] != two[1]), (None, None))
+    if step is None:
+        return [*warnings, blocks.text(say("The two sentences have the same translation."), tone="note")]
+    if (step, ids[1]) == (question.step, question.contrast_id):
+        return warnings
+    token, instead = map(token_text, scene.translator.tokenizer.tokens(list(ids)))
+    words = say("The two translations part at {token} and {instead}.", token=token, instead=instead)
+    ask = blocks.action(say("Ask about these"), blocks.to_question(step, ids[1]))
+    return [*warnings, blocks.row(blocks.text(words), ask)]
+
+
+@cached_on_owner(maxsize=64)
+def translate_greedily(translator: Translator, ids: tuple[int, ...], direction: str) -> list[int]:
+    """Return the ids of a greedy translation. Cached as score_edges()."""
+    (target_ids,) = translator.generate([list(ids)], direction)
+    return target_ids
+
+
+def _study_blocks(result: StudyResult) -> list[dict]:
+    """Draw the faithfulness of circuits of each size, of whole nodes and of random edges, on held-out pairs."""
+    study, tested = result.study, result.tested
+    kinds = {say("best edges"): tested.best, say("whole nodes"): tested.nodes, say("at random"): tested.random}
+    rows = [
+        [f"{100 * share:.3g} %", blocks.number(edges), *(_kept(curve, i) for curve in kinds.values())]
+        for i, (share, edges) in enumerate(zip(tested.shares, tested.best.edges))
+    ]
+    areas = [
+        [name, "", *(two_decimals(getattr(curve, field)) for curve in kinds.values())]
+        for name, field in (
+            (say("CPR (area, large is good)"), "cpr"),
+            (say("CMD (distance from 1, small is good)"), "cmd"),
+        )
+    ]
+    figure = plot_curves(
+        {name: curve.faithfulness for name, curve in kinds.items()},
+        x=[100 * share for share in tested.shares],
+        x_title=say("edges kept, in %"),
+        y_title=say("share of the decision kept"),
+        limits=(-0.1, 1.15),
+    )
+    figure.update_xaxes(type="log")
+    return [
+        blocks.figure(figure, height=280, width=640, label=say("How much circuits of each size keep")),
+        blocks.table(
+            (say("share"), say("edges"), *kinds),
+            [*rows, *areas],
+            caption=say(
+                "Faithfulness, measured on {n} sentences that the circuit was not found with; in brackets 95% "
+                "bootstrap intervals. Found with {m} others by EAP-IG.",
+                n=tested.num_pairs,
+                m=len(study.discovery),
+            ),
+        ),
+        blocks.folded(
+            say("Some of the sentences"),
+            blocks.table(
+                (say("sentence"), say("Second sentence")), [list(pair.sentences) for pair in study.held_out[:SHOWN]]
+            ),
+        ),
+    ]
+
+
+def _kept(curve: Curve, at: int) -> str:
+    """Return the faithfulness at one size with its interval."""
+    low, high = curve.interval[at]
+    return "{} [{}, {}]".format(*(two_decimals(value) for value in (curve.faithfulness[at], low, high)))
+
+
+def circuit(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
+    """Draw the sentence's words to click and, given a second sentence, the circuit between the two."""
+    return with_words(scene, text, lambda: _circuit_blocks(scene, text, edges, typed))
+
+
+def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
+    pair = pair_with(scene, text)
+    work = study_pairs(scene, pair, text, typed)
+    study = scene.result(work)
+    circuit, top_edges, tested = find_top_edges(scene, pair, edges, study)
+    own = score_edges(scene.translator, pair)
     token, contrast = token_names(scene.trace, scene.question)
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
-    # Of sentences that are not aligned nothing of the encoder is drawn.
+    # The encoder is drawn only if the tokens of the two sentences are aligned.
     encoder, begin = (config.num_encoder_layers, changed_words(scene, pair)) if pair.is_aligned else (0, "")
     shape = Shape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
-    drawn = [Drawn(edge.sender, edge.reader, edge.letter, nats) for edge, nats in worth]
-    clicks = _clicks(scene, pair, worth)
+    drawn = [Drawn(edge.sender, edge.reader, edge.letter, nats) for edge, nats in top_edges]
+    clicks = _clicks(scene, pair, top_edges)
     best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
         blocks.facts(
             (say("This sentence"), format_effect(own.metric), about),
             (say("The second sentence, after the same prefix"), format_effect(own.changed), about),
             (
-                say("Kept by {n} of {total} edges", n=len(worth), total=int(circuit.cuttable.sum())),
+                say("Kept by {n} of {total} edges", n=len(top_edges), total=int(circuit.cuttable.sum())),
                 with_minus_sign(f"{best} %"),
                 say(
                     "of the difference in this sentence, measured by running them alone; as many random edges keep "
@@ -85,7 +269,7 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
             ),
         ),
         *([] if pair.is_aligned else [blocks.text(UNEQUAL, tone="note")]),
-        *circuit_study.parting(scene, pair, own),
+        *_divergence(scene, pair, own),
         blocks.figure(plot_circuit(drawn, shape), height=400, upright=660, label=say("The circuit"), clicks=clicks),
         blocks.slot(MEASURED, blocks.note("Measuring …")),
         blocks.note(
@@ -97,19 +281,21 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
         ),
         blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
         exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
-        blocks.folded(say("The largest edges"), _table(circuit, worth, clicks)),
-        *(circuit_study.curves(studied) if studied else [_invitation(study)]),
+        blocks.folded(say("The largest edges"), _table(circuit, top_edges, clicks)),
+        *(_study_blocks(study) if study else [_invitation(work)]),
     ]
 
 
 def changed_words(scene: Scene, pair: Pair) -> str:
-    """Those of the sentence in whose place the second one has others."""
-    tokens, changed = scene.trace.source_tokens, {*circuit_study.changed(pair)}
+    """Return the words of the sentence that differ in the second one."""
+    tokens, changed = scene.trace.source_tokens, {*changed_positions(pair)}
     groups = [group for group in word_groups(tokens) if changed & {*group}]
     return " ".join(labels.word_label([tokens[i] for i in group]) for group in groups)
 
 
-def _table(circuit: Circuit, worth: list[tuple[Edge, float]], clicks: dict[str, dict]) -> dict:
+def _table(circuit: Circuit, top_edges: list[tuple[Edge, float]], clicks: dict[str, dict]) -> dict:
+    """Return a table of the largest edges."""
+
     def node(name: str) -> dict | str:
         return blocks.button(spoken(name), clicks[name]) if name in clicks else spoken(name)
 
@@ -123,17 +309,17 @@ def _table(circuit: Circuit, worth: list[tuple[Edge, float]], clicks: dict[str, 
                 blocks.number(nats),
                 blocks.button(say("Measure"), _to_measure(edge)),
             ]
-            for edge, nats in worth[:LISTED]
+            for edge, nats in top_edges[:LISTED]
         ],
         caption=say("Estimated by {method}, over {n} sentences.", method=METHODS[circuit.method], n=len(circuit.pairs)),
     )
 
 
-def _clicks(scene: Scene, pair: Pair, worth: list[tuple[Edge, float]]) -> dict[str, dict]:
-    """By a node's or an edge's name, where a click on it leads."""
-    heads = {name for edge, _ in worth for name in (edge.sender, edge.reader) if name.count(".") == 3}
-    found = {name: _to_map(scene, pair, name) for name in heads}
-    return found | {Drawn(e.sender, e.reader, e.letter, 0).name: _to_measure(e) for e, _ in worth}
+def _clicks(scene: Scene, pair: Pair, top_edges: list[tuple[Edge, float]]) -> dict[str, dict]:
+    """Return what a click on a head or an edge of the drawing does, by its name."""
+    heads = {name for edge, _ in top_edges for name in (edge.sender, edge.reader) if name.count(".") == 3}
+    maps = {name: _to_map(scene, pair, name) for name in heads}
+    return maps | {Drawn(e.sender, e.reader, e.letter, 0).name: _to_measure(e) for e, _ in top_edges}
 
 
 def _to_measure(edge: Edge) -> dict:
@@ -141,13 +327,13 @@ def _to_measure(edge: Edge) -> dict:
 
 
 def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
-    """A head's map with the cell in question: what the row that decides reads most; of the encoder, which token reads
-    the changed word most."""
+    """Return a link to a head's map and a cell: the key that the pinned row reads most, or in the encoder the query
+    that reads the changed word most."""
     side, layer, part, head = name.split(".")
     kind = KINDS[side, part]
     weights = scene.trace.maps(kind).weights[int(layer), int(head)]
     if kind is AttentionKind.ENCODER_SELF:
-        key = circuit_study.changed(pair)[0]
+        key = changed_positions(pair)[0]
         cell = int(weights[:, key].argmax()), key
     else:
         query = scene.question.step
@@ -155,9 +341,10 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
     return blocks.to_head(kind.value, int(layer), int(head), cell)
 
 
-def _invitation(study: Work) -> dict:
+def _invitation(work: Work) -> dict:
+    """Return the offer to start the study."""
     return work_block(
-        study.key,
+        work.key,
         say("Test on other sentences"),
         say(
             "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
@@ -166,35 +353,36 @@ def _invitation(study: Work) -> dict:
     )
 
 
-def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
-    """An edge's exact effect, its two nodes', and the direct one of what writes."""
-    pair = pair_of(scene, text)
+def measure_edge(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+    """Measure the exact effect of an edge, of its sender, and of the sender's direct edge to the logits."""
+    pair = pair_with(scene, text)
     sender, receiver = fields.text(data, "sender"), fields.text(data, "receiver")
     edge = Edge(sender, receiver)
-    circuit = scored(scene.translator, pair)
+    circuit = score_edges(scene.translator, pair)
     if edge not in circuit.graph.edge_numbers:
         raise Refusal("There is no such edge: {edge}", edge=str(edge))
-    ways: list[tuple[Words, str]] = [(say("this edge alone"), receiver)]
+    readers: list[tuple[Words, str]] = [(say("this edge alone"), receiver)]
     if edge.letter:
-        ways.append((say("queries, keys and values together"), edge.reader))
+        readers.append((say("queries, keys and values together"), edge.reader))
     if receiver != "logits" and Edge(sender, "logits") in circuit.graph.edge_numbers:
-        ways.append((say("{node} directly into the logits", node=spoken(sender)), "logits"))
-    ways.append((say("{node}, all of its edges: its total effect", node=spoken(sender)), ""))
-    losses = circuit.path_effects(sender, [reader for _, reader in ways])
+        readers.append((say("{node} directly into the logits", node=spoken(sender)), "logits"))
+    readers.append((say("{node}, all of its edges: its total effect", node=spoken(sender)), ""))
+    losses = circuit.path_effects(sender, [reader for _, reader in readers])
     return [
         blocks.paragraph(
             "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
             "puts there.",
             edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
         ),
-        blocks.facts(*((name, format_effect(lost), say("measured")) for (name, _), lost in zip(ways, losses))),
+        blocks.facts(*((name, format_effect(lost), say("measured")) for (name, _), lost in zip(readers, losses))),
     ]
 
 
-def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
-    """The translation with every other edge cut, as far as it comes in seconds."""
-    pair = pair_of(scene, text)
-    circuit = circuit_study.found(scene, pair, scene.result(circuit_study.study_of(scene, pair, text, typed)))
+def translate_alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+    """Translate with every other edge cut, for at most SECONDS."""
+    pair = pair_with(scene, text)
+    study = scene.result(study_pairs(scene, pair, text, typed))
+    circuit = study.circuit if study else score_edges(scene.translator, pair)
     until, ids, ended = time.monotonic() + SECONDS, [], False
     for written in decode_with_edges(
         circuit, circuit.select_edges(circuit.candidates_for(edges)), pair, scene.trace.direction
@@ -203,7 +391,7 @@ def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed
         if ended := time.monotonic() > until:
             break
     tokenizer, direction = scene.translator.tokenizer, scene.trace.direction
-    other = circuit_study.written(scene.translator, pair.changed_ids, direction)
+    second = translate_greedily(scene.translator, pair.changed_ids, direction)
     return [
         blocks.cards(
             (say("As it is"), scene.trace.translation, scene.trace.source_text),
@@ -212,32 +400,32 @@ def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed
                 tokenizer.decode(ids) + (" …" if ended else ""),
                 say("Measured: all other edges carry what the second sentence puts into them."),
             ),
-            (say("The second sentence"), tokenizer.decode(other), text),
+            (say("The second sentence"), tokenizer.decode(second), text),
         )
     ]
 
 
 def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> File:
-    """The circuit as a file: its edges, or as MIB writes circuits."""
-    pair = pair_of(scene, text)
-    studied = scene.result(circuit_study.study_of(scene, pair, text, typed))
-    circuit, worth, tested = circuit_of(scene, pair, edges, studied)
+    """Return the circuit as a file, in a format of the project or of the MIB benchmark."""
+    pair = pair_with(scene, text)
+    study = scene.result(study_pairs(scene, pair, text, typed))
+    circuit, top_edges, tested = find_top_edges(scene, pair, edges, study)
     if data.get("format") == MIB:
         written = json.dumps(circuit.to_mib(edges)).encode()
         return File(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)
-    return file(data, Explained(as_plain(scene, text, circuit, worth, tested)), about_step("circuit", scene))
+    return file(data, Explained(as_plain(scene, text, circuit, top_edges, tested)), about_step("circuit", scene))
 
 
 def as_plain(
-    scene: Scene, text: str, circuit: Circuit, worth: list[tuple[Edge, float]], tested: FaithfulnessCurves
+    scene: Scene, text: str, circuit: Circuit, top_edges: list[tuple[Edge, float]], tested: FaithfulnessCurves
 ) -> dict:
-    """The question and its circuit, for files and the API."""
+    """Return the question and its circuit, JSON-ready, for files and the API."""
     return to_jsonable(
         {
             **question_fields(scene),
             "second": text,
             "other": circuit.changed,
-            "edges": [{"sender": e.sender, "receiver": e.receiver, "nats": nats} for e, nats in worth],
+            "edges": [{"sender": e.sender, "receiver": e.receiver, "nats": nats} for e, nats in top_edges],
             "total": int(circuit.cuttable.sum()),
             "kept": float(tested.best.faithfulness[0]),
             "random": float(tested.random.faithfulness[0]),
@@ -253,7 +441,7 @@ PANEL = Panel(
         "of them keep the decision."
     ),
     say("Hanna et al. 2024; Mueller et al. 2025"),
-    shown,
+    circuit,
     controls=(
         Text(say("Second sentence"), scale=4),
         Slider(say("Edges"), 3, MOST, 25),
@@ -263,7 +451,7 @@ PANEL = Panel(
             scale=4,
         ),
     ),
-    actions={MEASURED: measured, ALONE: alone, EXPORT: as_file},
-    fill_text=replaced,
+    actions={MEASURED: measure_edge, ALONE: translate_alone, EXPORT: as_file},
+    fill_text=replace_word,
     paper="https://arxiv.org/abs/2403.17806",
 )

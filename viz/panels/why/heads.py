@@ -1,4 +1,4 @@
-"""The panel that switches heads off: one by one, several together, and the sentence translated without them."""
+"""The panel "Heads": the effect of switching off single heads or several, and the translation without them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import effects_block, format_effect, head_name
 from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.wire.question import candidates_table, with_minus_sign
-from attention_atlas.viz.words import say
+from attention_atlas.viz.words import Words, say
 
 JOINT = "joint"
-FIRST = 16  # heads that are measured of a large model before anybody asks for the rest
-QUICK = 60e9  # floating-point operations up to which all heads are measured at once: a second or two on two cores
-MOST_ALONE = 64  # heads in the basket up to which each is also measured alone
+FIRST = 16  # heads measured at first in a large model
+QUICK = 60e9  # floating-point operations up to which all heads are measured at once, about a second on two cores
+MOST_ALONE = 64  # largest number of selected heads that are also measured one by one
 INSTEAD = {
     Replacement.MEAN.value: say("its average"),
     Replacement.ZERO.value: say("zeros"),
@@ -40,24 +40,24 @@ INSTEAD = {
 EXTENT = {"quick": say("as many as fit in a second"), "all": say("all heads")}
 
 
-def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
-    """Estimates for all heads first, then what is measured, batch by batch, the largest estimates first."""
+def explore_heads(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
+    """Draw the estimated effect of every head, then the measured ones in batches, largest estimates first."""
     yield from prepare_means(scene) if instead == Replacement.MEAN.value else ()
-    for notes, estimates, found in _found(scene, instead, extent):
-        yield [*notes, _block(scene, estimates, found, done=False)]
+    for notes, estimates, measured in _measure(scene, instead, extent):
+        yield [*notes, _block(scene, estimates, measured, done=False)]
     back = blocks.translate(say("Back to the translation by the whole model"), heads=[])
     yield [
         *notes,
-        *_summary(estimates, found),
-        _block(scene, estimates, found, done=True),
+        *_summary(estimates, measured),
+        _block(scene, estimates, measured, done=True),
         exports(),
         blocks.slot(JOINT),
         *([back] if scene.trace.interventions else []),
     ]
 
 
-def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict], HeadEffects, HeadEffects | None]]:
-    """What has to be said of the replacement, the estimates, and what is measured so far."""
+def _measure(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict], HeadEffects, HeadEffects | None]]:
+    """Yield notes on the replacement, the estimates, and the effects measured so far."""
     case = scene.case
     voices, notes = voices_for(scene, case, instead)
     estimates = heads.estimated(case, voices)
@@ -65,20 +65,22 @@ def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict]
     order = estimates.by_size()
     if extent != "all" and len(order) * len(voices.draws) * _operations(case) > QUICK:
         order = order[:FIRST]
-    for found in heads.measuring(case, voices, order):
-        yield notes, estimates, found
+    for measured in heads.measuring(case, voices, order):
+        yield notes, estimates, measured
 
 
 def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> File:
-    """The estimates and what is measured, as a file."""
-    *_, (_, estimates, found) = _found(scene, instead, extent)
-    table = {**question_fields(scene), **effects_table(found, estimates)}
+    """Return the estimates and the measured effects as a file."""
+    *_, (_, estimates, measured) = _measure(scene, instead, extent)
+    table = {**question_fields(scene), **effects_table(measured, estimates)}
     return file(data, Explained(to_jsonable(table)), about_step("heads", scene))
 
 
 def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:
-    """What is heard of a head that is switched off, and what has to be said about that: without means, or without
-    sentences in this language, it is silence."""
+    """Return the values that replace a head's output, and notes about them.
+
+    Zeros if there are neither means nor sentences in this language.
+    """
     if instead == Replacement.MEAN.value and case.means is not None:
         return heads.mean_voices(case), [
             blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
@@ -99,22 +101,22 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
 
 
 def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
-    about = key_of(scene.trace)  # by which the page keeps what is switched off
+    about = key_of(scene.trace)  # the page keeps the selected heads under this key
     return effects_block(about, estimates, measured, joint=JOINT, done=done, kinds=scene.trace.kinds)
 
 
 def _operations(case: Case) -> float:
-    """Of a pass over this source and prefix: two for each weight of a matrix and token."""
+    """Return the floating-point operations of a pass over source and prefix: two for each matrix weight and token."""
     config, d = case.model.config, case.model.config.d_model
-    read, wrote = (2 * d * config.of(side).d_feedforward for side in Side)
+    encoder, decoder = (2 * d * config.of(side).d_feedforward for side in Side)
     return 2.0 * (
-        case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + read)
-        + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wrote)
+        case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + encoder)
+        + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + decoder)
     )
 
 
 def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
-    """Measured numbers alone, and how well the estimates foretold them."""
+    """Summarise the measured effects, and their rank correlation with the estimates."""
     head, effect = measured.ranked()[0]
     agreement = spearman(
         *(np.concatenate([part.effects[kind].ravel() for kind in part.effects]) for part in (estimates, measured))
@@ -123,8 +125,8 @@ def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
         blocks.paragraph(
             "Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
             "without {head}: {effect} nats.",
-            n=sum(int((~np.isnan(found)).sum()) for found in measured.effects.values()),
-            flips=sum(int(found.sum()) for found in measured.flips.values()),
+            n=sum(int((~np.isnan(effects)).sum()) for effects in measured.effects.values()),
+            flips=sum(int(flips.sum()) for flips in measured.flips.values()),
             head=head_name(*head),
             effect=format_effect(effect),
         )
@@ -140,14 +142,14 @@ def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
 
 
 def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
-    """The heads of the basket switched off together, beside the sum of their single effects."""
-    chosen = named(scene, data)
-    if not chosen:
+    """Switch the selected heads off together, and compare with the sum of their single effects."""
+    selected = read_heads(scene, data)
+    if not selected:
         return []
     case = scene.case
     voices, _ = voices_for(scene, case, instead)
-    alone = chosen if len(chosen) <= MOST_ALONE else []
-    effects, flips = heads.ablate(case, voices, [chosen, *([head] for head in alone)])
+    alone = selected if len(selected) <= MOST_ALONE else []
+    effects, flips = heads.ablate(case, voices, [selected, *([head] for head in alone)])
     facts = [(say("Together"), format_effect(effects[0]), say("nats, measured"))]
     if len(alone) > 1:
         total = float(effects[1:].sum())
@@ -155,7 +157,7 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
             (say("Sum of the single effects"), format_effect(total), say("nats, measured one by one")),
             (say("The difference"), format_effect(effects[0] - total), _self_repair(effects[0] - total)),
         ]
-    changed = beside(case, heads.without(case, [chosen], voices.draws[0]))
+    changed = beside(case, heads.without(case, [selected], voices.draws[0]))
     tokens = scene.translator.tokenizer.tokens(changed.ids)
     return [
         blocks.facts(*facts),
@@ -166,27 +168,27 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
     ]
 
 
-def _self_repair(difference: float):
+def _self_repair(difference: float) -> Words:
     if difference > 0.05:
         return say("they stand in for one another")
     return say("each counts for less once the others are off") if difference < -0.05 else say("they add up")
 
 
-def named(scene: Scene, data: Mapping[str, object]) -> list[Head]:
-    """The heads that the page names: [[kind, layer, head]]. ValueError for one that there is not."""
-    found = list(dict.fromkeys(fields.each(data, "heads", fields.head)))
-    for kind, layer, head in found:
+def read_heads(scene: Scene, data: Mapping[str, object]) -> list[Head]:
+    """Read data["heads"], [[kind, layer, head], …], without duplicates. ValueError for an unknown head."""
+    requested = list(dict.fromkeys(fields.each(data, "heads", fields.head)))
+    for kind, layer, head in requested:
         model = scene.translator.model
         if not (0 <= layer < model.num_layers.get(kind, 0) and 0 <= head < model.num_heads[kind]):
             raise ValueError(f"there is no head {head} in layer {layer} of {kind.value}")
-    return found
+    return requested
 
 
-def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
-    """The sentence translated with these heads silent; with none, as the model translates it by itself."""
-    chosen = named(scene, data)
-    before = scene.trace.interventions if chosen else NO_INTERVENTIONS
-    without = before | Interventions(heads_off=frozenset(chosen))
+def translate_without(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """Translate with the heads in data switched off; without any, by the plain model."""
+    selected = read_heads(scene, data)
+    before = scene.trace.interventions if selected else NO_INTERVENTIONS
+    without = before | Interventions(heads_off=frozenset(selected))
     return again.translated(scene.translator, scene.trace, without)
 
 
@@ -198,12 +200,12 @@ PANEL = Panel(
         "stand in for each other."
     ),
     say("Michel et al. 2019; Voita et al. 2019"),
-    explored,
+    explore_heads,
     controls=(
         Choice(say("Replace its output with"), INSTEAD, Replacement.MEAN.value, folded=True),
         Choice(say("Measured"), EXTENT, "quick", folded=True),
     ),
     actions={JOINT: joint, EXPORT: as_file},
-    translate=translated,
+    translate=translate_without,
     stops=True,
 )

@@ -1,4 +1,7 @@
-"""Does it hold? Words taken away, and left alone, in the order of each row; and the same over many sentences."""
+"""The panel "Does it hold?": faithfulness of the attribution methods on this sentence and over many.
+
+Words are removed, or kept alone, in the order of each method (DeYoung et al. 2020).
+"""
 
 from __future__ import annotations
 
@@ -27,21 +30,21 @@ PASSED = 0.3  # largest rank correlation that may remain when all weights are re
 
 
 def holds(scene: Scene, how: str) -> Iterator[Blocks]:
-    """The curves as they come, those of slow methods last, above the table of many sentences, known at once."""
+    """Draw the curves as they are computed, slow methods last, above the stored measurements over many sentences."""
     by = occlusion.MASK if how == MASK else occlusion.MEAN
     done: list[Trial] = []
     offline = _offline(scene)
 
-    def reached() -> Blocks:
-        more = len(METHODS) - len(done)  # random order has the place of the occlusion that would judge itself
+    def progress() -> Blocks:
+        more = len(METHODS) - len(done)  # random order replaces the occlusion that removes the words
         note = [blocks.note("{n} more orders are still being tried.", n=more)] if more else []
         return [*_curves(done), *note, *offline]
 
     if (~scene.case.columns.special).sum() >= LEAST_WORDS:
-        yield reached()  # the places of the curves, and what was measured over many sentences: there at once
-    for some in trials(scene.case, by):
-        done += some
-        yield reached()
+        yield progress()  # shows the stored measurements at once
+    for batch in trials(scene.case, by):
+        done += batch
+        yield progress()
     if not done:
         yield [
             blocks.note("One or two words cannot be put into an informative order: there is nothing to test here."),
@@ -50,6 +53,7 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
 
 
 def _curves(done: list[Trial]) -> Blocks:
+    """Draw the curves of both tests and a table of their means. The first trial is the random order."""
     rows = [_row(trial, done[0]) for trial in done]
     return [
         blocks.row(
@@ -69,6 +73,7 @@ def _curves(done: list[Trial]) -> Blocks:
 
 
 def _row(trial: Trial, chance: Trial) -> list:
+    """Return the row of a trial, compared with the random order."""
     if trial is chance:
         return [RANDOM, "", "–", "–"]
     method = METHODS[trial.method]
@@ -76,7 +81,8 @@ def _row(trial: Trial, chance: Trial) -> list:
     return [method.title, EVIDENCE[method.evidence], blocks.number(float(fall)), blocks.number(float(rise))]
 
 
-def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
+def _figure(done: list[Trial], which: str, title: Words, x_title: Words) -> dict:
+    """Return a figure of one test. which: the field of the trials."""
     picture = go.Figure()
     for trial in done:
         chance = trial.method is None
@@ -88,11 +94,11 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
             marker_size=4,
             line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else _line_style(trial.method),
         )
-    return _methods_figure(picture, (below, say("nats")), title)
+    return _methods_figure(picture, (x_title, say("nats")), title)
 
 
 def _offline(scene: Scene) -> Blocks:
-    """What was measured over many sentences, where these weights have such a table; else why not."""
+    """Draw the stored measurements of these weights, or say why there are none."""
     table, ranking = rankings.read_table(scene.translator), rankings.ranking_of(scene.translator)
     if table is None or table.digest != scene.trace.digest:
         return [blocks.text(ranking.reason, tone="note")]

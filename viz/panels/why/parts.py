@@ -1,4 +1,4 @@
-"""Which parts of the decoder wrote it: direct logit attribution, an exact split."""
+"""The panel "Parts": direct logit attribution, an exact split of the logit over the decoder's parts."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from attention_atlas.viz.words import Words, join, say
 
 KEYS = "keys"
 SHORT = {AttentionKind.DECODER_SELF: say("self-attention"), AttentionKind.CROSS: say("cross-attention")}
-LARGEST = 3  # parts that are named in the sentence above
+LARGEST = 3  # parts named in the lead
 
 
 def parts(scene: Scene) -> list[dict]:
-    found = split.parts(scene.case)
-    sums = found.sum
+    """Draw the grid of parts, and their sum with its error."""
+    split_parts = split.parts(scene.case)
+    sums = split_parts.sum
     return [
-        blocks.text(join((_title(scene, found), _most(found)), " ")),
-        _grid(found),
+        blocks.text(join((_title(scene, split_parts), _most(split_parts)), " ")),
+        _grid(split_parts),
         exports(),
         blocks.facts(
-            (say("Token embedding"), two_decimals(found.token), say("of the token just read")),
-            (say("Position"), two_decimals(found.position), say("of the step")),
+            (say("Token embedding"), two_decimals(split_parts.token), say("of the token just read")),
+            (say("Position"), two_decimals(split_parts.position), say("of the step")),
             (
                 say("Biases of the norms"),
-                two_decimals(float(found.norm_biases.sum())),
+                two_decimals(float(split_parts.norm_biases.sum())),
                 say("the same for any sentence"),
             ),
-            (say("Bias of the output"), two_decimals(found.constant), say("the same for any sentence")),
+            (say("Bias of the output"), two_decimals(split_parts.constant), say("the same for any sentence")),
             (
                 say("Encoder heads"),
                 say("n/a"),
@@ -53,7 +54,7 @@ def parts(scene: Scene) -> list[dict]:
                     "of {expected}, error {n}: {kind}",
                     expected=two_decimals(sums.expected),
                     n=blocks.compact(sums.error, 2),
-                    kind=EVIDENCE[found.evidence],
+                    kind=EVIDENCE[split_parts.evidence],
                 ),
             ),
         ),
@@ -68,10 +69,10 @@ def parts(scene: Scene) -> list[dict]:
 
 
 def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """One head's part, split by the tokens that it read."""
-    found = split.parts(scene.case)
-    kind, layer, head = _head(found, data)
-    values = found.keys[kind][layer, head]
+    """Split one head's part by the tokens that it read."""
+    parts = split.parts(scene.case)
+    kind, layer, head = _head(parts, data)
+    values = parts.keys[kind][layer, head]
     title = say(
         "{kind}, layer {layer}, head {head}: its part by the token that it read", **labels.place(kind, layer, head)
     )
@@ -81,7 +82,7 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     line = Line(
         "keys",
         say("part"),
-        cells(values, Unit.NATS, limit=_limit(found)),
+        cells(values, Unit.NATS, limit=_limit(parts)),
         margins=[margin(two_decimals(float(values.sum())))],
         evidence=Evidence.EXACT_SPLIT,
     )
@@ -94,22 +95,23 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     ]
 
 
-def _head(found: Parts, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
-    """The head of a cell. ValueError where no head stands there."""
+def _head(parts: Parts, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
+    """Return the head of the cell {row, column}. ValueError for a cell without a head."""
     row, column = data.get("row"), data.get("column")
-    heads = [(kind, head) for kind in found.keys for head in range(found.keys[kind].shape[1])]
-    layers = len(found.feed_forward)
+    heads = [(kind, head) for kind in parts.keys for head in range(parts.keys[kind].shape[1])]
+    layers = len(parts.feed_forward)
     if not is_integer(column, 0, len(heads) - 1) or row not in map(str, range(layers)):
         raise ValueError(f"no head stands in row {row!r}, column {column!r}")
     kind, head = heads[column]
     return kind, int(row), head
 
 
-def _grid(found: Parts) -> dict:
-    kinds, layers = tuple(found.keys), range(len(found.feed_forward))
-    heads = {kind: found.heads(kind) for kind in kinds}
-    biases = sum(found.output_biases[kind] for kind in kinds)
-    rows = [[*(heads[kind][i] for kind in kinds), [found.feed_forward[i]], [biases[i]]] for i in layers]
+def _grid(parts: Parts) -> dict:
+    """Return the grid of layers by heads, feed-forward and biases."""
+    kinds, layers = tuple(parts.keys), range(len(parts.feed_forward))
+    heads = {kind: parts.heads(kind) for kind in kinds}
+    biases = sum(parts.output_biases[kind] for kind in kinds)
+    rows = [[*(heads[kind][i] for kind in kinds), [parts.feed_forward[i]], [biases[i]]] for i in layers]
     count = heads[kinds[0]].shape[1]
     axis = Axis(
         [*((SHORT[kind], count) for kind in kinds), (say("other parts"), 2)],
@@ -124,7 +126,7 @@ def _grid(found: Parts) -> dict:
         Line(
             str(layer),
             say("layer {n}", n=layer + 1),
-            cells(row, Unit.NATS, limit=_limit(found)),
+            cells(row, Unit.NATS, limit=_limit(parts)),
             margins=[margin(two_decimals(float(row.sum())))],
         )
         for layer, row in enumerate(map(np.concatenate, rows))
@@ -133,15 +135,16 @@ def _grid(found: Parts) -> dict:
     return matrix(say("Parts of the decoder: layers by heads"), axis, lines, act=KEYS, margins=margins)
 
 
-def _limit(found: Parts) -> float:
-    """The largest head or feed-forward: full colour for all."""
-    arrays = (found.feed_forward, *(found.heads(kind) for kind in found.keys))
+def _limit(parts: Parts) -> float:
+    """Return the largest absolute part, which sets the colour scale."""
+    arrays = (parts.feed_forward, *(parts.heads(kind) for kind in parts.keys))
     return max(float(np.abs(array).max(initial=0.0)) for array in arrays)
 
 
-def _title(scene: Scene, found: Parts) -> Words:
+def _title(scene: Scene, parts: Parts) -> Words:
+    """Return the number that is split."""
     token, contrast = token_names(scene.trace, scene.question)
-    values = {"token": token, "n": two_decimals(found.expected)}
+    values = {"token": token, "n": two_decimals(parts.expected)}
     if contrast is None:
         return say(
             "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
@@ -150,15 +153,15 @@ def _title(scene: Scene, found: Parts) -> Words:
     return say("log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.", contrast=contrast, **values)
 
 
-def _most(found: Parts) -> Words:
-    """The largest parts by name."""
+def _most(parts: Parts) -> Words:
+    """Return the names of the largest parts."""
     named = [
         (say("{kind} {layer}.{head}", kind=SHORT[kind], layer=layer + 1, head=head + 1), float(value))
-        for kind in found.keys
-        for (layer, head), value in np.ndenumerate(found.heads(kind))
+        for kind in parts.keys
+        for (layer, head), value in np.ndenumerate(parts.heads(kind))
     ]
     named += [
-        (say("feed-forward {layer}", layer=layer + 1), float(value)) for layer, value in enumerate(found.feed_forward)
+        (say("feed-forward {layer}", layer=layer + 1), float(value)) for layer, value in enumerate(parts.feed_forward)
     ]
     largest = sorted(named, key=lambda pair: -abs(pair[1]))[:LARGEST]
     numbered = [

@@ -1,4 +1,4 @@
-"""The panel that puts one sentence's activations into another's run: where does the difference between them live?"""
+"""The panel "Patch": activation patching between this sentence and a second one."""
 
 from __future__ import annotations
 
@@ -44,39 +44,42 @@ DIRECTIONS = {
 }
 
 
-def shown(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
-    """The sentence's words to click, and with a second sentence the map of what each place recovers."""
-    return with_words(scene, text, lambda: _found(scene, patched_with(scene, text, place, Direction(direction)), place))
+def patch(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
+    """Draw the sentence's words to click and, given a second sentence, the effect of patching each place."""
+    return with_words(
+        scene, text, lambda: _effect_blocks(scene, patch_with(scene, text, place, Direction(direction)), place)
+    )
 
 
-def with_words(scene: Scene, text: str, found: Callable[[], list[dict]]) -> list[dict]:
-    """The sentence's words to click, and below them what is found for a second sentence, once there is one."""
+def with_words(scene: Scene, text: str, compute: Callable[[], list[dict]]) -> list[dict]:
+    """Return the words to click and, if there is a second sentence, the computed blocks or their refusal."""
     words = second_sentence(scene, text)
     try:
-        return [words, *(found() if text else ())]
-    except Refusal as error:  # the words stay, so that another one can be clicked
+        return [words, *(compute() if text else ())]
+    except Refusal as error:  # keep the words, so that another one can be clicked
         return [words, blocks.text(error.words, tone="bad")]
 
 
-def patched_with(scene: Scene, text: str, place: str, direction: Direction) -> PatchEffects:
-    """The map of GRIDS[place] for a second sentence. A Refusal, in words, for one that cannot be compared."""
-    ids, written = scene.translator.encode(text, scene.trace.direction), scene.case.decoder_ids.shape[1]
-    if (length := len(ids) + written) > MAX_TOKENS:
+def patch_with(scene: Scene, text: str, place: str, direction: Direction) -> PatchEffects:
+    """Measure the effects of GRIDS[place] with a second sentence. A Refusal if it cannot be compared."""
+    ids = scene.translator.encode(text, scene.trace.direction)
+    if (length := len(ids) + scene.case.decoder_ids.shape[1]) > MAX_TOKENS:
         raise Refusal(
             "The second sentence and what was written before this token are {n} tokens long; the limit here "
             "is {limit} tokens.",
             n=length,
             limit=MAX_TOKENS,
         )
-    found = between(scene.case, scene.translator, scene.trace, text, GRIDS[place], direction)
-    return replace(found, columns=tuple(map(labels.display, found.columns)))
+    effects = between(scene.case, scene.translator, scene.trace, text, GRIDS[place], direction)
+    return replace(effects, columns=tuple(map(labels.display, effects.columns)))
 
 
-def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
+def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict]:
+    """Draw the metric of both sentences and the grid of effects."""
     token, contrast = token_names(scene.trace, scene.question)
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
-    into_second = found.direction is Direction.DENOISE
-    clean, corrupt = (found.other, found.base) if into_second else (found.base, found.other)
+    into_second = effects.direction is Direction.DENOISE
+    clean, corrupt = (effects.other, effects.base) if into_second else (effects.base, effects.other)
     nats = blocks.note(
         "The two are less than 1 nat apart: shares of that would be shares of next to nothing, so each place shows "
         "nats."
@@ -98,23 +101,25 @@ def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
             (say("This sentence"), format_effect(clean), about),
             (say("The second sentence, after the same prefix"), format_effect(corrupt), about),
         ),
-        *([nats] if found.recovered is None else []),
-        _grid(found, PLACES[place]),
+        *([nats] if effects.recovered is None else []),
+        _grid(effects, PLACES[place]),
         exports(),
         meaning,
     ]
 
 
 def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> File:
-    """The map as a file."""
-    found = patched_with(scene, text, place, Direction(direction))
-    fields = {**question_fields(scene), "second": text, "place": place, **found.as_plain()}
+    """Return the effects as a file."""
+    effects = patch_with(scene, text, place, Direction(direction))
+    fields = {**question_fields(scene), "second": text, "place": place, **effects.as_plain()}
     return file(data, Explained(to_jsonable(fields)), about_step("patch", scene))
 
 
 def _grid(effects: PatchEffects, name: Words) -> dict:
-    """A grid of layers by positions or heads. Recovered shares; where the two runs are
-    too near each other for shares, nats. name: what is shown, for those who do not see it."""
+    """Return a grid of layers by positions or heads: recovered shares, or nats if the runs hardly differ.
+
+    name: its accessible name.
+    """
     shares, columns = effects.recovered, effects.columns
     values = effects.metrics - effects.base if shares is None else shares
     limit = 1.0 if shares is not None else float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
@@ -151,7 +156,7 @@ def _grid(effects: PatchEffects, name: Words) -> dict:
 
 
 def second_sentence(scene: Scene, text: str) -> dict:
-    """The block of words to click, each for another one in its place."""
+    """Return the block of words to click, each for another word in its place."""
     tokens = scene.trace.source_tokens
     words = [
         {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
@@ -171,13 +176,15 @@ def second_sentence(scene: Scene, text: str) -> dict:
     }
 
 
-def replaced(scene: Scene, data: Mapping[str, object], text: str, *_: object) -> str:
-    """The sentence with the clicked word changed; clicked again, with the next nearest one. Or the one that a link
-    names."""
-    if isinstance(given := data.get("text"), str):
-        return given
-    found = neighbours(scene.translator, scene.trace, whole(data, "position"))
-    return found[(found.index(text) + 1) % len(found)] if text in found else found[0]
+def replace_word(scene: Scene, data: Mapping[str, object], text: str, *_: object) -> str:
+    """Return the sentence with the clicked word replaced by the nearest one, or the next nearest with each click.
+
+    data: {position} of the clicked word, or {text}, a sentence from a link.
+    """
+    if isinstance(sentence := data.get("text"), str):
+        return sentence
+    sentences = neighbours(scene.translator, scene.trace, whole(data, "position"))
+    return sentences[(sentences.index(text) + 1) % len(sentences)] if text in sentences else sentences[0]
 
 
 PANEL = Panel(
@@ -188,12 +195,12 @@ PANEL = Panel(
         "two sentences live?"
     ),
     say("Vig et al. 2020; Meng et al. 2022"),
-    shown,
+    patch,
     controls=(
         Text(say("Second sentence"), scale=4),
         Choice(say("Place"), PLACES, "decoder stream", folded=True, scale=3),
         Choice(say("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
     ),
     actions={EXPORT: as_file},
-    fill_text=replaced,
+    fill_text=replace_word,
 )

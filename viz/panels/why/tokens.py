@@ -1,4 +1,4 @@
-"""Which words made it: every method's answer over the words of the source and of what was written before."""
+"""The panel "Tokens": the attribution of the pinned token to source words and earlier words, by every method."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ MARGINS = (
 
 
 def tokens(scene: Scene) -> list[dict]:
-    found = answer(scene.case, [name for name, method in METHODS.items() if not method.slow])
+    """Draw the matrix of methods by words. Slow methods are computed on request."""
+    answers = answer(scene.case, [name for name, method in METHODS.items() if not method.slow])
     ranking = rankings.ranking_of(scene.translator)
-    heads = replace(axis(scene.case.columns), sight=_weightiest(found))
-    lines = [_line(scene, found, name, folded=name in ranking.folded) for name in ranking.order]
+    heads = replace(axis(scene.case.columns), sight=_weightiest(answers))
+    lines = [_line(scene, answers, name, folded=name in ranking.folded) for name in ranking.order]
     hint = blocks.note(
         "Choose a cell to run its test: the word is taken away, and the model says what it would write then."
     )
@@ -52,36 +53,37 @@ def tokens(scene: Scene) -> list[dict]:
 
 
 def axis(columns: Columns) -> Axis:
-    """Words of the source, then of the prefix."""
+    """Return the column axis: words of the source, then of the prefix."""
     groups = ((say("source"), len(columns.source)), (say("written before"), len(columns.prefix)))
     return Axis(groups, columns.labels, columns.special.tolist())
 
 
-def row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """The line of a method that was left out because it is slow, or about one layer of cross-attention."""
+def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """Compute the row of a slow method, or of one layer (from 1) of cross-attention."""
     name, layer = entry(data, "row", METHODS).slug, whole(data, "layer", 0)
     case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
-    found = answer(case, (*(method.slug for method in OCCLUSIONS), name))
-    return [_line(scene, found, name, layer).payload()]
+    answers = answer(case, (*(method.slug for method in OCCLUSIONS), name))
+    return [_line(scene, answers, name, layer).payload()]
 
 
-def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """What the model would write without the word of a cell's column, taken away as the cell's row does it."""
+def remove_word(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """Remove the word of a cell's column by the occlusion of its row, and draw the next tokens then."""
     column, by_mean = whole(data, "column"), data.get("row") == occlusion.MEAN.slug
-    found = without(scene.case, column, replaced if by_mean else masked)
-    tokens = scene.translator.tokenizer.tokens(found.ids)
+    removal = without(scene.case, column, replaced if by_mean else masked)
+    tokens = scene.translator.tokenizer.tokens(removal.ids)
     return [
-        blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
-        candidates_table(found, tokens, scene.question, say("with all words"), say("without it")),
+        blocks.text(_removal_text(scene, scene.case.columns.labels[column], removal, by_mean)),
+        candidates_table(removal, tokens, scene.question, say("with all words"), say("without it")),
     ]
 
 
-def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:
+def _removal_text(scene: Scene, word: str, removal: Removal, by_mean: bool) -> Words:
+    """Return the metric before and after a word was removed."""
     token, contrast = token_names(scene.trace, scene.question)
     values = {
         "word": word,
-        "before": format_nats(found.before),
-        "after": format_nats(found.after),
+        "before": format_nats(removal.before),
+        "after": format_nats(removal.after),
         "token": token,
         "how": say("its embedding is the average one") if by_mean else say("no head may read it"),
     }
@@ -94,7 +96,8 @@ def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:
     )
 
 
-def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool = False) -> Line:
+def _line(scene: Scene, answers: Why, name: str, layer: int = 0, *, folded: bool = False) -> Line:
+    """Return the row of a method; without values if it was not computed."""
     method = METHODS[name]
     about = {
         "key": method.slug,
@@ -104,29 +107,29 @@ def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool =
         "layers": scene.translator.config.num_decoder_layers if method.by_layer else 0,
         "layer": layer,
     }
-    given = next((row for row in found.rows if row.method == name), None)
-    if given is None:
+    row = next((row for row in answers.rows if row.method == name), None)
+    if row is None:
         return Line(cells=None, about=(method.done, method.misleads), **about)
     same = noted(say("the same for any contrast")) if method.class_agnostic else []
-    sums = sum_margin(given.sum, given.unit) if given.sum else []
-    agreement = found.agreement[name]
+    sums = sum_margin(row.sum, row.unit) if row.sum else []
+    agreement = answers.agreement[name]
     return Line(
-        cells=cells(given.values, given.unit, limit=_limit(found) if not method.class_agnostic else 0.0),
+        cells=cells(row.values, row.unit, limit=_limit(answers) if not method.class_agnostic else 0.0),
         margins=(sums + same, margin("–" if agreement is None else two_decimals(agreement))),
-        about=(method.done, method.misleads, *given.notes),
+        about=(method.done, method.misleads, *row.notes),
         **about,
     )
 
 
-def _weightiest(found: Why) -> int | None:
-    """The column of the word without which the most is lost: the headline names it."""
-    column, loss = largest_loss(found.row(occlusion.MASK.slug).values, found.columns)
+def _weightiest(answers: Why) -> int | None:
+    """Return the column of the word whose removal costs most, as in the headline."""
+    column, loss = largest_loss(answers.row(occlusion.MASK.slug).values, answers.columns)
     return None if loss == -np.inf else column
 
 
-def _limit(found: Why) -> float:
-    """The largest effect of one word that was measured: full colour for all rows in nats."""
-    measured = [found.row(method.slug).values for method in OCCLUSIONS]
+def _limit(answers: Why) -> float:
+    """Return the largest measured effect of one word, which sets the colour scale of rows in nats."""
+    measured = [answers.row(method.slug).values for method in OCCLUSIONS]
     return max(float(np.nanmax(np.abs(values), initial=0.0)) for values in measured) or 1.0
 
 
@@ -139,6 +142,6 @@ PANEL = Panel(
     ),
     say("Ferrando et al. 2022"),
     tokens,
-    actions={"row": row, TEST: taken_away, EXPORT: matrix_file},
+    actions={"row": compute_row, TEST: remove_word, EXPORT: matrix_file},
     paper="https://arxiv.org/abs/2205.11631",
 )
