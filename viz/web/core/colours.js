@@ -1,38 +1,50 @@
-// Colours of numbers, and numbers as a picture with one pixel a cell.
+// Colour scales, and drawing numbers as a picture with one pixel per cell.
 import { cssVariable } from "./dom.js";
 
+/** @param {string} colour "#rrggbb" @returns {number[]} red, green, blue */
 const parseHex = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 
-// Colours "#rrggbb" in order -> 256 steps [red, green, blue].
+/**
+ * Return 256 steps [red, green, blue] that interpolate between colours, which are "#rrggbb" in order.
+ * @param {string[]} colours
+ */
 export function colourSteps(colours) {
-  const found = colours.map(parseHex);
+  const stops = colours.map(parseHex);
   return Array.from({ length: 256 }, (_, step) => {
-    const at = (step / 255) * (found.length - 1),
-      low = Math.min(Math.floor(at), found.length - 2);
-    return found[low].map((value, i) =>
-      Math.round(value + (at - low) * (found[low + 1][i] - value)),
+    const at = (step / 255) * (stops.length - 1),
+      low = Math.min(Math.floor(at), stops.length - 2);
+    return stops[low].map((value, i) =>
+      Math.round(value + (at - low) * (stops[low + 1][i] - value)),
     );
   });
 }
 
-// Of shares 0 to 1: share -> [red, green, blue].
+/**
+ * Return a function from a share, 0 to 1, to [red, green, blue].
+ * @param {string[]} colours
+ */
 export function sequentialScale(colours) {
   const steps = colourSteps(colours);
-  return (share) => steps[Math.round(Math.max(0, Math.min(1, share)) * 255)];
+  return (/** @type {number} */ share) => steps[Math.round(Math.max(0, Math.min(1, share)) * 255)];
 }
 
-// Of shares -1 to 1, from the page's colour for what is below 0, by none, to that for what is above.
+/** Return a function from a share, -1 to 1, to [red, green, blue, alpha]: one colour per sign, transparent at 0. */
 export function divergingScale() {
   const below = parseHex(cssVariable("--atlas-accent")),
     above = parseHex(cssVariable("--atlas-above"));
-  return (share) => [
+  return (/** @type {number} */ share) => [
     ...(share < 0 ? below : above),
     Math.round(255 * Math.min(1, Math.abs(share))),
   ];
 }
 
-// values [rows, columns] onto a canvas, which CSS enlarges. colour: value -> [red, green, blue, and how opaque it is]. What
-// is not a number stays transparent, as what is null: not sent yet.
+/**
+ * Paint a map onto a canvas, one pixel per cell; CSS enlarges it. Cells that are null (not sent yet) or NaN stay
+ * transparent.
+ * @param {HTMLCanvasElement} canvas
+ * @param {{values: ArrayLike<number | null>, rows: number, columns: number} | null} map values row by row
+ * @param {(value: number) => number[]} colour of a value: [red, green, blue] or with alpha, each 0 to 255
+ */
 export function paintMap(canvas, map, colour) {
   if (!map) return;
   const { values, rows, columns } = map;
@@ -40,9 +52,10 @@ export function paintMap(canvas, map, colour) {
   if (canvas.height !== rows) canvas.height = rows;
   const image = new ImageData(columns, rows);
   for (let i = 0; i < values.length; i++) {
-    if (values[i] === null || Number.isNaN(values[i])) continue;
-    const [red, green, blue, opaque = 255] = colour(values[i]);
-    image.data.set([red, green, blue, opaque], 4 * i);
+    const value = values[i];
+    if (value === null || Number.isNaN(value)) continue;
+    const [red, green, blue, alpha = 255] = colour(value);
+    image.data.set([red, green, blue, alpha], 4 * i);
   }
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  canvas.getContext("2d")?.putImageData(image, 0, 0);
 }

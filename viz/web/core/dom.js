@@ -1,11 +1,17 @@
-// What every part of the page builds its elements with, and what the browser lets it do.
+// Helpers for building the page: elements, menus, tables and files, and what the browser tells about themes and visibility.
 import { toText } from "./language.js";
 
+/** @typedef {any} Child a node, a text, words of language.js, a nested list of them; null, undefined and false are skipped */
+
+/**
+ * @template {Element} T
+ * @param {T} node @param {Record<string, any>} attributes @param {Child[]} children
+ */
 function fillElement(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "style") node.style.cssText = value;
+    else if (key === "style") /** @type {any} */ (node).style.cssText = value;
     else node.setAttribute(key, value === true ? "" : String(toText(value)));
   }
   node.append(
@@ -17,66 +23,99 @@ function fillElement(node, attributes, children) {
   return node;
 }
 
-// An element with attributes and children, or lists of them; strings become text, never markup. What is null, undefined or false is
-// left out.
+/**
+ * Create an HTML element. Strings become text, never markup; an attribute `onNAME` is a listener; attributes that are
+ * null, undefined or false are left out.
+ *
+ *     el("button", { type: "button", onclick: save }, "Save")
+ *
+ * @param {string} tag @param {Record<string, any>} [attributes] @param {...Child} children
+ * @returns {any} the element: `any`, because each tag has properties of its own
+ */
 export const el = (tag, attributes = {}, ...children) =>
   fillElement(document.createElement(tag), attributes, children);
 
-// The same of a drawing.
+/**
+ * Create an SVG element, as el() creates an HTML element.
+ * @param {string} tag @param {Record<string, any>} [attributes] @param {...Child} children
+ * @returns {any}
+ */
 export const svg = (tag, attributes = {}, ...children) =>
   fillElement(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-// A plain button with words, unless the attributes say otherwise.
+/**
+ * Create a button in the page's plain style, unless the attributes name another class.
+ * @param {Child} words @param {(event: any) => void} onclick @param {Record<string, any>} [attributes]
+ */
 export const button = (words, onclick, attributes = {}) =>
   el("button", { type: "button", class: "plain", onclick, ...attributes }, words);
 
-// A menu of options [value, words], of which one is chosen.
-export const menu = (options, chosen, attributes = {}) =>
+/**
+ * Create a <select>.
+ * @param {any[][]} options [value, words] pairs @param {any} selected value @param {Record<string, any>} [attributes]
+ */
+export const menu = (options, selected, attributes = {}) =>
   el(
     "select",
     attributes,
-    options.map(([value, words]) => el("option", { value, selected: value === chosen }, words)),
+    options.map(([value, words]) => el("option", { value, selected: value === selected }, words)),
   );
 
-// A table of headings, texts or cells, over rows.
+/**
+ * Create a table.
+ * @param {Child[]} headings texts or header cells @param {Child[]} rows <tr> elements
+ * @param {Record<string, any>} [attributes]
+ */
 export const table = (headings, rows, attributes = {}) =>
   el("table", attributes, [
     el("thead", {}, [
       el("tr", {}, [
-        headings.map((one) => (one instanceof Node ? one : el("th", { scope: "col" }, one))),
+        headings.map((heading) =>
+          heading instanceof Node ? heading : el("th", { scope: "col" }, heading),
+        ),
       ]),
     ]),
     el("tbody", {}, rows),
   ]);
 
-// Words in place of a component that has nothing to show yet; without words, the component itself again.
+/**
+ * Show words in place of a component that has no content yet; with null, show the component again.
+ * @param {Element} root @param {Child} words
+ */
 export function showInvitation(root, words) {
   root.querySelector(":scope > .invitation")?.remove();
   root.classList.toggle("inviting", Boolean(words));
   if (words) root.prepend(el("p", { class: "invitation" }, words));
 }
 
-let notices = null;
+/** @type {any} */
+let noticeBox = null;
 
-// A short message at the foot of the page while an answer takes unusually long; "" hides it.
+/** Show a short message at the foot of the page while an answer takes long; "" hides it. @param {string} words */
 export function showNotice(words) {
-  if (!notices) document.body.append((notices = el("p", { id: "atlas-notice", role: "status" })));
-  notices.hidden = !words;
-  notices.replaceChildren(words);
+  if (!noticeBox)
+    document.body.append((noticeBox = el("p", { id: "atlas-notice", role: "status" })));
+  noticeBox.hidden = !words;
+  noticeBox.replaceChildren(words);
 }
 
-// What a variable of the style sheet holds, such as a colour.
+/** Return the value of a custom property of the page's style sheet, such as a colour. @param {string} name */
 export const cssVariable = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
 
-// For Plotly, which reads tags and entities in labels: the same text, literally.
+/** Escape a text for Plotly, which reads tags and entities in labels. @param {string} text */
 export const escapeTags = (text) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
+/** Shorten a text to a number of characters, with an ellipsis. @param {string} text @param {number} [limit] */
 export const shorten = (text, limit = 18) =>
   [...text].length <= limit ? text : [...text].slice(0, limit - 1).join("") + "…";
 
-// The callback once, `wait` milliseconds after the last call.
+/**
+ * Return a function that calls `callback` once, `wait` milliseconds after its last call.
+ * @param {() => void} callback @param {number} wait
+ */
 export function debounce(callback, wait) {
+  /** @type {any} */
   let timer = null;
   return () => {
     clearTimeout(timer);
@@ -84,7 +123,7 @@ export function debounce(callback, wait) {
   };
 }
 
-// Hand a file to the person: the browser saves it.
+/** Let the browser save a file. @param {string} name @param {Blob} blob */
 export function download(name, blob) {
   const url = URL.createObjectURL(blob);
   const link = el("a", { href: url, download: name });
@@ -94,74 +133,93 @@ export function download(name, blob) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-// A hidden field for a file of JSON, which click() asks a person for: read(file), or in words why it cannot be read.
+/**
+ * Create a hidden field whose click() lets a person choose a JSON file.
+ * @param {(file: File) => any} read called with the file; may throw, or return a promise
+ * @param {(message: string) => void} refuse called with the message of an error of `read`
+ */
 export const fileField = (read, refuse) =>
   el("input", {
     type: "file",
     accept: ".json,application/json",
     hidden: true,
-    onchange: async ({ target }) => {
+    onchange: async (/** @type {any} */ { target }) => {
       const [file] = target.files;
       target.value = "";
       try {
         if (file) await read(file);
       } catch (error) {
-        refuse(error.message);
+        refuse(/** @type {Error} */ (error).message);
       }
     },
   });
 
-// Whether the page is used by touch: nothing can be pointed at without choosing it, and there is no Shift key.
+/** Whether the page is used by touch: there is no hovering and no Shift key. */
 export const isTouch = matchMedia("(hover: none)").matches;
 
-// Run a callback whenever the page turns light or dark, until the function that this returns is called.
+/** Whether the page is dark now. */
 export const isDark = () => document.body.classList.contains("dark");
+
+/**
+ * Call a function whenever the page turns light or dark.
+ * @param {(isDark: boolean) => void} callback
+ * @returns {() => void} a function that ends it
+ */
 export function onThemeChange(callback) {
-  let dark = isDark();
+  let wasDark = isDark();
   const observer = new MutationObserver(() => {
-    if (isDark() !== dark) {
-      dark = isDark();
-      callback(dark);
-    }
+    if (isDark() === wasDark) return;
+    wasDark = isDark();
+    callback(wasDark);
   });
   observer.observe(document.body, { attributes: true, attributeFilter: ["class"] });
   return () => observer.disconnect();
 }
 
-// A promise that a style sheet is there: what is drawn may measure itself.
+/**
+ * Load a style sheet once. Wait for it before drawing anything that measures itself; a failed sheet is loaded anew by the
+ * next call.
+ * @param {string} address
+ * @returns {Promise<void>}
+ */
 export const loadStyle = (address) =>
   new Promise((resolve, reject) => {
-    const links = [...document.querySelectorAll("link[rel=stylesheet]")];
-    let link = links.find((one) => one.href === address);
+    /** @type {HTMLLinkElement[]} */
+    const links = [...document.querySelectorAll(/** @type {"link"} */ ("link[rel=stylesheet]"))];
+    let link = links.find(({ href }) => href === address);
     if (link?.sheet) return resolve();
     if (!link) document.head.append((link = el("link", { rel: "stylesheet", href: address })));
-    link.addEventListener("load", resolve);
-    link.addEventListener("error", () => {
-      link.remove(); // whoever asks again has it tried again
+    link?.addEventListener("load", () => resolve());
+    link?.addEventListener("error", () => {
+      link?.remove();
       reject(new Error(address));
     });
   });
 
-// That of a module, beside which it stands.
+/** Load the style sheet beside a module, of the same name. @param {string} module its import.meta.url */
 export const loadStyleOf = (module) => loadStyle(module.replace(/\.js$/, ".css"));
 
-// Calls back whenever an element comes to be seen: laid out anywhere on the page counts, a closed tab does not. Each opening
-// counts, because the sentence or the selection may have changed meanwhile. Returns whether it is seen now.
-export function onVisible(root, opened) {
-  let seen = false;
-  function look() {
-    const before = seen;
-    seen = root.offsetParent !== null;
-    if (seen && !before) opened();
+/**
+ * Call a function each time an element becomes visible: when its tab is opened, not when it is scrolled into view. The
+ * sentence or the selection may have changed between two openings.
+ * @param {HTMLElement} root @param {() => void} callback
+ * @returns {() => boolean} whether the element is visible
+ */
+export function onVisible(root, callback) {
+  let visible = false;
+  function update() {
+    const before = visible;
+    visible = root.offsetParent !== null;
+    if (visible && !before) callback();
   }
-  new ResizeObserver(look).observe(root); // what is hidden has no size
-  look();
-  return () => seen;
+  new ResizeObserver(update).observe(root); // a hidden element has no size
+  update();
+  return () => visible;
 }
 
-// After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
+/** Wait until the next frame is painted and the browser is idle; a hidden page has no frames, so it does not wait. */
 export const afterPaint = () =>
-  new Promise((resolve) => {
+  new Promise((/** @type {(value?: any) => void} */ resolve) => {
     if (document.hidden) return resolve();
     requestAnimationFrame(() =>
       window.requestIdleCallback
@@ -170,9 +228,13 @@ export const afterPaint = () =>
     );
   });
 
-// Scroll a box whose content does not fit to one of its parts: if that is out of sight, or in any case.
+/**
+ * Scroll a box to one of its parts, if the part is out of sight or `always`.
+ * @param {Element} part @param {Element} box @param {boolean} [always]
+ */
 export function scrollWithin(part, box, always = false) {
-  const [at, seen] = [part, box].map((one) => one.getBoundingClientRect());
-  const hidden = at.top < seen.top || at.bottom > seen.bottom;
-  if (box.scrollHeight > box.clientHeight && (always || hidden)) box.scrollTop += at.top - seen.top;
+  const [at, frame] = [part, box].map((node) => node.getBoundingClientRect());
+  const isHidden = at.top < frame.top || at.bottom > frame.bottom;
+  if (box.scrollHeight > box.clientHeight && (always || isHidden))
+    box.scrollTop += at.top - frame.top;
 }

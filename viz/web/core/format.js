@@ -1,19 +1,29 @@
-// Numbers as the page writes them, with the minus sign of print.
-const minus = (text) => text.replace("-", "−");
+// Numbers as the page writes them, with the typographic minus sign.
 
-// With this many decimals; nothing known: a dash.
-export const formatFixed = (value, digits) => (value === null ? "–" : minus(value.toFixed(digits)));
+/** @param {string} text */
+const withMinus = (text) => text.replace("-", "−");
 
-// With this many digits that count, and no zeros behind them.
+/** Format with a fixed number of decimals; null is a dash. @param {number | null} value @param {number} digits */
+export const formatFixed = (value, digits) =>
+  value === null ? "–" : withMinus(value.toFixed(digits));
+
+/** Format with significant digits, without trailing zeros. @param {number} value @param {number} digits */
 export const formatSignificant = (value, digits) =>
   formatExponent(String(Number(value.toPrecision(digits))));
 
-// 2.9e-7 as 2.9·10⁻⁷.
+/** Write an exponent as a power of ten: "2.9e-7" becomes "2.9·10⁻⁷". @param {string} text */
 export const formatExponent = (text) =>
-  minus(text.replace(/e\+?(-?\d+)/, (_, power) => `·10${[...power].map(raised).join("")}`));
-const raised = (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit] ?? "⁻";
+  withMinus(
+    text.replace(/e\+?(-?\d+)/, (_, power) => `·10${[...power].map(superscript).join("")}`),
+  );
 
-// A probability: whole percents from ten on, one decimal below, one digit that counts below a tenth of a percent.
+/** @param {string} digit */
+const superscript = (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)] ?? "⁻";
+
+/**
+ * Format a probability: whole percents from ten, one decimal below ten, one significant digit below 0.1 %.
+ * @param {number} p
+ */
 export const formatPercent = (p) =>
   p >= 0.0995
     ? `${(100 * p).toFixed(0)}%`

@@ -1,18 +1,31 @@
-// The page's one grid: cells in rows and columns, a heading for each, one stop for the tabulator, arrow keys inside. Heads,
-// what they are worth, what patches recover, how far two branches differ: all of them are such grids.
+// The page's grid of cells: headings, one tab stop, arrow keys inside. Maps of heads, effects and differences are drawn with it.
 import { el } from "./dom.js";
 import { arrowStep, clamp } from "./keys.js";
 
-// What stands above a column or beside a row: a text, or {text, title, act}. quiet: for the eye alone, since every cell
-// has its whole name.
-function heading(given, kind, role, quiet) {
-  const { text = given, title = text, act = null } = given?.text === undefined ? {} : given;
-  const pressed = act && !quiet;
+/**
+ * @typedef {string | {text: any, title?: any, act?: () => void}} Heading its text; or with a tooltip and what a click does
+ * @typedef {{name?: any, class?: string, style?: string, title?: any, data?: Record<string, any>, content?: any}} Cell
+ *   name: the whole content in words, for screen readers
+ */
+
+/**
+ * @param {Heading} heading @param {string} kind "corner", "column" or "row" @param {string | null} role
+ * @param {boolean} quiet hidden from screen readers
+ */
+function createHeading(heading, kind, role, quiet) {
+  const {
+    text,
+    title = text,
+    act = null,
+  } = typeof heading === "object" && heading?.text !== undefined
+    ? heading
+    : { text: /** @type {any} */ (heading) };
+  const isButton = act && !quiet;
   return el(
-    pressed ? "button" : "span",
+    isButton ? "button" : "span",
     {
       class: `heading ${kind}${act ? " acts" : ""}`,
-      type: pressed ? "button" : null,
+      type: isButton ? "button" : null,
       role: quiet ? null : role,
       "aria-hidden": quiet ? "true" : null,
       title: text === "" ? null : title,
@@ -22,22 +35,38 @@ function heading(given, kind, role, quiet) {
   );
 }
 
-// A number's share of the largest, -1 to 1, as a cell's look: of either sign a colour of its own; null: there is none.
+/**
+ * Return the class and style of a cell that is shaded by its share of the largest value, -1 to 1; null: no value.
+ * @param {number | null} share
+ */
 export const shareStyle = (share) => ({
   class: share === null ? "none" : share < 0 ? "minus" : "plus",
   style: `--share: ${Math.min(1, Math.abs(share ?? 0)).toFixed(3)}`,
 });
 
-// {name, kind, columns, rows, corner, cells}: kind, class names; columns and rows: headings, or null; cells: [row][column],
-// each {name: all of it in words, class, style, title, data, content}. hooks, each optional: act(row, column, event), then
-// cells are buttons; pressed(row, column) -> whether one is on; point(row, column) when it is pointed at, without any on
-// leaving. quiet: headings are for the eye alone; walks: false where the arrow keys are somebody else's.
+/**
+ * Create a grid.
+ * @param {object} content
+ * @param {any} [content.name] of the grid
+ * @param {string} [content.kind] class names
+ * @param {Heading[] | null} [content.columns]
+ * @param {Heading[] | null} [content.rows]
+ * @param {Heading} [content.corner]
+ * @param {Cell[][]} content.cells [row][column]
+ * @param {object} [hooks]
+ * @param {(row: number, column: number, event: any) => void} [hooks.act] makes the cells buttons
+ * @param {(row: number, column: number) => boolean} [hooks.pressed] whether a cell's button is pressed
+ * @param {(row?: number, column?: number) => void} [hooks.point] called when a cell is pointed at or focused; without
+ *   arguments on leaving
+ * @param {boolean} [hooks.quiet] hide headings from screen readers, because each cell's name says it all
+ * @param {boolean} [hooks.walks] false: arrow keys do not move between cells
+ */
 export function createGrid(
   { name, kind = "", columns, rows, corner = "", cells },
   { act, pressed, point, quiet = false, walks = true } = {},
 ) {
-  const role = (own) => (act || quiet ? null : own);
-  let at = [0, 0];
+  const role = (/** @type {string} */ ownRole) => (act || quiet ? null : ownRole);
+  let at = [0, 0]; // the cell that Tab reaches
   const nodes = cells.map((row, r) =>
     row.map((cell, c) =>
       el(
@@ -53,16 +82,21 @@ export function createGrid(
           "aria-pressed": pressed ? String(pressed(r, c)) : null,
           "data-at": `${r} ${c}`,
           ...cell.data,
-          onclick: act && ((event) => (move(r, c), act(r, c, event))),
+          onclick:
+            act &&
+            ((/** @type {any} */ event) =>
+              (move(r, c), act(r, c, event))),
         },
         cell.content,
       ),
     ),
   );
-  const line = (...children) => el("div", { role: role("row"), class: "line" }, ...children);
+  const line = (/** @type {any[]} */ ...children) =>
+    el("div", { role: role("row"), class: "line" }, ...children);
   const top = columns && [
-    rows && heading(corner, "corner", role(corner === "" ? "gridcell" : "columnheader"), quiet),
-    columns.map((one) => heading(one, "column", role("columnheader"), quiet)),
+    rows &&
+      createHeading(corner, "corner", role(corner === "" ? "gridcell" : "columnheader"), quiet),
+    columns.map((heading) => createHeading(heading, "column", role("columnheader"), quiet)),
   ];
   const root = el(
     "div",
@@ -74,12 +108,12 @@ export function createGrid(
     },
     top ? line(...top) : null,
     nodes.map((row, r) =>
-      line(rows ? heading(rows[r], "row", role("rowheader"), quiet) : null, ...row),
+      line(rows ? createHeading(rows[r], "row", role("rowheader"), quiet) : null, ...row),
     ),
   );
   root.classList.toggle("bare", !rows);
 
-  function move(row, column) {
+  function move(/** @type {number} */ row, /** @type {number} */ column) {
     if (!walks) return;
     nodes[at[0]]?.[at[1]]?.setAttribute("tabindex", "-1");
     at = [row, column];
@@ -87,10 +121,11 @@ export function createGrid(
   }
   if (nodes[0]?.length) move(0, 0);
 
-  const placeOf = (node) => node?.closest?.("[data-at]")?.dataset.at.split(" ").map(Number);
-  root.addEventListener("keydown", (event) => {
+  const cellOf = (/** @type {any} */ node) =>
+    node?.closest?.("[data-at]")?.dataset.at.split(" ").map(Number);
+  root.addEventListener("keydown", (/** @type {any} */ event) => {
     const step = walks && arrowStep(event);
-    if (!step || !placeOf(event.target)) return;
+    if (!step || !cellOf(event.target)) return;
     move(clamp(at[0] + step[0], nodes.length), clamp(at[1] + step[1], nodes[0].length));
     nodes[at[0]][at[1]].focus();
     event.preventDefault();
@@ -98,24 +133,26 @@ export function createGrid(
   });
   if (point) {
     for (const event of quiet ? ["pointerover"] : ["pointerover", "focusin"])
-      root.addEventListener(event, ({ target }) => point(...(placeOf(target) ?? [])));
+      root.addEventListener(event, (/** @type {any} */ { target }) =>
+        point(...(cellOf(target) ?? [])),
+      );
     root.addEventListener("pointerleave", () => point());
   }
 
   return {
     root,
     nodes,
-    // What pressed() says now.
+    /** Update which buttons are pressed. */
     press: () =>
       nodes.forEach((row, r) =>
-        row.forEach((node, c) => node.setAttribute("aria-pressed", String(pressed(r, c)))),
+        row.forEach((node, c) => node.setAttribute("aria-pressed", String(pressed?.(r, c)))),
       ),
-    // The focus, as a place to give it back to the grid that takes this one's.
-    focused: () => placeOf(root.contains(document.activeElement) ? document.activeElement : null),
-    focus(place) {
-      if (!nodes[place[0]]?.[place[1]]) return;
-      move(...place);
-      nodes[place[0]][place[1]].focus({ preventScroll: true });
+    /** Return the focused cell, [row, column], to pass to focus() of a grid that replaces this one. */
+    focused: () => cellOf(root.contains(document.activeElement) ? document.activeElement : null),
+    focus(/** @type {number[]} */ [row, column]) {
+      if (!nodes[row]?.[column]) return;
+      move(row, column);
+      nodes[row][column].focus({ preventScroll: true });
     },
   };
 }

@@ -1,13 +1,18 @@
-// Arrow keys in what has rows and columns.
+// Keyboard and pointer in parts of the page that have rows and columns.
+
+/** @type {Record<string, number[]>} */
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-// With a modifier a key is the browser's.
+/** Whether Alt, Ctrl or Meta is pressed: such keys belong to the browser. @param {any} event */
 export const hasModifier = (event) => event.altKey || event.ctrlKey || event.metaKey;
 
-// [rows, columns] that an event's key goes, or null.
+/** Return the [rows, columns] that an arrow key moves by; null for other keys. @param {any} event */
 export const arrowStep = (event) => (hasModifier(event) ? null : (STEPS[event.key] ?? null));
 
-// Of nodes in rows, the focus goes where an arrow points: along a row, or as far into the next.
+/**
+ * Move the focus between nodes in rows as an arrow key points: along a row, or to the same place of the next row.
+ * @param {any} event a keydown @param {any[][]} rows of nodes
+ */
 export function moveFocus(event, rows) {
   const step = arrowStep(event),
     row = rows.findIndex((nodes) => nodes.includes(event.target));
@@ -21,19 +26,26 @@ export function moveFocus(event, rows) {
   event.stopPropagation();
 }
 
-// Whether a key is written somewhere, or a dialog's own.
+/** Whether a key is typed into a field or belongs to a dialog. @param {any} event @param {string} [fields] a selector */
 export const isTyping = ({ target }, fields = "input:not([type=range])") =>
   Boolean(target.closest?.(`${fields}, textarea, select, [contenteditable], dialog`));
 
-// Whether it is a part's own: where that has the focus, or nothing on the page has.
+/**
+ * Whether a key is meant for a visible part of the page: the part, or nothing on the page, has the focus.
+ * @param {HTMLElement} root @param {any} event
+ */
 export const isKeyFor = (root, event) =>
   Boolean(root.offsetParent) &&
   !hasModifier(event) &&
   (event.target === document.body || root.contains(event.target));
 
+/** Limit an index to 0 .. count - 1. @param {number} value @param {number} count */
 export const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
 
-// The cell of a box with these many rows and columns that an event points at.
+/**
+ * Return the [row, column] at which a pointer event points in a box of equal cells.
+ * @param {any} event @param {Element} box @param {number} rows @param {number} columns
+ */
 export function cellAt(event, box, rows, columns) {
   const { left, top, width, height } = box.getBoundingClientRect();
   return [
@@ -42,13 +54,17 @@ export function cellAt(event, box, rows, columns) {
   ];
 }
 
-// Calls back with a field's text when Enter is pressed in it, and nobody else hears of that. Shift and Enter begin a line.
-export function onEnter(selector, entered) {
-  const heard = (event) => {
+/**
+ * Call a function with a field's text when Enter is pressed in it, before any other listener. Shift+Enter starts a new
+ * line.
+ * @param {string} selector of the field @param {(text: string) => void} callback
+ */
+export function onEnter(selector, callback) {
+  const listener = (/** @type {any} */ event) => {
     if (event.key !== "Enter" || event.shiftKey || !event.target.matches(selector)) return;
     event.preventDefault();
     event.stopPropagation();
-    entered(event.target.value);
+    callback(event.target.value);
   };
-  document.addEventListener("keypress", heard, { capture: true });
+  document.addEventListener("keypress", listener, { capture: true });
 }

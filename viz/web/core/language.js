@@ -1,78 +1,108 @@
-// The words of the page: which language they are in, and English -> text. The page's head has chosen the language and sent
-// for its words by then (page/early.js), so that they are on their way while the modules still load.
-let words = null; // English -> text
+// The page's words in the visitor's language. early.js has chosen the language and begun to fetch its words before the modules
+// load; loadWords() takes them over, and t() translates.
 
-// Gradio says, too, which language the page is in, later, of its own labels.
+/**
+ * @typedef {{say: string, one?: string, with: Record<string, any>}} Words an English sentence with {names}, and their values;
+ *   one: the sentence for the number 1
+ * @typedef {string | Record<string, string>} Template a text, or its plural forms by Intl.PluralRules' categories
+ */
+
+/** @type {Record<string, Template> | null} English -> translation; null: the page is in English */
+let translations = null;
+
+/** Keep <html lang>, which Gradio sets later to the language of its own labels. @param {string} language */
 function keepPageLanguage(language) {
-  const page = document.documentElement,
-    set = () => page.lang === language || (page.lang = language);
+  const page = document.documentElement;
+  const set = () => {
+    if (page.lang !== language) page.lang = language;
+  };
   set();
   new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
 }
 
+/** @param {string} address */
 const fetchJson = (address) =>
   fetch(address, { signal: AbortSignal.timeout(10000) }).then((answer) =>
     answer.ok ? answer.json() : Promise.reject(answer.status),
   );
 
-// Take on the words of the visitor's language. languages: code -> a file of viz/web/words/, as its address or as what stands in
-// it. A promise that the words are there; without the visitor's language, or if it cannot be had, what they say stays English.
+/**
+ * Add words of the visitor's language. Where they are missing or cannot be fetched, the page stays English.
+ * @param {Record<string, any>} languages code -> a file of viz/web/words/, as its address or its content
+ */
 export async function addWords(languages) {
-  const given = languages[document.documentElement.dataset.language];
-  if (given === undefined) return;
+  const words = languages[document.documentElement.dataset.language ?? ""];
+  if (words === undefined) return;
   try {
-    const more = typeof given === "object" ? given : await fetchJson(given);
-    words = Object.assign(words ?? Object.create(null), more);
+    const added = typeof words === "object" ? words : await fetchJson(words);
+    translations = Object.assign(translations ?? Object.create(null), added);
   } catch {
-    // then the page is in English
+    // the page stays English
   }
 }
 
-// Take on the page's first words, and say which language the page is in.
+/** Load the page's first words and set its language. @param {Record<string, any>} languages as for addWords() */
 export const loadWords = (languages) =>
   addWords(languages).then(() =>
-    keepPageLanguage(words ? document.documentElement.dataset.language : "en"),
+    keepPageLanguage((translations && document.documentElement.dataset.language) || "en"),
   );
 
-// Words of the page: English with {names} in braces, and their values, each of which may be words, too. Python says them
-// alike (model/trace/language.py), and sends them like this.
+/**
+ * Return words to translate later: `say("{n} heads", { n: 8 })`. The server sends words in the same form
+ * (model/trace/language.py). A value may be words, too.
+ * @param {string} english @param {Record<string, any>} [values]
+ * @returns {Words}
+ */
 export const say = (english, values = {}) => ({ say: english, with: values });
 
-// A sentence that depends on the number values.n: `one` for 1, else `other`; other languages may have more forms.
+/**
+ * Return words that depend on the number `values.n`: in English `one` for 1, else `other`; other languages have other forms.
+ * @param {string} one @param {string} other @param {Record<string, any>} values
+ * @returns {Words}
+ */
 export const sayPlural = (one, other, values) => ({ say: other, one, with: values });
 
-// Words in the page's language as a list of texts and values; a value may be a node, or a list of them, and drawn(value,
-// name) what stands in its place. A component may use this once it is mounted: before, the words may still be on their way.
-export const textParts = ({ say: english, one, with: values }, drawn = (value) => value) =>
-  template(words?.[english] || { one: one ?? english, other: english }, values.n)
+/**
+ * Translate words into a list of texts and values, so that a value can be a node or a list of nodes. Call it once a
+ * component is mounted; before, the translations may still be loading.
+ * @param {Words} words
+ * @param {(value: any, name: string) => any} [draw] what to put in place of a value
+ */
+export const textParts = ({ say: english, one, with: values }, draw = (value) => value) =>
+  pluralForm(translations?.[english] || { one: one ?? english, other: english }, values.n)
     .split(/\{(\w+)\}/)
-    .flatMap((part, i) => (i % 2 ? drawn(valueText(values[part]), part) : part));
+    .flatMap((part, i) => (i % 2 ? draw(valueText(values[part]), part) : part));
 
-// The text for the number n; a text that does not depend on it is a string.
-const template = (text, n) =>
-  typeof text === "string" ? text : (text[pluralRules().select(n)] ?? text.other);
+/** @param {Template} template @param {any} n */
+const pluralForm = (template, n) =>
+  typeof template === "string" ? template : (template[pluralRules().select(n)] ?? template.other);
 const pluralRules = () =>
-  new Intl.PluralRules(words ? document.documentElement.dataset.language : "en");
+  new Intl.PluralRules(translations ? document.documentElement.dataset.language : "en");
 
-// A whole number in words has its thousands apart: by commas in English, elsewhere by a narrow space, which no language
-// reads as a decimal point.
+const groupedNumber = new Intl.NumberFormat("en"); // slow to create, so once
+
+/** @param {any} value */
 const valueText = (value) =>
   Number.isInteger(value)
     ? groupedNumber.format(value).replaceAll(",", thousandsSeparator())
     : typeof value === "string"
       ? localizeNumber(value)
       : toText(value);
-const groupedNumber = new Intl.NumberFormat("en"); // made once: that takes a hundred times as long as to use it
-export const thousandsSeparator = () => (words ? "\u202f" : ",");
 
-// A number that Python wrote (viz/wire/blocks.py, compact), with the thousands of the page's language; any other text stays.
+/** A comma in English; elsewhere a narrow space, which no language reads as a decimal point. */
+export const thousandsSeparator = () => (translations ? "\u202f" : ",");
+
+/**
+ * Give a number that the server wrote the page's thousands separator; return any other text unchanged.
+ * @param {string} text
+ */
 export const localizeNumber = (text) =>
   /^[^\p{L}]*\d\u202f\d{3}[^\p{L}]*$/u.test(text)
     ? text.replaceAll("\u202f", thousandsSeparator())
     : text;
 
-// Words as a text of the page's language; all else stays.
-export const toText = (given) => (given?.say === undefined ? given : textParts(given).join(""));
+/** Translate words into a text; return anything else unchanged. @param {any} value @returns {any} */
+export const toText = (value) => (value?.say === undefined ? value : textParts(value).join(""));
 
-// A text of the page's language, at once.
+/** Translate an English sentence at once. @param {string} english @param {Record<string, any>} [values] @returns {string} */
 export const t = (english, values) => toText(say(english, values));

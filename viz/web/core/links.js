@@ -1,106 +1,137 @@
-// What the page's address says of what is seen, and what is seen as such an address.
+// The page's address: the fields after # describe what is shown, follow it, and are restored from a link, the browser's
+// history or a reload. No server sees them.
 import { debounce, el } from "./dom.js";
 import { store } from "../store/store.js";
 import { t } from "./language.js";
 
-// tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
-export const tabLinks = {};
-// panel -> what its controls are set to, as the fields of a link.
-export const panelLinks = {};
+/**
+ * @typedef {Record<string, any>} Link {tab, panel, and a panel's controls by name}
+ * @typedef {{text: any, direction: any, checkpoint: any, beam?: any, interventions?: any}} Translation as
+ *   viz/wire/address.py names one
+ */
 
-// tab -> a function that opens one of its panels, and sets the panel's controls, as a link's fields say; of the explorer one
-// that shows a head.
+/** @type {Record<string, (() => any) | undefined>} tab -> its own fields of a link; others take the explorer's */
+export const tabLinks = {};
+/** @type {Record<string, Record<string, any> | undefined>} panel -> the values of its controls, as fields of a link */
+export const panelLinks = {};
+/** @type {Record<string, ((link: Link) => void) | undefined>} tab -> opens a panel and sets its controls; explorer: a head */
 export const tabOpeners = {};
 
-// Open a tab, a panel of it, and set that panel's controls, as a link's fields say: {tab, panel, and controls by name}. A tab
-// that is still to be drawn reads visit.link.
+/** @type {{link: Link | null}} the link that was opened last, for a tab that is still being built */
+export const opened = { link: null };
+
+/**
+ * Open a tab and a panel, and set the panel's controls. Waits for the tab while the page is being built.
+ * @param {Link} link @param {number} [frames] to wait at most
+ */
 export function openLink(link, frames = 600) {
-  openLink.link = link;
-  const button = document.getElementById(`tab-${link.tab}-button`);
-  if (button) {
-    button.click();
+  opened.link = link;
+  const tab = document.getElementById(`tab-${link.tab}-button`);
+  if (tab) {
+    tab.click();
     tabOpeners[link.tab]?.(link);
   } else if (frames) {
-    requestAnimationFrame(() => openLink.link === link && openLink(link, frames - 1)); // the page is still being built
+    requestAnimationFrame(() => opened.link === link && openLink(link, frames - 1));
   }
 }
 
-// Show a head in the explorer, {kind, layer, head}, with a cell {query, key} if there is one.
-export function showHead(detail) {
-  tabOpeners.explorer?.(detail);
-  document.querySelector("#tabs [role=tab]")?.click();
+/** Show a head in the explorer. @param {Link} head {kind, layer, head}, and {query, key} for a cell */
+export function showHead(head) {
+  tabOpeners.explorer?.(head);
+  /** @type {HTMLElement | null} */ (document.querySelector("#tabs [role=tab]"))?.click();
 }
 
-// What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
+/**
+ * The weights that the explorer draws, for a panel that has the server check them; set by explorer.js.
+ * @type {{key: () => any, weights: () => any}}
+ */
 export const explorerMaps = { key: () => null, weights: () => null };
 
-// What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
-// itself anew. {view, typed, asked, toy}: the fields of a link, what the field held, the question that had no answer yet, and
-// the recipe of the visitor's own network.
-// The address may have followed the view after the browser had begun to load the page again: only the sentence must agree.
-const LEFT = "atlas-left";
-const sentenceOf = (hash) => new URLSearchParams(hash.replace(/^#/, "")).get("text");
+// --- Across a reload --------------------------------------------------------------------------------------------------
+
+const STORAGE_KEY = "atlas-left";
+const sentenceOf = (/** @type {string} */ hash) =>
+  new URLSearchParams(hash.replace(/^#/, "")).get("text");
+
+/**
+ * Return what the page stored when it was left, if this load is a reload or a step in the history. The address may have
+ * followed the view after the browser began to reload, so only its sentence has to agree.
+ */
 function readSavedPage() {
   try {
-    const found = JSON.parse(sessionStorage.getItem(LEFT)),
-      [{ type }] = performance.getEntriesByType("navigation");
-    const isSame = sentenceOf(found.hash) === sentenceOf(location.hash);
-    return type !== "navigate" && isSame ? found : null;
+    const saved = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? ""),
+      [navigation] = performance.getEntriesByType("navigation");
+    const isSame = sentenceOf(saved.hash) === sentenceOf(location.hash);
+    return /** @type {any} */ (navigation).type !== "navigate" && isSame ? saved : null;
   } catch {
-    return null; // nothing is kept here, or may be
+    return null; // nothing is stored, or storage is not available
   }
 }
+
+/**
+ * What to restore: {view, typed, asked, toy} – the fields of a link, the text field's content, the fields of a translation
+ * that had no answer yet, and the recipe of the visitor's own network. Null once it is restored.
+ * @type {any}
+ */
 export let savedPage = readSavedPage();
-// The text that is being translated, as the fields of page_translate. What is asked once more after a reload is left out: it
-// may be what ended the server.
+
+/** Return the fields of the translation under way. One that is repeated after a reload is left out: it may have crashed. */
 const pendingTranslation = () => {
   const { translating } = store.state;
   return translating?.text === undefined || translating.fills ? null : translating;
 };
 const explorerLink = () => new URLSearchParams(tabLinks.explorer?.() || "");
-// The sentence that is to stand here again, until it does, or something else is typed: a page that is left before holds
-// the first example, and what was kept is kept.
-let awaited = savedPage && new URLSearchParams(savedPage.view).get("text");
+
+// The sentence to restore, until it is drawn or the visitor types another. Until then nothing new is stored, because the
+// page still shows its first example.
+/** @type {string | null} */
+let sentenceToRestore = savedPage && new URLSearchParams(savedPage.view).get("text");
 addEventListener("input", (event) => {
-  if (event.isTrusted) awaited = null;
+  if (event.isTrusted) sentenceToRestore = null;
 });
-addEventListener("hashchange", () => (savedPage = awaited = null));
+addEventListener("hashchange", () => (savedPage = sentenceToRestore = null));
 addEventListener("pagehide", () => {
-  if (awaited) return;
+  if (sentenceToRestore) return;
   const view = explorerLink(),
-    tab = document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]'),
-    typed = document.querySelector("#source-text :is(textarea, input)")?.value,
+    tab = /** @type {HTMLElement | null} */ (
+      document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]')
+    ),
+    typed = /** @type {any} */ (document.querySelector("#source-text :is(textarea, input)"))?.value,
     asked = pendingTranslation();
   if (!view.has("text")) return;
-  if (tab) view.set("tab", tab.dataset.tabId);
+  if (tab) view.set("tab", tab.dataset.tabId ?? "");
   if (asked) view.set("text", asked.text);
-  const { toy } = store.state;
-  const found = { hash: location.hash, view: String(view), typed, asked, toy };
+  const saved = { hash: location.hash, view: String(view), typed, asked, toy: store.state.toy };
   try {
-    sessionStorage.setItem(LEFT, JSON.stringify(found));
+    sessionStorage.setItem(STORAGE_KEY, JSON.stringify(saved));
   } catch {
-    // then the page opens as it ever does
+    // storage is not available: the next load starts anew
   }
 });
 
-// What the part of the page's address behind # says, as URLSearchParams. No server sees it.
+// --- Reading and writing the address ----------------------------------------------------------------------------------
+
+/** Return the fields of the page's address, or those to restore. */
 export const pageLink = () =>
   new URLSearchParams((savedPage ? savedPage.view : location.hash).replace(/^#/, ""));
 
-// The page's address with these fields behind #. Not "#..." alone, which would drop the query: the page's <base> has none.
-// fields: URLSearchParams, or their text.
+/**
+ * Return the page's address with other fields. It names the path and the query, because "#..." alone would resolve
+ * against Gradio's <base>, which has no query.
+ * @param {URLSearchParams | string} fields
+ */
 function addressOf(fields) {
   const hash = fields.toString();
   return `${location.pathname}${location.search}${hash && `#${hash}`}`;
 }
 
-// The page's address with these fields in the place of those that it has.
+/** Replace the fields of the page's address. @param {URLSearchParams | string} fields */
 export const replaceFields = (fields) => history.replaceState(history.state, "", addressOf(fields));
 
-// The page's query is the same in every step of its history: browsers send "hashchange" only between addresses with the same.
+// All entries of the history get the same query: browsers send "hashchange" only between addresses with equal queries.
 let query = location.search;
 
-// Change the page's query, as URLSearchParams.
+/** Replace the query of the page's address. @param {URLSearchParams} parameters */
 export function replaceQuery(parameters) {
   query = parameters.size ? `?${parameters}` : "";
   history.replaceState(history.state, "", `${location.pathname}${query}${location.hash}`);
@@ -111,7 +142,9 @@ addEventListener("popstate", () => {
   dispatchEvent(new Event("hashchange"));
 });
 
-// Whether it takes room on the page now.
+// --- The view as a link -----------------------------------------------------------------------------------------------
+
+/** Whether an element takes space on the page now. @param {Element | null} [node] */
 export const isVisible = (node) => Boolean(node?.getClientRects().length);
 
 export const openTab = () =>
@@ -119,22 +152,22 @@ export const openTab = () =>
 export const openPanel = () =>
   [...(openTab()?.querySelectorAll("[id^=panel-]") ?? [])].find(isVisible);
 
-// What the open tab shows, as the fields of a link: {tab, panel, and the tab's own}.
+/** Return what the open tab shows as the fields of a link: its own fields, {tab} and {panel}. */
 export function viewLink() {
   const tab = openTab(),
-    name = tab?.id.replace("tab-", "");
+    name = tab?.id.replace("tab-", "") ?? "";
   const fields = new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? "");
   if (tab) fields.set("tab", name);
   const panel = openPanel()?.id.replace("panel-", "");
   if (panel) fields.set("panel", panel);
   else fields.delete("panel");
-  // An empty menu means what is selected in the explorer, which is in the link already.
-  for (const [field, value] of Object.entries(panelLinks[panel] ?? {}))
+  // An empty menu means the explorer's selection, which the link has already.
+  for (const [field, value] of Object.entries(panelLinks[panel ?? ""] ?? {}))
     if (value !== "") fields.set(field, value);
   return fields;
 }
 
-// The fields of a link to a translation, as viz/wire/address.py names it, and more of them.
+/** Return the fields of a link to a translation. @param {Translation} translation @param {Link} [more] fields */
 export const linkFields = ({ text, direction, checkpoint, beam, interventions }, more = {}) =>
   new URLSearchParams({
     text,
@@ -145,7 +178,10 @@ export const linkFields = ({ text, direction, checkpoint, beam, interventions },
     ...more,
   });
 
-// Whether a link's fields are about a translation, named like that; of what either does not say, any will do.
+/**
+ * Whether a link is about a translation. What either of them leaves open agrees with anything.
+ * @param {URLSearchParams} link @param {Translation} translation
+ */
 export const isAbout = (link, { text, direction, checkpoint, beam, interventions }) =>
   Object.entries({ text, direction, checkpoint }).every(
     ([name, value]) => !link.get(name) || link.get(name) === value,
@@ -153,64 +189,77 @@ export const isAbout = (link, { text, direction, checkpoint, beam, interventions
   (beam === null || Number(link.get("beam") ?? 1) === beam) &&
   (interventions === null || (link.get("interventions") ?? "") === interventions);
 
-// The address follows what is seen, and another sentence is a step in the browser's history: Back leads to the one before.
-// Tours, presentations and worksheets say themselves where they are.
-const OWN_PLACE = ["tour", "stop", "present", "sheet"];
-let last = null, // the view as it was last seen, as the fields of a link
-  isFollowed = location.hash.length > 1; // whether the address names what is still to come
+// --- The address follows the view -------------------------------------------------------------------------------------
+// A change of the view replaces the address; another sentence adds a step to the history, so that Back leads to the one before.
 
+const OWN_ADDRESS = ["tour", "stop", "present", "sheet"]; // fields of parts that set the address themselves
+/** @type {URLSearchParams | null} */
+let lastView = null;
+let isLinkPending = location.hash.length > 1; // the address names a view that is still to come
+
+/** @param {URLSearchParams} link @param {URLSearchParams} view */
 function isSentenceOf(link, view) {
   const { beam = 1, interventions = "", ...named } = Object.fromEntries(view);
-  return link.has("text") && isAbout(link, { ...named, beam: Number(beam), interventions });
+  const translation = /** @type {any} */ ({ ...named, beam: Number(beam), interventions });
+  return link.has("text") && isAbout(link, translation);
 }
 
-// isNews: whether another translation has come.
-function followView(isNews) {
+/** Let the address follow the view. @param {boolean} isNew whether another translation was drawn */
+function followView(isNew) {
   const view = viewLink(),
     link = pageLink();
   if (!openTab() || !view.has("text") || pendingTranslation()) return;
-  if (OWN_PLACE.some((name) => link.has(name))) return;
-  const opens = last === null; // with an example, before a link's own sentence comes
-  if (isSentenceOf(link, view) || (!link.has("text") && !isNews)) {
-    if (!isFollowed) replaceFields(view); // a part that opens by and by still reads the link
-  } else if (isNews && !opens && !isFollowed) {
-    if (!link.has("text")) replaceFields(last);
+  if (OWN_ADDRESS.some((name) => link.has(name))) return;
+  const isFirst = lastView === null; // the first example, before a link's own sentence
+  if (isSentenceOf(link, view) || (!link.has("text") && !isNew)) {
+    if (!isLinkPending) replaceFields(view); // a part that is still loading reads the link
+  } else if (isNew && !isFirst && !isLinkPending) {
+    if (!link.has("text")) replaceFields(lastView ?? "");
     history.pushState(history.state, "", addressOf(view));
-  } else if (!opens) return;
-  last = view;
-  if (!opens) [isFollowed, savedPage] = [false, null];
+  } else if (!isFirst) return;
+  lastView = view;
+  if (!isFirst) [isLinkPending, savedPage] = [false, null];
 }
-const onLink = () => (isFollowed = true);
-addEventListener("popstate", onLink);
-addEventListener("hashchange", onLink);
+const expectLink = () => (isLinkPending = true);
+addEventListener("popstate", expectLink);
+addEventListener("hashchange", expectLink);
 store.follow(["translating"], ({ translating }) => {
-  if (translating?.text !== undefined && translating.typed === undefined) isFollowed = false;
+  if (translating?.text !== undefined && translating.typed === undefined) isLinkPending = false;
 });
 store.follow(["drawCount"], () => {
-  if (explorerLink().get("text") === awaited) awaited = null;
+  if (explorerLink().get("text") === sentenceToRestore) sentenceToRestore = null;
   followView(true);
 });
-const followSoon = debounce(() => last && followView(false), 300);
+const followSoon = debounce(() => lastView && followView(false), 300);
 for (const name of ["click", "keyup", "change"])
   document.addEventListener(name, (event) => event.isTrusted && followSoon());
 
-// Copy the page's address with these fields, and say so; where that is not allowed, a field to copy it from is shown.
-// show(words or field).
+/**
+ * Copy the page's address with these fields to the clipboard; where that is not allowed, show a field to copy it from.
+ * @param {URLSearchParams | string} fields
+ * @param {(content: any) => void} show called with the message or the field
+ * @param {string} [label] of the field @param {string} [message] after copying
+ */
 export async function copyLink(
   fields,
   show,
   label = t("Link to this view"),
-  done = t(
+  message = t(
     "Link copied: it opens exactly this view. The sentence comes after # and reaches no server log.",
   ),
 ) {
   const address = `${location.origin}${addressOf(fields)}`;
   try {
     await navigator.clipboard.writeText(address);
-    show(done);
+    show(message);
   } catch {
-    const look = { class: "link", readonly: true, value: address, "aria-label": label };
-    const field = el("input", { ...look, onfocus: () => field.select() });
+    const field = el("input", {
+      class: "link",
+      readonly: true,
+      value: address,
+      "aria-label": label,
+      onfocus: () => field.select(),
+    });
     show(field);
     field.focus();
   }

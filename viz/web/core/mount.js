@@ -1,17 +1,28 @@
-// How a component of ours comes onto Gradio's page (viz/component.py).
+// Mounts a component on Gradio's page; viz/component.py calls mount() from each component's script.
 import { loadStyle } from "./dom.js";
 import { loadWords } from "./language.js";
 import { setPlotlyAddress } from "./plotly.js";
 
-const page = document.querySelector("script[data-languages]");
-const spoken = page && loadWords(JSON.parse(page.dataset.languages));
+const script = /** @type {HTMLScriptElement | null} */ (
+  document.querySelector("script[data-languages]")
+);
+const wordsLoaded = script && loadWords(JSON.parse(script.dataset.languages ?? "{}"));
 
-// component: a module's default, (root, api) => {}. options: what it is told once; styles: addresses of its style sheets;
-// plotly: where Plotly.js is.
+/**
+ * Call a component's function `(root, api)` once its words and style sheets have loaded.
+ * @param {(root: HTMLElement, api: any) => void} component a module's default export
+ * @param {HTMLElement} element Gradio's element around the component
+ * @param {object} setup
+ * @param {any} setup.props Gradio's props: `value` is the component's value as JSON
+ * @param {(event: string, data: any) => void} setup.trigger a Gradio event
+ * @param {any} setup.options constant options of the component
+ * @param {string[]} setup.styles addresses of style sheets; a sheet that fails is left out
+ * @param {string | null} setup.plotly address of Plotly.js
+ */
 export async function mount(component, element, { props, trigger, options, styles, plotly }) {
   if (plotly) setPlotlyAddress(plotly);
-  await Promise.all([spoken, ...styles.map((one) => loadStyle(one).catch(() => {}))]); // drawn plainly rather than not
-  const root = element.querySelector(".atlas-root") || element;
+  await Promise.all([wordsLoaded, ...styles.map((style) => loadStyle(style).catch(() => {}))]);
+  const root = /** @type {HTMLElement} */ (element.querySelector(".atlas-root") || element);
   root.dataset.mounted = document.documentElement.dataset.mounted = "";
   component(root, { value: () => JSON.parse(props.value), trigger, options });
 }

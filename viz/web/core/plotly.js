@@ -1,34 +1,42 @@
-// Plotly.js is most of all that is loaded, and reading it takes longer than all else together: it is fetched when somebody
-// first asks, and after what is on the page by then has been painted.
-import { el, afterPaint } from "./dom.js";
+// Loads Plotly.js, the page's largest script, when the first figure needs it, and draws figures one after another.
+import { afterPaint, el } from "./dom.js";
 
-let address = null,
-  loading = null;
+/** @type {string | null} */
+let address = null;
+/** @type {Promise<any> | null} */
+let loading = null;
 
-// Where it is.
-export const setPlotlyAddress = (given) => (address = given);
+/** Set where Plotly.js is. @param {string} value */
+export const setPlotlyAddress = (value) => (address = value);
 
-// A promise that it is there.
+/** Load Plotly.js, after what is on the page by now has been painted. */
 export function loadPlotly() {
-  loading ||= window.Plotly ? Promise.resolve() : afterPaint().then(load);
+  loading ||= /** @type {any} */ (window).Plotly ? Promise.resolve() : afterPaint().then(addScript);
   return loading;
 }
 
-const load = () =>
+const addScript = () =>
   new Promise((resolve, reject) => {
-    const onerror = () => reject(new Error(address));
+    const onerror = () => reject(new Error(`${address}`));
     document.head.append(el("script", { src: address, onload: resolve, onerror }));
   });
 
+/** @type {Promise<any>} */
 let last = Promise.resolve();
 
-// Figures are drawn one in a task, each after those that were asked for before: between two of them the page answers whoever
-// types or clicks. draw: is called then. A promise of what it returns.
+/**
+ * Draw a figure in a task of its own, after those enqueued before it, so that the page responds between two figures.
+ * @template T
+ * @param {() => T} draw
+ * @returns {Promise<Awaited<T>>}
+ */
 export function enqueueDrawing(draw) {
-  const mine = last.then(yieldToPage).then(draw);
-  last = mine.catch(() => {});
-  return mine;
+  const drawing = last.then(yieldToPage).then(draw);
+  last = /** @type {Promise<any>} */ (drawing).catch(() => {});
+  return /** @type {Promise<Awaited<T>>} */ (drawing);
 }
 
-const yieldToPage = () =>
-  globalThis.scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve));
+const yieldToPage = () => {
+  const { scheduler } = /** @type {any} */ (globalThis);
+  return scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve));
+};

@@ -2,7 +2,7 @@
 // first opened.
 import { el, loadStyleOf } from "../core/dom.js";
 import { toText } from "../core/language.js";
-import { tabOpeners, openLink } from "../core/links.js";
+import { opened, tabOpeners } from "../core/links.js";
 import { store } from "../store/store.js";
 import question from "../why/question.js";
 import { createPanel } from "./panel.js";
@@ -46,7 +46,7 @@ export default function lab(root, api) {
   }
 
   function mount(panel, parent) {
-    const link = openLink.link?.panel === panel.name ? openLink.link : {};
+    const link = opened.link?.panel === panel.name ? opened.link : {};
     panels.set(panel.name, createPanel(panel, { parent, follows, link }));
   }
 
@@ -109,6 +109,6 @@ export default function lab(root, api) {
   if (asks) question(questionRoot);
   tabOpeners[tab] = open;
   store.follow(["translation"], disablePlaces);
-  if (openLink.link?.tab === tab) open(openLink.link);
+  if (opened.link?.tab === tab) open(opened.link);
   if (!fold) openFirst();
 }

@@ -1,49 +1,59 @@
-// The controls of a translation: Gradio's text field and menu of directions (viz/shell.py), the two language menus of a
-// multilingual model, and the decoding. Gradio's listeners call submit(), choose() and filled().
+// The controls of a translation: Gradio's text field and menu of directions (viz/shell.py), the language menus of a
+// multilingual model, and the decoding. Gradio's listeners call submit(), chooseDirection() and takeValues().
 import { ask, nextRequestNumber } from "../core/ask.js";
 import { savedPage } from "../core/links.js";
 import { store } from "./store.js";
 import { translate, withToy } from "./translation.js";
 
+/** @returns {any} Gradio's text field */
 export const textField = () => document.querySelector("#source-text :is(textarea, input)");
 
-// Translate a text in the direction that is chosen.
+/** Translate a text in the chosen direction. @param {string} text */
 export function submit(text) {
   const { entry, pair } = store.state.direction;
   translate({ text, entry, pair, beam: store.state.beam });
 }
 
-let nextValues = {}, // of Gradio's controls, until Gradio asks for them
-  updateGradio = () => {}; // makes Gradio call filled()
+/** @type {{text?: string, entry?: any}} values for Gradio's controls, until takeValues() */
+let nextValues = {};
+let updateGradio = () => {}; // makes Gradio call takeValues()
 
-// Set the values of Gradio's controls, {text, entry}. A control that is left out keeps its value, or gets that of a call
-// before which Gradio has not asked for yet.
+/**
+ * Set Gradio's controls. One that is left out keeps its value, or gets the value of an earlier call that Gradio has not
+ * taken yet.
+ * @param {{text?: string, entry?: any}} values
+ */
 function fill({ text = nextValues.text, entry = nextValues.entry }) {
   nextValues = { text, entry };
   updateGradio();
 }
+
+/** Return the values for Gradio's text field and menu; undefined keeps a value. */
 export function takeValues() {
   const { text, entry } = nextValues;
   nextValues = {};
   return [text, entry];
 }
 
-// Set the function that makes Gradio call filled().
+/** Set the function that makes Gradio call takeValues(), and restore the text of a reloaded page. @param {() => void} update */
 export function connectControls(update) {
   updateGradio = update;
   if (savedPage) fill({ text: savedPage.typed });
 }
 
-// Put an example into the text field and translate it.
+/** Put an example into the text field and translate it. @param {string} text */
 export function submitExample(text) {
   fill({ text });
   submit(text);
 }
 
-let choiceNumber = 0, // of the last choice of a direction
-  shownNumber = 0; // of the last link or choice whose direction is shown
+let choiceNumber = 0; // of the last choice of a direction
+let shownNumber = 0; // of the link or choice whose direction is shown
 
-// Choose a direction by an entry of the menu, and by a language pair if the model is multilingual.
+/**
+ * Choose a direction.
+ * @param {any} entry of the menu @param {string | null} [pair] of languages, such as "de-en", for a multilingual model
+ */
 export async function chooseDirection(entry, pair = null) {
   const number = (choiceNumber = nextRequestNumber()),
     { sentences } = store.state.direction.offer;
@@ -51,19 +61,20 @@ export async function chooseDirection(entry, pair = null) {
   const { error, menus, offer } = await ask("page_direction", {
     fields: withToy({ entry, pair }),
   });
-  if (number !== choiceNumber || number < shownNumber) return; // something else was chosen since
+  if (number !== choiceNumber || number < shownNumber) return; // a later choice counts
   if (error) return store.set({ translation: { error } });
   shownNumber = number;
-  // An example of the direction before gives way to one of the new direction; what was typed stays.
+  // An example of the earlier direction is replaced by one of the new direction; a typed text stays.
   const { value } = textField(),
     stays = value.trim() && (!sentences.includes(value) || offer.sentences.includes(value));
   store.set({ direction: { entry, pair: languagePair(menus), menus, offer }, isOutdated: true });
   fill({ text: stays ? value : (offer.sentences[0] ?? "") });
 }
 
+/** @param {{source: string, target: string} | null} menus @returns {string | null} such as "de-en" */
 export const languagePair = (menus) => menus && `${menus.source}-${menus.target}`;
 
-// The menus follow a link, and what was opened elsewhere, unless they were set since.
+// The menus follow a link and a translation that another part opened, unless they were set since.
 store.follow(["translation"], ({ translation }) => {
   const { fill: values, number } = translation;
   if (!values || number < choiceNumber) return;
@@ -74,7 +85,7 @@ store.follow(["translation"], ({ translation }) => {
   fill({ text, entry });
 });
 
-// A link's text stands in the field while it is translated.
+// The field shows a link's text while it is translated.
 store.follow(["translating"], ({ translating }) => {
   if (translating?.typed !== undefined) fill({ text: translating.typed });
 });

@@ -1,47 +1,65 @@
-// The state of the page, which all its parts share.
-//   address      of the translation (model/trace/address.py); null: nothing is translated, or nobody else can make it
-//   translation  the last answer of page_translate (viz/questions/header.py): what the page shows of a translation, or an error
-//   translating  the fields of the question for another translation that is under way, and the text that the field is to hold
-//               (typed), or null
-//   direction    {entry, pair, menus, offer}: the menu's entry, the languages of a model of many ("de-en", or null) and their
-//                menus, and the examples (viz/directions.py)
-//   beam         the width of the beam, as text
-//   isOutdated      whether another direction was chosen since: what was translated does not belong to it
-//   drawCount        how many translations the explorer has drawn
-//   toy          the recipe of the visitor's own network (model/trace/recipe.py), once it was opened; or null
-//   selection    {kind, layer, head, query, key}: the attention that is looked at
-//   asked        the pinned token and its contrast (viz/panels/scene.py); null: those that the server proposes
-//   pinned       the step of that token in the translation that is shown, or null
-const LARGE = ["translation"]; // fields that count as changed whenever they are set: comparing them as JSON would be slow
+// The state of the page, which all its parts share: store.set() changes fields, store.follow() listens to them.
 
+// Compared by identity when set; comparing it as JSON would be slow.
+const LARGE_FIELDS = ["translation"];
+
+/**
+ * @typedef {object} State
+ * @property {any} address of the translation (model/trace/address.py); null: none, or one that no server can repeat
+ * @property {any} translation the last answer of page_translate (viz/questions/header.py), or {error}
+ * @property {any} translating fields of the translation under way, and the text that the field shows (typed); or null
+ * @property {any} direction {entry, pair, menus, offer}: the menu's entry; a multilingual model's languages ("de-en", or null)
+ *   and their menus; the examples
+ * @property {string} beam width of the beam search
+ * @property {boolean} isOutdated another direction was chosen since: the translation does not belong to it
+ * @property {number} drawCount how many translations the explorer has drawn
+ * @property {any} toy recipe of the visitor's own network (model/trace/recipe.py), once it was opened; or null
+ * @property {any} selection {kind, layer, head, query, key}: the attention that is looked at
+ * @property {any} asked the question of the tab "Why": the pinned token and what to compare it with; null: the server's default
+ * @property {number | null} pinned step of the pinned token
+ */
+
+/**
+ * Create a store.
+ * @template {Record<string, any>} S
+ * @param {S} state
+ */
 export function createStore(state) {
-  const followers = []; // {names, called}
-  const isSame = (name, value) =>
-    !LARGE.includes(name) && JSON.stringify(value) === JSON.stringify(state[name]);
+  /** @type {{names: string[], callback: (state: S) => void}[]} */
+  const followers = [];
+  const isSame = (/** @type {string} */ name, /** @type {any} */ value) =>
+    !LARGE_FIELDS.includes(name) && JSON.stringify(value) === JSON.stringify(state[name]);
   return {
     state,
-    // Change fields, then call each follower of a field whose value has changed, once.
+    /** Set fields, then call each follower of a changed field once. @param {Partial<S>} changes */
     set(changes) {
       const changed = Object.keys(changes).filter((name) => !isSame(name, changes[name]));
       Object.assign(state, changes);
-      for (const { names, called } of followers)
-        if (names.some((name) => changed.includes(name))) called(state);
+      for (const { names, callback } of followers)
+        if (names.some((name) => changed.includes(name))) callback(state);
     },
-    // Call a function with the state after each change of these fields.
-    follow: (names, called) => followers.push({ names, called }),
+    /**
+     * Call a function with the state after each change of these fields.
+     * @param {string[]} names @param {(state: S) => void} callback
+     */
+    follow: (names, callback) => {
+      followers.push({ names, callback });
+    },
   };
 }
 
-export const store = createStore({
-  address: null,
-  translation: null,
-  translating: null,
-  direction: { entry: null, pair: null, menus: null, offer: { sentences: [], cost: null } },
-  beam: "1",
-  isOutdated: false,
-  drawCount: 0,
-  toy: null,
-  selection: null,
-  asked: null,
-  pinned: null,
-});
+export const store = createStore(
+  /** @type {State} */ ({
+    address: null,
+    translation: null,
+    translating: null,
+    direction: { entry: null, pair: null, menus: null, offer: { sentences: [], cost: null } },
+    beam: "1",
+    isOutdated: false,
+    drawCount: 0,
+    toy: null,
+    selection: null,
+    asked: null,
+    pinned: null,
+  }),
+);

@@ -1,14 +1,19 @@
-// The translation that the page shows. Any part of the page may ask for another one here; those that show it follow the store.
+// Requests for the translation that the page shows. Any part may call translate() or openAddress(); the parts that show a
+// translation follow the store.
 import { ask, nextRequestNumber, onRetrained } from "../core/ask.js";
-import { savedPage, openLink } from "../core/links.js";
+import { openLink, savedPage } from "../core/links.js";
 import { askAbout } from "./question.js";
 import { store } from "./store.js";
 
-// Translate a text: {text, beam, interventions, and the entry and pair of the menus, or a link's direction and checkpoint}.
-// Returns a promise that the answer is in the store. A later question takes the place of an earlier one.
+/**
+ * Translate a text. A later translation replaces an earlier one.
+ * @param {Record<string, any>} fields {text, beam, interventions}, and the menus' {entry, pair} or a link's {direction,
+ *   checkpoint}
+ * @returns {Promise<void>} resolved once the answer is in the store
+ */
 export const translate = (fields) => requestTranslation({ fields: withToy(fields) }, {});
 
-// The fields of a question with the recipe of the visitor's own network, where they name that.
+/** Add the recipe of the visitor's own network to fields that name it. @param {Record<string, any>} fields */
 export function withToy(fields) {
   const { toy } = store.state;
   return toy && [fields.entry, fields.checkpoint].includes("toy")
@@ -17,51 +22,62 @@ export function withToy(fields) {
 }
 
 let isRestored = false;
-// What the page held before a reload, {typed, asked}: only for the first link, and not if the address has changed since.
-function takeKept() {
-  const before = isRestored ? null : savedPage;
+
+/** Return {typed, asked} of the page before a reload, once: for the first link. @returns {{typed?: string, asked?: any}} */
+function takeSavedPage() {
+  const saved = isRestored ? null : savedPage;
   isRestored = true;
-  return before ?? {};
+  return saved ?? {};
 }
 
-// Translate as a link says. After a reload the field holds what was typed, and a question without an answer is asked again.
+/**
+ * Translate what a link says. After a reload the text field gets back its content, and a translation without an answer is
+ * requested again.
+ * @param {Record<string, any>} fields
+ */
 export function translateLink(fields) {
-  const { typed = fields.text, asked } = takeKept();
-  return requestTranslation(
-    { fields: asked ? { ...asked, fills: true } : withToy(fields) },
-    {},
-    typed,
-  );
+  const { typed = fields.text, asked } = takeSavedPage();
+  const question = { fields: asked ? { ...asked, fills: true } : withToy(fields) };
+  return requestTranslation(question, {}, typed);
 }
 
-// A link leads to the translation that is shown: nothing else is to take its place, and the field holds its text.
+/** Keep the translation that is shown, because a link leads to it; the field gets its text. @param {string} text */
 export function keepTranslation(text) {
-  const { typed = text } = takeKept();
+  const { typed = text } = takeSavedPage();
   shownNumber = nextRequestNumber();
-  for (const question of underWay.values()) question.abort();
+  for (const controller of underWay.values()) controller.abort();
   store.set({ translating: { number: shownNumber, typed } });
   store.set({ translating: null });
 }
 
-// Show the translation at an address (model/trace/address.py). asks: {step, token}, which the tab "Why" is then asked about;
-// fill: the text and the menus' entries that the controls are to show.
+/**
+ * Show the translation at an address (model/trace/address.py).
+ * @param {any} address
+ * @param {{asks?: any, fill?: any}} [options] asks: {step, token} to ask the tab "Why" about; fill: the text and the menus'
+ *   entries for the controls
+ */
 export const openAddress = (address, { asks = null, fill = null } = {}) =>
   requestTranslation({ address }, { asks, ...(fill ? { fill } : {}) });
 
 onRetrained((address) => openAddress(address));
 if (savedPage?.toy) store.set({ toy: savedPage.toy });
 
-const underWay = new Map(); // number -> AbortController, of the questions for a translation
-let shownNumber = 0, // of the translation that is shown
-  lastRefusal = null; // {number, translation} of the last question that was refused
+/** @type {Map<number, AbortController>} requests by number */
+const underWay = new Map();
+let shownNumber = 0; // of the translation that is shown
+/** @type {{number: number, translation: any} | null} the last request that was refused */
+let lastRefusal = null;
 
-// typed: the text that the field is to hold.
+/**
+ * Request a translation and store it, unless a later one is shown by then.
+ * @param {any} question @param {{asks?: any, fill?: any}} more @param {string} [typed] text for the field
+ */
 async function requestTranslation(question, { asks, ...more }, typed) {
   const number = nextRequestNumber(),
-    stop = new AbortController();
-  underWay.set(number, stop);
+    controller = new AbortController();
+  underWay.set(number, controller);
   store.set({ translating: { ...question.fields, number, typed } });
-  const answer = await ask("page_translate", question, { signal: stop.signal });
+  const answer = await ask("page_translate", question, { signal: controller.signal });
   underWay.delete(number);
   if (store.state.translating?.number === number) store.set({ translating: null });
   if (!answer || number < shownNumber) return;
@@ -71,11 +87,13 @@ async function requestTranslation(question, { asks, ...more }, typed) {
     return store.set({ translation });
   }
   shownNumber = number;
-  for (const [earlier, other] of underWay) if (earlier < number) other.abort();
+  for (const [earlier, request] of underWay) if (earlier < number) request.abort();
   const { address } = answer.map;
   const toy = address?.recipe ?? store.state.toy;
   store.set({ translation, address, pinned: null, toy, isOutdated: false });
-  if (lastRefusal?.number > number) store.set({ translation: lastRefusal.translation }); // show the newer refusal again
+  // A refusal of a later request stays on the page.
+  if (lastRefusal && lastRefusal.number > number)
+    store.set({ translation: lastRefusal.translation });
   if (!Number.isInteger(asks?.step)) return;
   await askAbout(asks);
   openLink({ tab: "why" });
