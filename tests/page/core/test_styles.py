@@ -23,7 +23,7 @@ def styled(page: Page, *names: str, modules: tuple[str, ...] = (), dark: bool = 
     """The page with these modules, style sheets and the theme's colours, and nothing else."""
     load_modules(page, "core/dom.js", *modules)
     page.add_style_tag(content=theme.css_variables())
-    for name in names:
+    for name in ("core/base.css", *names):
         page.add_style_tag(content=(WEB / name).read_text(encoding="utf-8"))
     page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", dark)
     return page
