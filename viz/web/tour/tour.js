@@ -1,5 +1,5 @@
-// A tour: one stop at a time in a sheet at the bottom of the window. A stop's view is a link of the page: the tabs follow
-// it as they follow any other (viz/tours/).
+// Tours: one stop at a time, in a sheet at the bottom of the window. The view of a stop is a link of the page, which the tabs
+// follow like any other link (viz/tours/).
 import { ask as askServer } from "../core/ask.js";
 import { arrowStep } from "../core/keys.js";
 import { button, debounce, el, loadStyleOf } from "../core/dom.js";
@@ -9,122 +9,125 @@ import { textField } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { restoreFocus } from "../present/layer.js";
 
-const AGAIN = 300; // milliseconds until it is asked whether that still stands
-const PATIENCE = 15000; // milliseconds for what a stop points at to appear
-const ANSWERS = ".atlas-title, #atlas-input, .atlas-translation, #tabs > *, footer"; // what lies behind a question
-const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // of a visitor who looks around
+const SEARCH_INTERVAL = 80; // milliseconds between two searches for the element that a stop points at
+const FOLLOW_INTERVAL = 300; // the same once it has been found: it may be drawn anew
+const PATIENCE = 15000; // milliseconds until the search ends
+const PAGE = ".atlas-title, #atlas-input, .atlas-translation, #tabs > *, footer"; // hidden behind a question
+const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // with which a visitor looks around
 
-// A promise of the tours, once their style sheet is there.
-export const ready = async (root, openSheet) => {
+// Create the tours in `root`. openSheet({sheet, direction}) opens a worksheet. Returns {go({tour, stop, direction}), leave()}.
+export async function createTours(root, openSheet) {
   await loadStyleOf(import.meta.url);
-  return createTour(root, openSheet);
-};
-
-function createTour(root, openSheet) {
-  let shown = null,
-    wanted = null,
-    asked = 0,
-    pointed = null,
-    opener = null;
+  let current = null, // the answer of the server (page_stop) for the stop in the sheet
+    requested = null, // the name of the last stop that was requested; null: no tour
+    requests = 0,
+    target = null, // the element that the stop points at: {element, follow(), stop()}
+    opener = null; // what had the focus before the tour
 
   const heading = el("h2", { tabindex: "-1", id: "atlas-tour-title" });
   const text = el("p", { class: "text" }),
     claim = el("p", { class: "claim" });
-  const ask = createAsk((answer) => {
+  const quiz = createQuiz((stop) => {
     sheet.classList.remove("asking");
-    reveal(answer);
-    sheet.scrollTop = sheet.scrollHeight; // what was said before may take all of a small sheet
+    reveal(stop);
+    sheet.scrollTop = sheet.scrollHeight; // the text before may fill a small sheet
   });
   const list = el("select", {
     "aria-label": t("Choose a tour"),
-    onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }),
+    onchange: () => go({ tour: list.value, stop: 1, direction: current?.direction }),
   });
   const count = el("span", { class: "count" });
   const back = button(t("Back"), () => move(-1)),
     next = button(t("Next"), () => move(1), { class: "strong" });
-  const sheetOf = button(t("Worksheet"), () =>
-    openSheet({ sheet: shown.tour, direction: shown.direction }),
+  const worksheet = button(t("Worksheet"), () =>
+    openSheet({ sheet: current.tour, direction: current.direction }),
   );
-  const again = button(t("Back to this stop's view"), () => open(shown));
+  const backToView = button(t("Back to this stop's view"), () => openView(current));
   const link = button(t("Copy link"), copy),
-    leaving = button(t("Leave the tour"), leave);
+    leaveButton = button(t("Leave the tour"), leave);
   const sheet = el(
     "section",
-    { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
-    el("div", { class: "bar" }, list, count, again, sheetOf, link, leaving),
-    el("div", { class: "story", "aria-live": "polite" }, heading, text, ask.root, claim),
+    {
+      class: "atlas-tour",
+      "aria-labelledby": "atlas-tour-title",
+      hidden: true,
+      onkeydown: moveByKey,
+    },
+    el("div", { class: "bar" }, list, count, backToView, worksheet, link, leaveButton),
+    el("div", { class: "story", "aria-live": "polite" }, heading, text, quiz.root, claim),
     el("div", { class: "moves" }, back, next),
   );
   root.replaceChildren(sheet);
 
-  // place: {tour, stop, direction}. What is on its way, or shown, is not asked for again: a stop's own view comes here, too.
+  // Go to a stop, unless it is already on its way or in the sheet: the view of a stop is a link that leads here.
   async function go(place) {
     const name = `${place.tour} ${place.stop}`;
-    if (name === wanted) return;
-    wanted = name;
+    if (name === requested) return;
+    requested = name;
     if (sheet.hidden) opener = document.activeElement;
-    const mine = ++asked;
+    const number = ++requests;
     sheet.setAttribute("aria-busy", "true");
-    const answer = await askServer("page_stop", { address: store.state.address, fields: place });
-    if (mine === asked && wanted) draw(answer);
+    const stop = await askServer("page_stop", { address: store.state.address, fields: place });
+    if (number === requests && requested) draw(stop);
   }
 
-  function draw(answer) {
-    const first = sheet.hidden;
+  function draw(stop) {
+    const isFirst = sheet.hidden;
     sheet.hidden = false;
     sheet.setAttribute("aria-busy", "false");
-    if (answer.error) {
-      heading.textContent = toText(answer.error);
+    if (stop.error) {
+      heading.textContent = toText(stop.error);
       text.replaceChildren();
       claim.replaceChildren();
-      ask.root.hidden = true;
-      ask.close();
-      [back, next, again, link, sheetOf].forEach((one) => (one.hidden = true));
-      return settle(first);
+      quiz.root.hidden = true;
+      quiz.close();
+      for (const node of [back, next, backToView, link, worksheet]) node.hidden = true;
+      return settle(isFirst);
     }
-    shown = answer;
-    heading.textContent = toText(answer.title);
-    text.textContent = toText(answer.missing ?? answer.text);
-    text.classList.toggle("missing", Boolean(answer.missing));
-    ask.draw(answer);
+    current = stop;
+    heading.textContent = toText(stop.title);
+    text.textContent = toText(stop.missing ?? stop.text);
+    text.classList.toggle("missing", Boolean(stop.missing));
+    quiz.draw(stop);
     claim.hidden = true;
     list.replaceChildren(
-      ...answer.tours.map((one) =>
+      ...stop.tours.map(({ name, title, minutes }) =>
         el(
           "option",
-          { value: one.name, selected: one.name === answer.tour },
-          t("{title} ({n} min)", { title: toText(one.title), n: one.minutes }),
+          { value: name, selected: name === stop.tour },
+          t("{title} ({n} min)", { title: toText(title), n: minutes }),
         ),
       ),
     );
-    count.textContent = t("{n} of {all}", { n: answer.stop, all: answer.stops });
-    [back, next, link].forEach((one) => (one.hidden = false));
-    again.hidden = true;
-    sheetOf.hidden = !answer.asks;
-    back.disabled = answer.stop === 1;
-    next.textContent = answer.stop < answer.stops ? t("Next") : t("Finish");
-    sheet.classList.toggle("asking", ask.open(answer));
-    if (!ask.open(answer)) return reveal(answer, first);
-    settle(first);
-    hold(answer);
+    count.textContent = t("{n} of {all}", { n: stop.stop, all: stop.stops });
+    for (const node of [back, next, link]) node.hidden = false;
+    backToView.hidden = true;
+    worksheet.hidden = !stop.asks;
+    back.disabled = stop.stop === 1;
+    next.textContent = stop.stop < stop.stops ? t("Next") : t("Finish");
+    const isOpen = quiz.isOpen(stop);
+    sheet.classList.toggle("asking", isOpen);
+    if (!isOpen) return reveal(stop, isFirst);
+    settle(isFirst);
+    showQuestion(stop);
   }
 
-  // What a question asks is not to be seen before it is answered; a link leads to the question.
-  function hold({ tour, stop, direction }) {
-    point(null);
+  // Show only the question of a stop. The page's address leads to the question, not to the view that answers it.
+  function showQuestion({ tour, stop, direction }) {
+    pointAt(null);
     const fields = new URLSearchParams({ tour, stop, direction });
     if (pageLink().get("stop") !== String(stop) || pageLink().get("tour") !== tour)
       location.hash = fields;
   }
 
-  function reveal(answer, first = false) {
-    claim.hidden = !answer.claim;
-    if (answer.claim) drawClaim(answer.claim);
-    settle(first); // what is pointed at is brought to where nothing covers it then
-    open(answer);
+  function reveal(stop, isFirst = false) {
+    claim.hidden = !stop.claim;
+    if (stop.claim) drawClaim(stop.claim);
+    settle(isFirst); // before the view is opened: its target is scrolled to where the sheet does not cover it
+    openView(stop);
   }
 
-  // What a stop claims, with its number, and whether that was measured to hold.
+  // Draw the claim of a stop with its number, and whether it was measured to hold.
   function drawClaim({ text: words, holds, learned }) {
     claim.className = `claim ${holds ? "holds" : "fails"}`;
     const mark = { class: "mark", role: "img" };
@@ -145,104 +148,107 @@ function createTour(root, openSheet) {
     );
   }
 
-  // Pixels of the window's height that it covers: none where it stands beside the page.
-  const covered = () => (sheet.offsetLeft > 0 ? 0 : sheet.offsetHeight);
-  const makeRoom = () => document.body.style.setProperty("--atlas-tour", `${covered()}px`);
+  // How many pixels of the window the sheet covers at the bottom: none where it is beside the page.
+  const coveredHeight = () => (sheet.offsetLeft > 0 ? 0 : sheet.offsetHeight);
+  const reserveSpace = () =>
+    document.body.style.setProperty("--atlas-tour", `${coveredHeight()}px`);
 
-  // The focus is where the person moves on from; what the page needs below, so that nothing stays covered.
-  function settle(first) {
-    makeRoom();
+  // Reserve space for the sheet below the page, and put the focus on the button with which the visitor goes on.
+  function settle(isFirst) {
+    reserveSpace();
     document.body.classList.add("atlas-touring");
     const { activeElement: focused } = document;
-    if (first || !sheet.contains(focused) || focused.disabled || focused.hidden)
-      (next.hidden ? leaving : next).focus({ preventScroll: true });
+    if (isFirst || !sheet.contains(focused) || focused.disabled || focused.hidden)
+      (next.hidden ? leaveButton : next).focus({ preventScroll: true });
   }
 
-  // The stop's view, by the address: every tab that is concerned follows.
-  function open(answer) {
-    point(null);
-    const fields = new URLSearchParams({ ...answer.open, tour: answer.tour, stop: answer.stop });
+  // Open the view of a stop by the page's address, and point at its target once it is visible.
+  function openView(stop) {
+    pointAt(null);
+    const fields = new URLSearchParams({ ...stop.open, tour: stop.tour, stop: stop.stop });
     if (pageLink().toString() !== fields.toString()) {
-      // What was asked has its place in the history already.
-      if (answer.ask?.choices) location.replace(`${location.pathname}${location.search}#${fields}`);
+      // The question is in the history already: its answer replaces it.
+      if (stop.ask?.choices) location.replace(`${location.pathname}${location.search}#${fields}`);
       else location.hash = fields;
-    } else if (!again.hidden) dispatchEvent(new Event("hashchange")); // the address still says so
-    again.hidden = true;
+    } else if (!backToView.hidden) dispatchEvent(new Event("hashchange")); // the address is right, the view is not
+    backToView.hidden = true;
     const since = performance.now();
-    const look = () => {
-      if (shown !== answer || sheet.hidden) return;
-      const found = [...document.querySelectorAll(answer.look)].find(isVisible);
-      const late = performance.now() - since > PATIENCE;
-      if (found && found !== pointed?.element && (late || ready(answer))) point(found);
-      else pointed?.follow();
-      // What is pointed at may be drawn anew, by an answer that was under way: then it is looked for again. And it may
-      // be moved where no size changes and no scrolling ends.
-      if (!late) setTimeout(look, pointed ? AGAIN : 80);
+    const search = () => {
+      if (current !== stop || sheet.hidden) return;
+      const element = [...document.querySelectorAll(stop.look)].find(isVisible),
+        isLate = performance.now() - since > PATIENCE;
+      if (element && element !== target?.element && (isLate || hasSentence(stop))) pointAt(element);
+      else target?.follow();
+      // The search goes on after a match: a late answer may draw the element anew, or something that no observer reports may
+      // move it.
+      if (!isLate) setTimeout(search, target ? FOLLOW_INTERVAL : SEARCH_INTERVAL);
     };
-    look();
+    search();
   }
 
-  // Whether the explorer already draws the sentence of the stop.
-  const ready = ({ open }) => textField()?.value === open.text;
+  // Whether the page has the sentence of a stop.
+  const hasSentence = ({ open }) => textField()?.value === open.text;
 
-  // A visitor may have gone on to another tab, or to another sentence, than the stop's.
-  const stray = () => {
-    if (!pointed) return;
-    again.hidden = [...document.querySelectorAll(shown.look)].some(isVisible) && ready(shown);
-    makeRoom();
+  // Offer the way back when the visitor has gone on to another tab or sentence.
+  const checkView = () => {
+    if (!target) return;
+    const isThere = [...document.querySelectorAll(current.look)].some(isVisible);
+    backToView.hidden = isThere && hasSentence(current);
+    reserveSpace();
   };
-  const away = new IntersectionObserver(stray);
-  store.follow(["drawCount"], stray);
+  const visibility = new IntersectionObserver(checkView);
+  store.follow(["drawCount"], checkView);
 
-  function point(element) {
-    away.disconnect();
-    pointed?.element.classList.remove("atlas-pointed");
-    pointed?.leave();
-    pointed = null;
+  // Mark an element, and scroll to it whenever something moves it, until the visitor looks around.
+  function pointAt(element) {
+    visibility.disconnect();
+    target?.element.classList.remove("atlas-pointed");
+    target?.stop();
+    target = null;
     if (!element) return;
     element.classList.add("atlas-pointed");
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
+    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches,
       since = performance.now();
     const show = () => {
       const { top, bottom, height } = element.getBoundingClientRect(),
-        free = innerHeight - covered();
+        free = innerHeight - coveredHeight();
       if (top >= 8 && bottom <= free - 8) return;
-      const to = Math.round(height > free - 24 ? top - 12 : top - (free - height) / 2);
-      scrollBy({ top: to, behavior: calm || performance.now() - since > 50 ? "auto" : "smooth" });
+      const distance = Math.round(height > free - 24 ? top - 12 : top - (free - height) / 2),
+        behavior = isCalm || performance.now() - since > 50 ? "auto" : "smooth";
+      scrollBy({ top: distance, behavior });
     };
-    // What is still being drawn, here or above, moves it: it is followed until the visitor moves. A picture that is taken
-    // out and put back within a frame leaves all sizes as they were, but may have cut short how far the page was scrolled.
     const sizes = new ResizeObserver(show);
+    // A picture that is removed and put back within a frame changes no size, but may have cut the scrolling short.
     addEventListener("scrollend", show);
-    const leave = () => {
-      pointed.follow = () => {};
+    const stop = () => {
+      target.follow = () => {};
       sizes.disconnect();
       removeEventListener("scrollend", show);
-      MOVES.forEach((move) => removeEventListener(move, leave, true));
+      MOVES.forEach((move) => removeEventListener(move, stop, true));
     };
-    [element, document.body, sheet].forEach((one) => sizes.observe(one));
-    MOVES.forEach((move) => addEventListener(move, leave, { capture: true, passive: true }));
-    pointed = { element, leave, follow: show };
-    away.observe(element);
+    for (const node of [element, document.body, sheet]) sizes.observe(node);
+    MOVES.forEach((move) => addEventListener(move, stop, { capture: true, passive: true }));
+    target = { element, stop, follow: show };
+    visibility.observe(element);
     show();
   }
 
   function move(by) {
-    if (!shown) return;
-    const stop = shown.stop + by;
+    if (!current) return;
+    const stop = current.stop + by;
     if (stop < 1) return;
-    if (stop > shown.stops) return leave();
-    go({ tour: shown.tour, stop, direction: shown.direction });
+    if (stop > current.stops) return leave();
+    go({ tour: current.tour, stop, direction: current.direction });
   }
 
-  // The view of the last stop stays; only its address forgets the tour.
+  // Close the sheet. The view of the last stop stays, but the page's address no longer names the tour.
   function leave() {
     if (sheet.hidden) return;
     sheet.hidden = true;
-    wanted = null;
-    asked += 1;
-    point(null);
-    ask.close();
+    requested = null;
+    requests += 1;
+    pointAt(null);
+    quiz.close();
     document.body.classList.remove("atlas-touring");
     const fields = pageLink();
     fields.delete("tour");
@@ -252,78 +258,79 @@ function createTour(root, openSheet) {
   }
 
   function copy() {
-    const { tour, stop, direction } = shown;
+    const { tour, stop, direction } = current;
     copyLink(
       new URLSearchParams({ tour, stop, direction }),
-      (said) => count.replaceChildren(said),
+      (words) => count.replaceChildren(words),
       t("Link to this stop"),
       t("Link copied."),
     );
   }
 
-  // Arrows in the sheet alone: elsewhere they choose heads. Escape also where nothing has the focus.
-  function keys(event) {
+  // Arrow keys move between stops, but only in the sheet: elsewhere they select heads.
+  function moveByKey(event) {
     const [, by] = arrowStep(event) ?? [];
     if (!by || event.target.closest("select, input")) return;
     event.preventDefault();
     move(by);
   }
-  function escape(event) {
-    const isOurs = event.target === document.body || sheet.contains(event.target);
-    if (event.key !== "Escape" || sheet.hidden || !isOurs) return;
+  // Escape leaves the tour, in the sheet and where nothing has the focus.
+  function leaveOnEscape(event) {
+    const isForSheet = event.target === document.body || sheet.contains(event.target);
+    if (event.key !== "Escape" || sheet.hidden || !isForSheet) return;
     event.preventDefault();
     event.stopPropagation();
     leave();
   }
-  document.addEventListener("keydown", escape, true);
-  const resized = debounce(() => !sheet.hidden && makeRoom(), 100);
-  addEventListener("resize", resized);
+  document.addEventListener("keydown", leaveOnEscape, true);
+  const resize = debounce(() => !sheet.hidden && reserveSpace(), 100);
+  addEventListener("resize", resize);
 
   return { go, leave };
 }
 
-// A question of a stop: it is answered by a click before the page shows what is so. The answers are kept while the page is
-// open: who comes back sees what was chosen. chosen(): the question was answered, and the stop can be shown.
-function createAsk(chosen) {
-  const answers = new Map(); // stop -> the number of the choice; -1: none was wanted
+// The questions of stops. Until a question is answered, its stop shows only the question; onAnswer(stop) is called then. Answers
+// are kept while the page is open. Returns {root, draw(stop), isOpen(stop), close()}.
+function createQuiz(onAnswer) {
+  const answers = new Map(); // name of a stop -> index of the choice; -1: the visitor gave up
   const root = el("div", { class: "ask" });
 
-  const name = ({ tour, stop, direction }) => `${tour} ${stop} ${direction}`;
-  const open = (answer) => Boolean(answer.ask?.choices) && !answers.has(name(answer));
+  const nameOf = ({ tour, stop, direction }) => `${tour} ${stop} ${direction}`;
+  const isOpen = (stop) => Boolean(stop.ask?.choices) && !answers.has(nameOf(stop));
 
-  function take(answer, number) {
-    answers.set(name(answer), number);
-    draw(answer);
-    chosen(answer);
+  function answer(stop, choice) {
+    answers.set(nameOf(stop), choice);
+    draw(stop);
+    onAnswer(stop);
   }
 
-  function choice(answer, words, i) {
-    const mine = answers.get(name(answer)),
-      done = mine !== undefined,
-      right = done && answer.ask.right.includes(i);
-    const sign = right ? "✓ " : done && mine === i ? "✗ " : "";
-    const text = [sign ? el("span", { "aria-hidden": "true" }, sign) : "", words];
-    return button(text, () => done || take(answer, i), {
-      class: right ? "right" : sign ? "wrong" : "",
-      "aria-pressed": done ? String(mine === i) : null,
-      "aria-disabled": done ? "true" : null,
+  function createChoice(stop, words, i) {
+    const choice = answers.get(nameOf(stop)),
+      isAnswered = choice !== undefined,
+      isRight = isAnswered && stop.ask.right.includes(i);
+    const sign = isRight ? "✓ " : isAnswered && choice === i ? "✗ " : "";
+    const content = [sign ? el("span", { "aria-hidden": "true" }, sign) : "", words];
+    return button(content, () => isAnswered || answer(stop, i), {
+      class: isRight ? "right" : sign ? "wrong" : "",
+      "aria-pressed": isAnswered ? String(choice === i) : null,
+      "aria-disabled": isAnswered ? "true" : null,
     });
   }
 
-  function verdict({ right, told }, mine) {
-    const words = mine < 0 ? "" : right.includes(mine) ? t("Right.") : t("Not so.");
-    return el("p", { class: "told" }, words ? [el("b", {}, words), " "] : "", told);
+  function createVerdict({ right, told: explanation }, choice) {
+    const words = choice < 0 ? "" : right.includes(choice) ? t("Right.") : t("Not so.");
+    return el("p", { class: "told" }, words ? [el("b", {}, words), " "] : "", explanation);
   }
 
-  // While a question is open, what the page shows is veiled: the picture before it may hold the answer.
-  function veil(open) {
-    for (const one of document.querySelectorAll(ANSWERS)) one.inert = open;
+  // Make the page inert while a question is open: the picture of the stop before may contain the answer.
+  function setInert(isInert) {
+    for (const node of document.querySelectorAll(PAGE)) node.inert = isInert;
   }
 
-  function draw(answer) {
-    const { ask } = answer,
-      mine = answers.get(name(answer));
-    veil(open(answer));
+  function draw(stop) {
+    const { ask } = stop,
+      choice = answers.get(nameOf(stop));
+    setInert(isOpen(stop));
     root.hidden = !ask;
     if (!ask) return;
     if (ask.missing) return root.replaceChildren(el("p", { class: "missing" }, ask.missing));
@@ -331,23 +338,23 @@ function createAsk(chosen) {
       el(
         "p",
         { class: "read" },
-        el("bdi", { class: "source" }, answer.read),
-        ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, answer.wrote)]),
+        el("bdi", { class: "source" }, stop.read),
+        ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, stop.wrote)]),
       ),
       el("p", { class: "prompt", id: "atlas-tour-ask" }, ask.prompt),
       el(
         "div",
         { class: "choices", role: "group", "aria-labelledby": "atlas-tour-ask" },
-        ask.choices.map((words, i) => choice(answer, words, i)),
-        mine === undefined
-          ? button(t("Show me"), () => take(answer, -1), { class: "give-up" })
+        ask.choices.map((words, i) => createChoice(stop, words, i)),
+        choice === undefined
+          ? button(t("Show me"), () => answer(stop, -1), { class: "give-up" })
           : null,
       ),
-      mine === undefined
+      choice === undefined
         ? el("p", { class: "read" }, t("The picture comes with your answer."))
-        : verdict(ask, mine),
+        : createVerdict(ask, choice),
     );
   }
 
-  return { root, draw, open, close: () => veil(false) };
+  return { root, draw, isOpen, close: () => setInert(false) };
 }
