@@ -1,4 +1,4 @@
-"""The app as a process of its own, the way a server runs it: its command line, its answers, its end, its silence."""
+"""Tests of the app as a process of its own: its command line, the routes it refuses, its log and its end."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from bench.load import Caller, memory, wait_until_served
 from bench.ports import free_port
 from tests import ROOT
 
-SECRET = "Geheimnisvollerweise"  # a word that stands in no file and no message of the project
+SECRET = "Geheimnisvollerweise"  # a word that no file and no message of the project contains
 
-# Writes down every name look-up and every connection of the process, from its first import on.
+# Records every name look-up and every connection of the process from its first import on.
 AUDIT = """
 import os, sys
 def audit(event, arguments):
@@ -46,13 +46,14 @@ class Served:
 
 
 def environment(checkpoints: Path, **more: str) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GRADIO_", "ATTENTION_ATLAS_", "SPACE", "HF_"))}
-    return {**kept, "ATTENTION_ATLAS_CHECKPOINTS": str(checkpoints), **more}
+    ours = ("GRADIO_", "ATTENTION_ATLAS_", "SPACE", "HF_")
+    others = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return {**others, "ATTENTION_ATLAS_CHECKPOINTS": str(checkpoints), **more}
 
 
 @contextmanager
 def serving_process(checkpoints: Path, folder: Path, *arguments: str, python: str = sys.executable) -> Iterator[Served]:
-    """The app over these checkpoints, configured through the environment alone. folder: for all that it writes."""
+    """Run the app on these checkpoints, configured through the environment. folder: for the files that it writes."""
     (folder / "sitecustomize.py").write_text(AUDIT)
     port, log, audit = free_port(), folder / "log", folder / "audit"
     audit.touch()
@@ -87,20 +88,10 @@ def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def get(port: int, path: str) -> tuple[int, bytes, http.client.HTTPMessage]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.putrequest("GET", path, skip_accept_encoding=True)  # as it stands: no client tidies ".." away
+    connection.putrequest("GET", path, skip_accept_encoding=True)  # sent as it is: other clients normalise ".."
     connection.endheaders()
     response = connection.getresponse()
     return response.status, response.read(), response.headers
-
-
-def test_every_page_and_answer_carries_the_policy(served):
-    for path in ("/", "/config", "/gradio_api/info", "/nowhere"):
-        _, _, headers = get(served.port, path)
-        policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
-        assert policy["default-src"] == "'self'" and policy["object-src"] == "'none'"
-        for name, value in policy.items():  # nothing but this host and, for the frame around a Space, Hugging Face
-            assert name == "frame-ancestors" or "http" not in value, (name, value)
-        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +128,7 @@ def test_sources_are_not_served(served, path):
         assert b"import" not in body[:2000] or b"<!doctype" in body[:200].lower(), route
 
 
-def test_nor_are_checkpoints_or_the_system_s_files(served, tiny_checkpoint):
+def test_checkpoints_and_system_files_are_not_served(served, tiny_checkpoint):
     for path in (
         tiny_checkpoint / "model.safetensors",
         tiny_checkpoint / "tokenizer.model",
@@ -180,7 +171,7 @@ def test_what_the_page_needs_is_served(served):
         ("POST", "//gradio_api/upload"),
     ],
 )
-def test_uploads_and_other_unused_doors_are_shut(served, method, path):
+def test_uploads_and_other_unused_routes_are_refused(served, method, path):
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
     boundary = "x"
     body = f'--{boundary}\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nhi\r\n--{boundary}--'
@@ -190,8 +181,8 @@ def test_uploads_and_other_unused_doors_are_shut(served, method, path):
     assert connection.getresponse().status == 404
 
 
-def test_how_often_endpoints_were_called_is_not_told(served):
-    """Gradio's page on the API asks, and would report a refusal in the console."""
+def test_call_counts_are_empty(served):
+    """Gradio's API page requests them, and would log a refusal as an error."""
     caller = Caller(served.port)
     assert caller.call("translate", ["Ein Hund."])["status"] == "ok"
     assert caller.get("/monitoring/summary") == (200, b'{"functions": {}}')
@@ -204,7 +195,7 @@ def test_a_body_that_is_too_large_is_refused(served):
 
 @pytest.mark.parametrize("name", ["cancel", "reset"])
 @pytest.mark.parametrize("event", [None, [1], 7, "\ud800", "0" * 32])
-def test_ending_an_event_that_nobody_asked_for_does_nothing(served, name, event):
+def test_cancelling_an_unknown_event_does_nothing(served, name, event):
     body = {"session_hash": "a", "fn_index": 1, "event_id": event}
     assert Caller(served.port).post(f"/gradio_api/{name}", body)[0] in (200, 422)
 
@@ -231,7 +222,7 @@ NONSENSE = (
         "/gradio_api/run/predict",
     ],
 )
-def test_a_body_that_is_nonsense_is_refused_and_the_next_request_unharmed(served, path):
+def test_a_malformed_body_is_refused_and_the_next_request_answered(served, path):
     for body in NONSENSE:
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
         connection.request("POST", path, body, {"Content-Type": "application/json"})
@@ -244,7 +235,7 @@ def test_a_body_that_is_nonsense_is_refused_and_the_next_request_unharmed(served
 
 
 @pytest.mark.long
-def test_visitors_come_and_go_and_memory_stays(served):
+def test_visits_leave_no_memory_behind(served):
     visits = 20
     for _ in range(10):
         Caller(served.port).visit("Ein Hund.")
@@ -254,15 +245,15 @@ def test_visitors_come_and_go_and_memory_stays(served):
     assert memory(served.process.pid) - before < 60
 
 
-def test_nothing_that_was_typed_is_logged_and_no_name_is_looked_up(served):
+def test_typed_text_is_not_logged_and_no_host_is_contacted(served):
     caller = Caller(served.port)
     assert caller.call("translate", [SECRET, ""])["status"] == "ok"
     assert caller.call("translate", [SECRET, SECRET])["status"] == "error"
     assert caller.call("score", [SECRET, SECRET, ""])["status"] == "ok"
     caller.visit(f"Ein {SECRET} Hund")
     listeners = json.loads(caller.get("/config")[1])["dependencies"]
-    score = next(one["id"] for one in listeners if one["api_name"] == "score")
-    # Too few values: Gradio's own error, whose message quotes them all.
+    score = next(listener["id"] for listener in listeners if listener["api_name"] == "score")
+    # With too few values Gradio raises an error whose message quotes them all.
     body = {"data": [SECRET], "fn_index": score, "session_hash": SECRET}
     assert caller.post("/gradio_api/queue/join", body)[0] == 200
     assert b'"success":false' in caller.get(f"/gradio_api/queue/data?session_hash={SECRET}")[1]
@@ -278,7 +269,7 @@ def test_nothing_that_was_typed_is_logged_and_no_name_is_looked_up(served):
         assert re.search(r"'(127\.0\.0\.1|0\.0\.0\.0|localhost|::1)'|AF_UNIX|\('/|b'\\x00", line), line
 
 
-def test_a_port_in_use_is_an_error_in_words(served, tiny_checkpoint, monkeypatch, capsys):
+def test_a_port_in_use_is_reported(served, tiny_checkpoint, monkeypatch, capsys):
     options = ["--port", str(served.port), "--checkpoints", str(tiny_checkpoint.parent)]
     monkeypatch.setattr(sys, "argv", ["app.py", *options])
     monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
@@ -290,17 +281,16 @@ def test_a_port_in_use_is_an_error_in_words(served, tiny_checkpoint, monkeypatch
     assert capsys.readouterr() == ("", "")
 
 
-def test_sigterm_ends_it_within_five_seconds_even_with_listeners(served):  # the last test of this process
+def test_sigterm_ends_the_app_within_five_seconds_with_open_streams(served):  # the last test of this process
     listeners = [http.client.HTTPConnection("127.0.0.1", served.port, timeout=20) for _ in range(3)]
     for number, connection in enumerate(listeners):
         connection.request("GET", f"/gradio_api/heartbeat/abc{number}")
         assert connection.getresponse().status == 200
-    kept = "attention-atlas-*"  # what visitors measure
     started = time.monotonic()
     served.process.send_signal(signal.SIGTERM)
     assert served.process.wait(5) == 0
     assert time.monotonic() - started < 5
-    assert not list(served.log.parent.glob(kept))
+    assert not list(served.log.parent.glob("attention-atlas-*"))
     assert "Traceback" not in served.log.read_text().partition("ended")[2]
 
 
@@ -334,8 +324,8 @@ def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
         ("ATTENTION_ATLAS_CHECKPOINTS", "/weights"),
     ):
         monkeypatch.setenv(variable, value)
-    found = app.parse([])
-    assert (found.host, found.port, found.device, found.concurrency, found.checkpoints) == (
+    args = app.parse([])
+    assert (args.host, args.port, args.device, args.concurrency, args.checkpoints) == (
         "10.0.0.1",
         8000,
         "cpu",
@@ -349,7 +339,7 @@ def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
     assert app.parse(["--model", "mine", "--model", "yours"]).model == ["mine", "yours"]
 
 
-def test_a_number_of_sessions_is_accepted_and_has_no_effect(monkeypatch, caplog):
+def test_max_sessions_is_accepted_with_a_warning(monkeypatch, caplog):
     monkeypatch.delenv("ATTENTION_ATLAS_MAX_SESSIONS", raising=False)
     app.parse([])
     assert not caplog.records
@@ -373,16 +363,16 @@ def test_a_number_of_sessions_is_accepted_and_has_no_effect(monkeypatch, caplog)
         ["--nonsense"],
     ],
 )
-def test_options_that_cannot_be_used_are_named(arguments, capsys):
-    with pytest.raises(SystemExit) as found:
+def test_an_invalid_option_is_named(arguments, capsys):
+    with pytest.raises(SystemExit) as exit:
         app.parse(arguments)
-    assert found.value.code == 2 and arguments[0] in capsys.readouterr().err
+    assert exit.value.code == 2 and arguments[0] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("host", "port", "words"),
     [("256.0.0.1", 7861, "cannot serve on 256.0.0.1"), ("192.0.2.1", 7861, "cannot serve on 192.0.2.1")],
 )
-def test_an_address_that_cannot_be_served_on_is_named(host, port, words):
+def test_an_unusable_address_is_named(host, port, words):
     with pytest.raises(ValueError, match=words):
         app.check_port(host, port)
