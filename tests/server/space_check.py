@@ -51,11 +51,11 @@ COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 
 
 def front_matter(text: str) -> dict[str, str]:
-    """The YAML between the first two lines of dashes; lists as their lines. ValueError for what a Space refuses."""
-    found = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
-    if not found:
+    """Return the fields of the front matter. Raises ValueError for what a Space refuses."""
+    block = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
+    if not block:
         raise ValueError("README.md does not begin with front matter")
-    lines = [line.split(":", 1) for line in found[1].split("\n") if not line.startswith((" ", "-"))]
+    lines = [line.split(":", 1) for line in block[1].split("\n") if not line.startswith((" ", "-"))]
     values = {name.strip(): value.strip().strip('"') for name, value in lines}
     problems = [f"{name} is no field of a Space" for name in values if name not in ALLOWED]
     problems += [
@@ -79,7 +79,7 @@ def front_matter(text: str) -> dict[str, str]:
 
 
 def copy_of_repository(folder: Path, checkpoints: Path) -> Path:
-    """The files git knows, and the checkpoints."""
+    """Copy the files that git knows, and the checkpoints, as an upload to a Space does."""
     space = folder / "app"
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
     for name in filter(None, map(os.fsdecode, names)):
@@ -114,7 +114,7 @@ def clean_python(folder: Path) -> Path:
 
 
 def walk(page: Page, url: str) -> None:
-    """Open the page, translate, open every tab; ValueError for any problem the browser reports."""
+    """Open the page, translate, and open every tab. Raises ValueError for any problem that the browser reports."""
     problems: list[str] = []
     page.on("console", lambda m: m.type == "error" and problems.append(f"console: {m.text}"))
     page.on("pageerror", lambda e: problems.append(f"page error: {e}"))

@@ -1,4 +1,4 @@
-"""The named endpoints, as programs call them: gradio_client, curl and raw HTTP."""
+"""Tests of the named endpoints, called by gradio_client, curl and raw HTTP."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ CHANGED = {
     "heads_off": [["cross", 0, 1], ["cross", 1, 2]],
     "edits": [{"place": "decoder.0.ffn.out", "kind": "scale", "by": 0.1}],
 }
-ASKED = {
+FIELDS = {
     "step": {"prefix": [9]},
     "score": {"target": "A boat."},
     "why": {"methods": ["cross_attention"]},
     "why_patch": {"second": SENTENCES[2]},
 }
-OF_THE_MODEL_AS_IT_IS = {"why_circuit"}
+WITHOUT_INTERVENTIONS = {"why_circuit"}
 
 
-@pytest.mark.parametrize("name", [name for name in api.ENDPOINTS if name not in OF_THE_MODEL_AS_IT_IS])
-def test_every_endpoint_takes_what_is_changed_in_every_pass(tiny_translator, name):
-    """As Python does; empty is the plain model; an answer of an experiment that edits would be missing from is none."""
+@pytest.mark.parametrize("name", [name for name in api.ENDPOINTS if name not in WITHOUT_INTERVENTIONS])
+def test_every_endpoint_takes_interventions(tiny_translator, name):
+    """Empty ones are the plain model; experiments that cannot apply edits refuse them."""
     call = api.ENDPOINTS[name].bind(EndpointContext(Translators([tiny_translator])))
-    fields = {"text": TEXT, **ASKED.get(name, {})}
+    fields = {"text": TEXT, **FIELDS.get(name, {})}
     changed = CHANGED if not name.startswith("why") else {"heads_off": CHANGED["heads_off"]}
     plain, empty, other = (call(**fields, interventions=value) for value in (None, {}, changed))
     for answer in (plain, empty, other):
@@ -85,19 +85,19 @@ def test_every_endpoint_takes_what_is_changed_in_every_pass(tiny_translator, nam
         assert refusal["error"] == "invalid" and "edits of named places" in refusal["message"]
 
 
-def test_a_circuit_is_refused_where_the_model_is_changed(client):
+def test_a_circuit_is_refused_under_interventions(client):
     refusal = refused(client, "why_circuit", TEXT, SENTENCES[2], interventions={"heads_off": CHANGED["heads_off"]})
     assert "changed model" in refusal
 
 
-def test_a_changed_translation_is_pythons(client, tiny_translator):
+def test_interventions_act_as_in_the_library(client, tiny_translator):
     expected = tiny_translator.translate(TEXT, interventions=interventions_file.from_plain(CHANGED))
     answer = ask(client, "translate", TEXT, interventions=CHANGED)
     assert answer["translation"] == expected.translation
     assert interventions_file.from_plain(answer["interventions"]) == expected.interventions
     score = ask(client, "score", TEXT, "A boat.", interventions=CHANGED)
-    again = tiny_translator.trace(TEXT, target="A boat.", interventions=expected.interventions)
-    np.testing.assert_allclose(score["log_probability"], float(again.log_probability.sum()), atol=1e-4)
+    forced = tiny_translator.trace(TEXT, target="A boat.", interventions=expected.interventions)
+    np.testing.assert_allclose(score["log_probability"], float(forced.log_probability.sum()), atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -114,21 +114,20 @@ def test_a_changed_translation_is_pythons(client, tiny_translator):
         ({"edits": [{"place": "encoder.final", "kind": "ablate", "positions": [63]}]}, "at position 63"),
     ],
 )
-def test_interventions_that_cannot_be_are_refused_in_words(tiny_translator, wrong, words):
+def test_invalid_interventions_are_refused_in_words(tiny_translator, wrong, words):
     call = api.ENDPOINTS["translate"].bind(EndpointContext(Translators([tiny_translator])))
     answer = call(TEXT, interventions=wrong)
     assert answer["status"] == "error" and answer["error"] == "invalid" and words in answer["message"], answer
 
 
-def test_a_session_that_has_asked_nothing_has_no_answers(tiny_url):
-    """Gradio would open a stream, and break it."""
+def test_the_stream_of_an_unknown_session_is_a_404(tiny_url):
     for query in ("?session_hash=unknown", "?session_hash=", ""):
-        with pytest.raises(urllib.error.HTTPError) as found:
+        with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(f"{tiny_url}gradio_api/queue/data{query}", timeout=20)
-        assert found.value.code == 404 and "no such event" in json.load(found.value)["message"]
+        assert caught.value.code == 404 and "no such event" in json.load(caught.value)["message"]
 
 
-def test_listeners_and_questions_of_the_page_have_no_name_that_answers(tiny_url):
+def test_listeners_and_questions_of_the_page_are_not_endpoints(tiny_url):
     config = json.load(urllib.request.urlopen(f"{tiny_url}config"))
     hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *api.ENDPOINTS}
     assert hidden
@@ -137,9 +136,9 @@ def test_listeners_and_questions_of_the_page_have_no_name_that_answers(tiny_url)
             request = urllib.request.Request(
                 f"{tiny_url}gradio_api/{route}/{name}", b'{"data": []}', {"Content-Type": "application/json"}
             )
-            with pytest.raises(urllib.error.HTTPError) as found:
+            with pytest.raises(urllib.error.HTTPError) as caught:
                 urllib.request.urlopen(request)
-            assert found.value.code == 404, f"{route}/{name}"
+            assert caught.value.code == 404, f"{route}/{name}"
 
 
 def test_translate(client, tiny_translator):
@@ -160,9 +159,9 @@ def test_translate(client, tiny_translator):
 def test_one_map(client, tiny_translator, kind):
     maps = tiny_translator.translate(TEXT).maps(kind)
     layer, head = maps.num_layers - 1, 2
-    found = ask(client, "attention", TEXT, kind.value, layer, head)["map"]
-    assert found["query_tokens"] == list(maps.query_tokens) and found["key_tokens"] == list(maps.key_tokens)
-    assert np.array_equal(np.array(found["weights"], np.float32), maps.weights[layer, head])
+    answer = ask(client, "attention", TEXT, kind.value, layer, head)["map"]
+    assert answer["query_tokens"] == list(maps.query_tokens) and answer["key_tokens"] == list(maps.key_tokens)
+    assert np.array_equal(np.array(answer["weights"], np.float32), maps.weights[layer, head])
     packed = base64.b64decode(ask(client, "attention", TEXT, kind.value, layer, head, "npz")["npz"])
     with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
         assert np.array_equal(stored["weights"], maps.weights[layer, head])
@@ -174,13 +173,13 @@ def test_all_maps_in_the_schema_of_trace_files(client, tiny_translator):
     expected = tiny_translator.translate(TEXT)
     as_json = storage.from_json(json.dumps(ask(client, "attention", TEXT)["trace"]))
     as_npz = storage.from_npz(base64.b64decode(ask(client, "attention", TEXT, format="npz")["npz"]))
-    for found in (as_json, as_npz):
-        assert found.target_ids == expected.target_ids
+    for trace in (as_json, as_npz):
+        assert trace.target_ids == expected.target_ids
         for kind in TRANSFORMER_KINDS:
-            assert np.array_equal(found.maps(kind).weights, expected.maps(kind).weights)
+            assert np.array_equal(trace.maps(kind).weights, expected.maps(kind).weights)
 
 
-def test_a_registered_format_is_an_answer(client, tiny_translator, monkeypatch):
+def test_every_registered_format_is_offered(client, tiny_translator, monkeypatch):
     trace = tiny_translator.translate(TEXT)
     length = Format("text/plain", "", Scope(lambda trace, selection: trace.translation.encode(), bytes.decode))
     raw = Format("application/x-raw", "", None, Scope(lambda trace, view, shown: shown.values.tobytes(), np.frombuffer))
@@ -211,7 +210,7 @@ def test_step_by_step_along_the_best_candidates_is_the_translation(client, tiny_
         prefix.append(token_id)
 
 
-def test_score_of_a_target_is_the_sum_of_its_steps(client):
+def test_a_score_is_the_sum_of_its_steps(client):
     answer = ask(client, "score", TEXT, "The small dog sleeps.")
     assert answer["translation"] == "The small dog sleeps." and answer["finished"]
     total, prefix = 0.0, []
@@ -253,11 +252,11 @@ def test_score_of_a_target_is_the_sum_of_its_steps(client):
         ("score", ("Hund", "dog " * 300), "the limit is 63 tokens"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_in_words(client, endpoint, arguments, words):
+def test_invalid_fields_are_refused_in_words(client, endpoint, arguments, words):
     assert words in refused(client, endpoint, *arguments)
 
 
-def test_a_score_target_is_bounded_before_the_tokenizer_sees_it(client):
+def test_the_length_of_a_target_is_checked_before_it_is_tokenized(client):
     assert "the limit is 10,000" in refused(client, "score", "Hund", "x" * 1_000_000)
 
 
@@ -269,26 +268,26 @@ def test_large_answers_are_npz_only(tiny_translator, monkeypatch):
     assert storage.from_npz(base64.b64decode(api._all_maps(trace, "npz")["npz"])).target_ids == trace.target_ids
 
 
-def test_busy_and_inner_errors_are_answers_too_and_the_log_keeps_the_text_out(caplog):
-    def fails(error: Exception):
+def test_errors_are_answers_and_logged_without_text(caplog):
+    def failing(error: Exception):
         @with_envelope
         def endpoint(text: str) -> dict:
             raise error
 
         return endpoint
 
-    assert fails(Busy("come back"))("secret") == {
+    assert failing(Busy("come back"))("secret") == {
         "api_version": 1,
         "status": "error",
         "error": "busy",
         "message": "come back",
     }
-    answer = fails(RuntimeError("it was about: secret"))("secret")
+    answer = failing(RuntimeError("it was about: secret"))("secret")
     assert answer["error"] == "internal" and "RuntimeError" in answer["message"] and "secret" not in answer["message"]
     assert "RuntimeError" in caplog.text and "test_api.py" in caplog.text and "secret" not in caplog.text
 
 
-def test_a_request_that_fails_inside_leaves_the_next_one_unharmed(client, tiny_url, tiny_translator, monkeypatch):
+def test_a_failed_request_does_not_affect_the_next_one(client, tiny_url, tiny_translator, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("injected")
 
@@ -301,21 +300,21 @@ def test_a_request_that_fails_inside_leaves_the_next_one_unharmed(client, tiny_u
 
 
 def curl(url: str, body: str) -> dict:
-    """The answer to a call as with curl: one request gives a number, a second one the answer to that number."""
+    """Call an endpoint with curl: one request returns an event's id, a second one its answer."""
 
     def run(*options: str) -> str:
         return subprocess.run(
             ["curl", "-sS", "--max-time", "20", *options], check=True, capture_output=True, text=True
         ).stdout
 
-    asked = run(url, "-H", "Content-Type: application/json", "-d", body)
-    event, data = run("-N", f"{url}/{json.loads(asked)['event_id']}").strip().split("\n")
+    response = run(url, "-H", "Content-Type: application/json", "-d", body)
+    event, data = run("-N", f"{url}/{json.loads(response)['event_id']}").strip().split("\n")
     assert event == "event: complete"
     (answer,) = json.loads(data.removeprefix("data: "))
     return answer
 
 
-def test_raw_http_as_with_curl(tiny_url, tiny_translator):
+def test_calls_by_curl(tiny_url, tiny_translator):
     url = f"{tiny_url}gradio_api/call/v2/translate"
     expected = tiny_translator.translate(TEXT).translation
     assert curl(url, json.dumps({"text": TEXT}))["translation"] == expected
@@ -324,14 +323,13 @@ def test_raw_http_as_with_curl(tiny_url, tiny_translator):
     assert answer["status"] == "error" and "half of a surrogate pair at character 14" in answer["message"]
 
 
-def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_translator, monkeypatch):
-    """Whichever route its calls come by; tests/server/test_visitors.py has those of gradio_client."""
-    begun, held = threading.Event(), threading.Event()
-    whole = tiny_translator.trace
+def test_one_address_gets_a_quarter_of_the_places_in_the_queue(serve, tiny_translator, monkeypatch):
+    begun, released = threading.Event(), threading.Event()
+    original_trace = tiny_translator.trace
 
     def trace(*args, **options):
         begun.set()
-        return held.wait(60) and whole(*args, **options)
+        return released.wait(60) and original_trace(*args, **options)
 
     page = shell.build(Translators([tiny_translator]))
     url, page.request_queue.max_waiting = serve(page), 8
@@ -348,12 +346,12 @@ def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_transla
 
     try:
         post("192.0.2.1")
-        assert begun.wait(60)  # in a handler it no longer counts as waiting
+        assert begun.wait(60)  # it runs, and no longer counts as waiting
         first = [post("192.0.2.1") for _ in range(4)]
         second = [post("192.0.2.2") for _ in range(4)]
         others = [post(f"192.0.2.{number}") for number in (3, 3, 4, 4, 5)]
     finally:
-        held.set()
+        released.set()
     assert [status for status, _, _ in (*first, *second)] == 2 * [200, 200, 503, 503]
     assert [status for status, _, _ in others] == [200, 200, 200, 200, 503]
     for number, (_, body, headers) in ((2, first[-1]), (8, others[-1])):
@@ -361,7 +359,7 @@ def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_transla
         assert headers["retry-after"] == "2"
 
 
-@pytest.mark.parametrize("way", ["call/v2", "call", "run"])
+@pytest.mark.parametrize("route", ["call/v2", "call", "run"])
 @pytest.mark.parametrize(
     ("fields", "values", "words"),
     [
@@ -373,25 +371,27 @@ def test_an_address_may_have_a_quarter_of_the_places_in_line(serve, tiny_transla
         ({"direction": "de-en"}, [], 2 * ("The field 'text' is missing: the fields of translate are text, ",)),
     ],
 )
-def test_a_call_with_fields_that_there_are_not_is_answered_in_json(tiny_url, way, fields, values, words):
-    body = json.dumps(fields if way == "call/v2" else {"data": values}).encode()
+def test_a_call_with_unknown_or_missing_fields_is_a_422(tiny_url, route, fields, values, words):
+    body = json.dumps(fields if route == "call/v2" else {"data": values}).encode()
     request = urllib.request.Request(
-        f"{tiny_url}gradio_api/{way}/translate", body, {"Content-Type": "application/json"}
+        f"{tiny_url}gradio_api/{route}/translate", body, {"Content-Type": "application/json"}
     )
     with pytest.raises(urllib.error.HTTPError) as failed:
         urllib.request.urlopen(request)
     answer = json.load(failed.value)
     assert failed.value.code == 422 and (answer["status"], answer["error"]) == ("error", "invalid")
-    assert words[way != "call/v2"] in answer["message"]
+    assert words[route != "call/v2"] in answer["message"]
 
 
-def test_a_call_without_its_last_fields_takes_their_defaults(tiny_url, tiny_translator):
+def test_missing_last_fields_take_their_defaults(tiny_url, tiny_translator):
     body = json.dumps({"data": ["Ein Hund."]}).encode()
     headers = {"Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(f"{tiny_url}gradio_api/call/translate", body, headers)) as given:
-        event = json.load(given)["event_id"]
-    with urllib.request.urlopen(f"{tiny_url}gradio_api/call/translate/{event}") as given:
-        lines = given.read().decode().strip().splitlines()
+    with urllib.request.urlopen(
+        urllib.request.Request(f"{tiny_url}gradio_api/call/translate", body, headers)
+    ) as response:
+        event = json.load(response)["event_id"]
+    with urllib.request.urlopen(f"{tiny_url}gradio_api/call/translate/{event}") as response:
+        lines = response.read().decode().strip().splitlines()
     assert (
         json.loads(lines[-1].removeprefix("data: "))[0]["translation"]
         == tiny_translator.translate("Ein Hund.").translation

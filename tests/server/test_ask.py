@@ -1,4 +1,4 @@
-"""POST /ask/NAME: the page's questions, each answered by one request to any process."""
+"""Tests of POST /ask/NAME, at which any server process answers the page's questions."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ PANEL = {"address": {"text": TEXT, "direction": "de-en"}, "fields": {"panel": "p
 
 
 def send(port: int, path: str, body: bytes, headers: dict[str, str] = JSON) -> tuple[http.client.HTTPResponse, bytes]:
-    """A request's answer, and its body."""
+    """Send a request; return the response and its body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("POST", path, body, headers)
-    found = connection.getresponse()
-    return found, found.read()
+    response = connection.getresponse()
+    return response, response.read()
 
 
 def ask(port: int, name: str, **question: object) -> dict:
-    """The answer to a question."""
-    found, body = send(port, f"/ask/{name}", json.dumps(question).encode())
-    assert found.status == 200, body[:500]
+    """Ask a question and return the answer."""
+    response, body = send(port, f"/ask/{name}", json.dumps(question).encode())
+    assert response.status == 200, body[:500]
     return json.loads(body)
 
 
@@ -56,7 +56,7 @@ def port(tiny_url: str) -> int:
 
 @pytest.fixture
 def registered() -> Iterator[dict[str, Question]]:
-    """The questions, of which those that a test adds are gone after it."""
+    """The registry of questions. Questions that a test adds are removed after it."""
     before = dict(QUESTIONS)
     yield QUESTIONS
     QUESTIONS.clear()
@@ -71,46 +71,49 @@ def test_a_panel_is_answered_by_one_request(port):
 
 def test_every_panel_is_answered(port):
     for name in (panel.name for tab in PANELS.values() for panel in tab):
-        found, body = send(port, "/ask/page_panel", json.dumps({**PANEL, "fields": {"panel": name}}).encode())
+        response, body = send(port, "/ask/page_panel", json.dumps({**PANEL, "fields": {"panel": name}}).encode())
         answers = list(map(json.loads, body.splitlines()))
-        assert found.status == 200 and not [one for one in answers if one.get("error") == "internal"], (name, body)
+        assert response.status == 200 and not [answer for answer in answers if answer.get("error") == "internal"], (
+            name,
+            body,
+        )
 
 
 @pytest.mark.long
-def test_another_server_answers_the_same_about_the_same_translation(tiny_checkpoint, port, tiny_translator):
+def test_two_servers_answer_alike_about_a_translation(tiny_checkpoint, port, tiny_translator):
     trace = tiny_translator.translate(TEXT, beam=3)
     question = {"address": Address.of(trace).to_plain(), "fields": {"panel": "logits"}}
     with running_app(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]) as (other, _):
-        one, two = (ask(at, "page_panel", **question) for at in (port, other))
-    assert one["about"] == two["about"] and one["about"]["with"]["how"]["with"] == {"width": 3}
-    found, expected = (list(_numbers(answer["blocks"])) for answer in (one, two))
-    assert len(found) >= 20
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+        first, second = (ask(at, "page_panel", **question) for at in (port, other))
+    assert first["about"] == second["about"] and first["about"]["with"]["how"]["with"] == {"width": 3}
+    numbers, expected = (list(_numbers(answer["blocks"])) for answer in (first, second))
+    assert len(numbers) >= 20
+    np.testing.assert_allclose(numbers, expected, atol=1e-4)
 
 
 def parts(port: int, name: str, **question: object) -> list[dict]:
-    """The parts of an answer, or the answer alone."""
-    found, body = send(port, f"/ask/{name}", json.dumps(question).encode())
-    assert found.status == 200, body[:500]
+    """Ask a question and return the parts of the answer; a single one if it does not come in parts."""
+    response, body = send(port, f"/ask/{name}", json.dumps(question).encode())
+    assert response.status == 200, body[:500]
     return [json.loads(line) for line in body.splitlines()]
 
 
 def test_a_toy_is_trained_and_opened(port):
     first, *turns = parts(port, "page_train", fields=TOY)
     assert first["run"]["pairs"] and [turn["turn"]["update"] for turn in turns][-1] == TOY["updates"]
-    (opened,) = parts(port, "page_toy", fields={"recipe": TOY})  # kept
-    (shown,) = parts(port, "page_translate", address=opened["opens"])
-    assert shown["map"]["address"] == opened["opens"] and opened["opens"]["recipe"]["updates"] == TOY["updates"]
+    (opened,) = parts(port, "page_toy", fields={"recipe": TOY})  # cached: no training
+    (translated,) = parts(port, "page_translate", address=opened["opens"])
+    assert translated["map"]["address"] == opened["opens"] and opened["opens"]["recipe"]["updates"] == TOY["updates"]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("changes", [{}, {"heads_off": [["cross", 0, 1]]}])
-def test_another_server_answers_the_same_about_the_same_toy(tiny_checkpoint, port, changes):
+def test_two_servers_answer_alike_about_a_toy(tiny_checkpoint, port, changes):
     opened = parts(port, "page_toy", fields={"recipe": TOY})[-1]["opens"]
     plain = {**opened, "target_ids": None, "interventions": changes}
     address = parts(port, "page_translate", address=plain)[-1]["map"]["address"]
     selection = {"kind": "cross", "layer": 0, "head": 0}
-    asked = [
+    questions = [
         ("page_panel", {"panel": "logits", "selection": selection}),
         ("page_panel", {"panel": "batch", "selection": selection}),
         ("page_layers", {"wanted": [["cross", 0], ["encoder_self", 0]]}),
@@ -118,43 +121,44 @@ def test_another_server_answers_the_same_about_the_same_toy(tiny_checkpoint, por
         ("page_doubts", {}),
     ]
     with running_app(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]) as (other, _):
-        for number, (name, fields) in enumerate(asked):
-            one, *more = parts(port, name, address=address, fields=fields)
-            *training, two = parts(other, name, address=address, fields=fields)
+        for number, (name, fields) in enumerate(questions):
+            first, *more = parts(port, name, address=address, fields=fields)
+            *training, second = parts(other, name, address=address, fields=fields)
             assert not more and bool(training) == (number == 0), "trained once"
             if training:
                 assert training[-1] == {"training": {"update": TOY["updates"], "of": TOY["updates"]}}
-            assert "retrained" not in two and one.keys() == two.keys() and one.get("key") == two.get("key"), name
-            found, expected = (list(_numbers(answer)) for answer in (one, two))
-            np.testing.assert_allclose(found, expected, atol=1e-4)
+            assert "retrained" not in second and first.keys() == second.keys(), name
+            assert first.get("key") == second.get("key"), name
+            numbers, expected = (list(_numbers(answer)) for answer in (first, second))
+            np.testing.assert_allclose(numbers, expected, atol=1e-4)
 
 
 UNITS = {"panel": "heads-units", "controls": {"layer": 1, "units": "neurons", "unit": 1, "strength": 0}}
 
 
-def test_work_that_was_begun_is_done_by_any_server(port, monkeypatch):
-    kept = {}
-    monkeypatch.setattr(Work, "_results", property(lambda work: kept))
+def test_any_server_does_the_work_that_another_offered(port, monkeypatch):
+    results = {}
+    monkeypatch.setattr(Work, "_results", property(lambda work: results))
     question = {"address": PANEL["address"], "fields": UNITS}
     take = ask(port, "page_panel", **question)["blocks"][0]
     begun = {**UNITS, "begun": [take["work"]]}
-    *work, found = parts(port, "page_panel", address=PANEL["address"], fields=begun)
-    assert [part["work"]["done"] for part in work] == list(range(1, 9)) and len(found["blocks"]) == 2
-    (again,) = parts(port, "page_panel", address=PANEL["address"], fields=begun)
-    kept.clear()  # as in another process
-    *work, other = parts(port, "page_panel", address=PANEL["address"], fields=begun)
-    assert len(work) == 8 and found == again == other
-    kept.clear()
+    *work, first = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    assert [part["work"]["done"] for part in work] == list(range(1, 9)) and len(first["blocks"]) == 2
+    (second,) = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    results.clear()  # as in another process
+    *work, third = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    assert len(work) == 8 and first == second == third
+    results.clear()
     assert ask(port, "page_panel", **question)["blocks"][0] == take
 
 
-def test_a_closed_stream_ends_work_after_the_part_that_runs(port, monkeypatch):
-    read, ended = [], threading.Event()
+def test_closing_a_stream_ends_its_work(port, monkeypatch):
+    parts_done, ended = [], threading.Event()
 
     def compute(units):
         try:
             for done in range(200):
-                read.append(done)
+                parts_done.append(done)
                 time.sleep(0.05)
                 yield done, 200
         finally:
@@ -166,24 +170,24 @@ def test_a_closed_stream_ends_work_after_the_part_that_runs(port, monkeypatch):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     body = json.dumps({"address": PANEL["address"], "fields": {**UNITS, "begun": [take["work"]]}})
     connection.request("POST", "/ask/page_panel", body, JSON)
-    found = connection.getresponse()
-    assert json.loads(found.readline())["work"] == {"done": 0, "of": 200}
-    panel = ask(port, "page_panel", **PANEL)  # others are answered meanwhile
+    response = connection.getresponse()
+    assert json.loads(response.readline())["work"] == {"done": 0, "of": 200}
+    panel = ask(port, "page_panel", **PANEL)  # another question is answered meanwhile
     assert panel["blocks"] and not ended.is_set()
-    found.close()
+    response.close()
     connection.close()
-    assert ended.wait(1) and len(read) < 60
+    assert ended.wait(1) and len(parts_done) < 60
 
 
-def test_a_closed_stream_ends_a_training(port, monkeypatch):
+def test_closing_a_stream_ends_its_training(port, monkeypatch):
     turns = []
     monkeypatch.setattr(ToyRun, "turn", lambda run, _was=ToyRun.turn, **how: turns.append(1) or _was(run, **how))
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     body = json.dumps({"fields": {**TOY, "updates": 2000, "settings": {"seed": 7}}})
     connection.request("POST", "/ask/page_train", body, JSON)
-    found = connection.getresponse()
-    assert "run" in json.loads(found.readline())
-    found.close()
+    response = connection.getresponse()
+    assert "run" in json.loads(response.readline())
+    response.close()
     connection.close()
     time.sleep(1.5)
     done = len(turns)
@@ -192,35 +196,35 @@ def test_a_closed_stream_ends_a_training(port, monkeypatch):
 
 
 def _numbers(value: object) -> Iterator[float]:
-    """All numbers in a JSON value, in order."""
+    """Yield all floats in a JSON value, in order."""
     if isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(one)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
     elif isinstance(value, float):
         yield value
 
 
-def test_an_answer_in_parts_is_a_line_each(port):
+def test_a_streamed_answer_is_one_line_a_part(port):
     question = {**PANEL, "fields": {"panel": "verify"}}
-    found, body = send(port, "/ask/page_panel", json.dumps(question).encode())
+    response, body = send(port, "/ask/page_panel", json.dumps(question).encode())
     parts = [json.loads(line) for line in body.splitlines()]
-    assert found.headers["Content-Type"].startswith("application/x-ndjson") and len(parts) > 2
+    assert response.headers["Content-Type"].startswith("application/x-ndjson") and len(parts) > 2
     assert all(part["more"] and part["blocks"] for part in parts[:-1]) and parts[-1] == {"more": False}
-    assert found.headers["X-Accel-Buffering"] == "no"
+    assert response.headers["X-Accel-Buffering"] == "no"
 
 
-def test_a_file_is_sent_as_it_is(port, tiny_translator):
+def test_a_file_is_sent_as_an_attachment(port, tiny_translator):
     trace = tiny_translator.translate(TEXT)
     question = {"address": Address.of(trace).to_plain(), "fields": {"format": "npz"}}
-    found, body = send(port, "/ask/page_export", json.dumps(question).encode())
-    assert found.headers["Content-Type"] == FORMATS["npz"].media_type
-    assert found.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''attention-")
+    response, body = send(port, "/ask/page_export", json.dumps(question).encode())
+    assert response.headers["Content-Type"] == FORMATS["npz"].media_type
+    assert response.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''attention-")
     np.testing.assert_array_equal(storage.from_npz(body).target_ids, trace.target_ids)
     refused = ask(port, "page_export", **{**question, "fields": {"format": "exe"}})
     assert refused["error"] == "invalid"
 
 
-def test_a_file_has_any_name_and_no_more_than_64_megabytes(port, registered):
+def test_a_file_may_have_any_name_and_64_megabytes(port, registered):
     names = {"small": 3, "the most": 64_000_000, "too much": 64_000_001}
 
     def page_file(context, address, fields):
@@ -233,15 +237,15 @@ def test_a_file_has_any_name_and_no_more_than_64_megabytes(port, registered):
     registered["page_file"] = Question(page_file, "page")
     registered["page_parts"] = Question(page_parts, "page")
     for name in ("small", "the most"):
-        found, body = send(port, "/ask/page_file", json.dumps({"fields": {"name": name}}).encode())
-        saved_as = found.headers["Content-Disposition"].removeprefix("attachment; filename*=UTF-8''")
+        response, body = send(port, "/ask/page_file", json.dumps({"fields": {"name": name}}).encode())
+        saved_as = response.headers["Content-Disposition"].removeprefix("attachment; filename*=UTF-8''")
         assert (unquote(saved_as), len(body)) == (f"Größe “1”; {name}.bin", names[name])
     assert ask(port, "page_file", fields={"name": "too much"})["message"]["with"] == {"n": 64, "limit": 64}
     _, part = parts(port, "page_parts", fields={"name": "small"})
     assert part["file"] == {"name": "Größe “1”; small.bin", "type": "application/octet-stream", "data": "AAAA"}
 
 
-def test_a_large_answer_is_packed_for_whoever_takes_that(port):
+def test_a_large_answer_is_compressed_on_request(port):
     body = json.dumps({**PANEL, "fields": {"panel": "projections"}}).encode()
     packed, content = send(port, "/ask/page_panel", body, {**JSON, "Accept-Encoding": "gzip"})
     plain, whole = send(port, "/ask/page_panel", body)
@@ -261,14 +265,14 @@ def test_a_large_answer_is_packed_for_whoever_takes_that(port):
         ({**PANEL, "fields": {**PANEL["fields"], "selection": {"kind": "no"}}}, "something unknown"),
     ],
 )
-def test_what_cannot_be_answered_is_an_answer_in_words(port, question, words):
+def test_a_refused_question_is_answered_in_words(port, question, words):
     answer = ask(port, "page_panel", **question)
     assert (answer["api_version"], answer["status"], answer["error"]) == (1, "error", "invalid")
     assert words in json.dumps(answer["message"])
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {"step": -1}, {"step": 1, "about": 3, "contrast": []}])
-def test_what_is_no_question_or_selection_is_none(port, value):
+def test_malformed_fields_count_as_missing(port, value):
     fields = {"panel": "why-tokens", "asked": value, "controls": value, "data": value, "drawn": value}
     assert ask(port, "page_panel", address=PANEL["address"], fields=fields)["blocks"]
 
@@ -288,16 +292,16 @@ def test_what_is_no_question_or_selection_is_none(port, value):
         *((f"/ask/{name}", b"{}", JSON, 404) for name in ENDPOINTS),
     ],
 )
-def test_a_request_that_is_no_question_is_refused(port, path, body, headers, status):
-    found, said = send(port, path, body, headers)
-    assert found.status == status and json.loads(said)["status"] == "error"
+def test_a_malformed_request_has_an_error_status(port, path, body, headers, status):
+    response, said = send(port, path, body, headers)
+    assert response.status == status and json.loads(said)["status"] == "error"
 
 
-def test_every_question_is_named_as_one_of_the_page():
+def test_names_of_questions_differ_from_those_of_endpoints():
     assert {name.split("_")[0] for name in QUESTIONS} == {"page"} and not set(QUESTIONS) & set(ENDPOINTS)
 
 
-def test_a_stream_that_is_closed_stops_its_question(port, registered):
+def test_closing_a_stream_stops_its_question(port, registered):
     ended, parts = threading.Event(), []
 
     def page_count(context, address, fields):
@@ -312,14 +316,14 @@ def test_a_stream_that_is_closed_stops_its_question(port, registered):
     registered["page_count"] = Question(page_count, "model")
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("POST", "/ask/page_count", b"{}", JSON)
-    found = connection.getresponse()
-    assert json.loads(found.readline())["number"] == 0
-    found.close()
+    response = connection.getresponse()
+    assert json.loads(response.readline())["number"] == 0
+    response.close()
     connection.close()
     assert ended.wait(2) and len(parts) < 60
 
 
-def test_work_whose_caller_has_left_is_cancelled(port, registered):
+def test_disconnecting_cancels_the_computation(port, registered):
     begun, cancelled = threading.Event(), threading.Event()
 
     def page_work(context, address, fields):
@@ -341,7 +345,7 @@ def test_work_whose_caller_has_left_is_cancelled(port, registered):
     assert cancelled.wait(2)
 
 
-def test_a_fault_of_the_program_is_an_answer_and_the_log_has_no_text(port, registered, caplog):
+def test_an_unexpected_error_is_answered_and_logged_without_text(port, registered, caplog):
     def page_fault(context, address, fields):
         raise RuntimeError(fields["text"])
 
@@ -351,20 +355,20 @@ def test_a_fault_of_the_program_is_an_answer_and_the_log_has_no_text(port, regis
     assert "page_fault" in caplog.text and TEXT not in caplog.text
 
 
-def test_what_is_no_number_is_not_sent(port, registered):
+def test_nan_is_not_sent(port, registered):
     registered["page_nan"] = Question(lambda context, address, fields: {"value": float("nan")}, "page")
-    found, body = send(port, "/ask/page_nan", b"{}")
-    assert found.status == 500 and json.loads(body)["error"] == "internal"
+    response, body = send(port, "/ask/page_nan", b"{}")
+    assert response.status == 500 and json.loads(body)["error"] == "internal"
 
 
-def test_a_translation_is_made_once_for_all_questions_about_it(tiny_translator, monkeypatch):
-    context, made = shell.build(Translators([tiny_translator])).context, []
+def test_a_translation_is_computed_once(tiny_translator, monkeypatch):
+    context, calls = shell.build(Translators([tiny_translator])).context, []
     monkeypatch.setattr(
         type(tiny_translator),
         "trace",
-        lambda *given, _trace=tiny_translator.trace, **o: made.append(1) or _trace(*given[1:], **o),
+        lambda *given, _trace=tiny_translator.trace, **o: calls.append(1) or _trace(*given[1:], **o),
     )
     trace = context.trace(Address("Der Hund schläft im Haus.", "de-en"))
     for _ in range(3):
         assert context.trace(Address.of(trace)) is trace
-    assert len(made) == 1
+    assert len(calls) == 1

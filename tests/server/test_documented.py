@@ -1,17 +1,14 @@
-"""Gradio is used through its documented interface alone: what the program
-attention_atlas/app.py and viz/ import, name, subclass and assign.
+"""Check that attention_atlas/app.py and viz/ use Gradio only through its documented interface.
 
-Two exceptions. viz/server/discreet_log.py replaces traceback.print_exc, with which Gradio prints errors that quote
-what was typed. viz/shell.py hands `demo.server`, uvicorn's server, to viz/server/guard.py, which closes
-connections that send nothing.
-"""
+There are two exceptions. viz/server/discreet_log.py replaces traceback.print_exc, with which Gradio prints errors
+that quote what was typed. viz/shell.py hands `demo.server`, uvicorn's server, to viz/server/guard.py, which closes
+connections on which no request arrives."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import gradio as gr
 import pytest
@@ -37,7 +34,7 @@ NAMES = {
 }
 OF_DEMO = {"queue", "launch", "close"}
 OF_APP = {"state"}  # the Starlette application that launch() returns
-METHODS = {"__init__", "preprocess", "postprocess", "api_info"}  # which a component of one's own may define
+METHODS = {"__init__", "preprocess", "postprocess", "api_info"}  # that a custom component may define
 INSIDE = {
     "_queue", "blocks_config", "default_config", "event_ids_to_events", "fns", "get_blocks", "get_block_name",
     "get_config", "iterators", "mcp_server_obj", "pending_messages_per_session", "process_api", "server_app",
@@ -51,7 +48,7 @@ EXCEPTIONS = {
 
 
 def violations(source: str) -> Iterator[str]:
-    """Return the uses of Gradio in a module that its documentation does not name."""
+    """Yield the undocumented uses of Gradio in a module."""
     tree = ast.parse(source)
     modules = {
         (alias.asname or alias.name).split(".")[0]
@@ -76,20 +73,21 @@ def violations(source: str) -> Iterator[str]:
             ):
                 yield f"{_last_name(owner)}.{name}"
             case ast.ClassDef(bases=bases, body=body) if any(map(_is_of_gradio, bases)):
-                defined = {one.name for one in body if isinstance(one, ast.FunctionDef)}
+                defined = {method.name for method in body if isinstance(method, ast.FunctionDef)}
                 yield from (f"{node.name} defines {name}" for name in sorted(defined - METHODS))
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(module), attr=name)]) if module in modules:
                 yield f"{module}.{name} is replaced"
             case ast.Call(func=ast.Name("setattr" | "getattr" as name), args=[ast.Name("gr" | "demo" as owner), *_]):
                 yield f"{name}({owner}, ..)"
             case ast.Call(args=arguments):
-                for one in arguments:
-                    if isinstance(one, ast.Constant) and isinstance(one.value, str) and PACKAGE.match(one.value):
-                        yield f"Gradio's files: {one.value}"
+                for argument in arguments:
+                    text = argument.value if isinstance(argument, ast.Constant) else None
+                    if isinstance(text, str) and PACKAGE.match(text):
+                        yield f"Gradio's files: {text}"
 
 
 def _last_name(node: ast.expr) -> str:
-    """The name of an object: `demo` of demo, page.demo and pages["demo"]."""
+    """Return the last name of an object: `demo` for demo, page.demo and pages["demo"]."""
     match node:
         case ast.Name(name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(str(name))):
             return name
@@ -101,18 +99,19 @@ def _is_of_gradio(node: ast.expr) -> bool:
 
 
 def test_only_documented_names_of_gradio_are_used() -> None:
-    found = {
-        f"{path.relative_to(ROOT).as_posix()}: {one}"
+    uses = {
+        f"{path.relative_to(ROOT).as_posix()}: {use}"
         for path in SOURCES
-        for one in violations(path.read_text(encoding="utf-8"))
+        for use in violations(path.read_text(encoding="utf-8"))
     }
-    assert found == EXCEPTIONS
+    assert len(SOURCES) > 60 and uses == EXCEPTIONS
 
 
 def test_every_option_is_documented() -> None:
-    """Each keyword of a call stands in the docstring of what is called, from which Gradio makes its documentation."""
+    """Gradio makes its documentation from docstrings: each keyword of a call must be in the docstring of the
+    function."""
     documented = {"launch": gr.Blocks.launch, "queue": gr.Blocks.queue}
-    asked, unknown = 0, []
+    checked, unknown = 0, []
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -122,10 +121,12 @@ def test_every_option_is_documented() -> None:
             if called is None:
                 continue
             text = (called.__init__ if isinstance(called, type) else called).__doc__ or ""
-            options = [one.arg for one in node.keywords if one.arg]
-            asked += len(options)
-            unknown += [f"{path}: {name}({one}=)" for one in options if f"{one}:" not in text and called is not gr.I18n]
-    assert asked > 40 and not unknown
+            options = [keyword.arg for keyword in node.keywords if keyword.arg]
+            checked += len(options)
+            unknown += [
+                f"{path}: {name}({option}=)" for option in options if f"{option}:" not in text and called is not gr.I18n
+            ]
+    assert checked > 40 and not unknown
 
 
 @pytest.mark.parametrize(
@@ -147,9 +148,5 @@ def test_every_option_is_documented() -> None:
         ("setattr(demo, 'queue', None)", "setattr(demo, ..)"),
     ],
 )
-def test_what_is_not_documented_is_found(source, violation) -> None:
+def test_undocumented_uses_are_detected(source, violation) -> None:
     assert violation in set(violations(source))
-
-
-def test_the_sources_are_those_of_the_app() -> None:
-    assert Path(ROOT / "viz" / "shell.py") in SOURCES and len(SOURCES) > 100

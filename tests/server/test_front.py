@@ -1,4 +1,4 @@
-"""The page's own files, and what stands in its HTML before Gradio's scripts run."""
+"""Tests of the page's own files and of what is added to the head of its HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def get(address: str, **headers: str) -> HTTPResponse:
 
 
 @pytest.mark.parametrize("path", [assets.MOUNT, assets.BASE_STYLE, assets.WEB / "words" / "de.json", assets.PLOTLY])
-def test_a_file_arrives_as_it_is_packed_or_not(tiny_url, path: Path) -> None:
+def test_a_file_is_served_compressed_or_not(tiny_url, path: Path) -> None:
     name = path.name if path == assets.PLOTLY else assets.name(path)
     address = f"{tiny_url}{assets.address()}{name}"
     with get(address, Accept_Encoding="gzip") as answer:
@@ -34,12 +34,13 @@ def test_a_file_arrives_as_it_is_packed_or_not(tiny_url, path: Path) -> None:
         assert answer.headers["Content-Encoding"] is None and answer.read() == path.read_bytes()
 
 
-def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
-    def kept(digest: str) -> str:
+def test_files_at_the_current_digest_are_cached_for_ever(tiny_url) -> None:
+    def cache_control(digest: str) -> str:
         with get(f"{tiny_url}atlas/{digest}/page/title.js") as answer:
             return answer.headers["Cache-Control"]
 
-    assert "immutable" in kept(assets.digest()) and kept("0" * 16) == "no-cache"  # of a page of another version
+    assert "immutable" in cache_control(assets.digest())
+    assert cache_control("0" * 16) == "no-cache"  # asked for by a page of another version
 
 
 @pytest.mark.parametrize(
@@ -57,13 +58,13 @@ def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
         "atlas/core/dom.js",
     ],
 )
-def test_nothing_else_can_be_asked_for(tiny_url, address) -> None:
+def test_other_files_are_not_served(tiny_url, address) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         get(tiny_url + address.format(web=assets.WEB, own=assets.address()))
     assert refused.value.code in (403, 404)
 
 
-def test_the_page_begins_with_our_script_and_modules_and_is_otherwise_gradios(tiny_url) -> None:
+def test_the_head_has_our_script_and_preloads(tiny_url) -> None:
     with get(tiny_url, Accept_Encoding="gzip") as packed, get(tiny_url) as plain:
         text, whole = gzip.decompress(packed.read()).decode(), plain.read().decode()
         assert packed.headers["Content-Encoding"] == "gzip" and plain.headers["Content-Encoding"] is None

@@ -1,4 +1,4 @@
-"""The files of docs/hosting, run: nginx before two stand-ins for replicas, and the rest read as what it is."""
+"""Tests of the files of docs/hosting: nginx runs in front of two stand-ins for replicas; the others are parsed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not 
 
 
 class Replica(BaseHTTPRequestHandler):
-    """Says who it is; at /events bit by bit. HTTP/1.0: no connection outlives its server."""
+    """Answers with its port, and at /events with a slow stream. HTTP/1.0, so that no connection outlives its server."""
 
     def do_GET(self) -> None:
         name = str(self.server.server_port).encode()
@@ -41,10 +41,10 @@ class Replica(BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(PAUSE)
 
-    def log_message(self, *said: object) -> None: ...
+    def log_message(self, *args: object) -> None: ...
 
 
-def served() -> ThreadingHTTPServer:
+def start_replica() -> ThreadingHTTPServer:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Replica)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return server
@@ -52,12 +52,12 @@ def served() -> ThreadingHTTPServer:
 
 @pytest.fixture()
 def replicas(tmp_path) -> Iterator[tuple[int, list[ThreadingHTTPServer]]]:
-    """nginx's port, and the two behind it."""
-    servers = [served(), served()]
+    """Start two replicas behind nginx; yield nginx's port and the replicas."""
+    servers = [start_replica(), start_replica()]
     with proxy(tmp_path, [server.server_port for server in servers]) as port:
         yield port, servers
     for server in servers:
-        server.shutdown()  # else its thread goes on asking a closed socket, and takes all other tests' time
+        server.shutdown()  # otherwise its thread polls a closed socket in a busy loop
         server.server_close()
 
 
@@ -68,7 +68,7 @@ def ask(port: int, path: str = "/") -> str:
         return answer.read().decode()
 
 
-def test_requests_go_to_all_replicas_that_answer(replicas):
+def test_requests_go_to_all_running_replicas(replicas):
     port, servers = replicas
     assert {ask(port) for _ in range(32)} == {str(server.server_port) for server in servers}
     servers[0].shutdown()
@@ -76,11 +76,11 @@ def test_requests_go_to_all_replicas_that_answer(replicas):
     assert {ask(port) for _ in range(12)} == {str(servers[1].server_port)}
 
 
-def test_a_program_finds_its_answer_where_it_asked(replicas):
+def test_a_program_reaches_the_replica_that_it_called(replicas):
     assert len({ask(replicas[0], path="/gradio_api/call/translate/1") for _ in range(8)}) == 1
 
 
-def test_events_arrive_one_by_one_and_metrics_stay_inside(replicas):
+def test_streams_are_not_buffered_and_metrics_are_private(replicas):
     connection = HTTPConnection("127.0.0.1", replicas[0], timeout=20)
     connection.request("GET", "/events")
     answer, times = connection.getresponse(), []
@@ -92,14 +92,14 @@ def test_events_arrive_one_by_one_and_metrics_stay_inside(replicas):
     assert connection.getresponse().status == 404
 
 
-def test_the_other_files_are_what_they_say():
-    read = {name: (FOLDER / name).read_text(encoding="utf-8") for name in ("compose.yaml", "kubernetes.yaml")}
-    services = yaml.safe_load(read["compose.yaml"])["services"]
+def test_the_files_for_compose_kubernetes_and_systemd_are_valid():
+    texts = {name: (FOLDER / name).read_text(encoding="utf-8") for name in ("compose.yaml", "kubernetes.yaml")}
+    services = yaml.safe_load(texts["compose.yaml"])["services"]
     assert {"atlas-1", "atlas-2", "proxy"} == set(services)
-    deployment, service, ingress = yaml.safe_load_all(read["kubernetes.yaml"])
+    deployment, service, ingress = yaml.safe_load_all(texts["kubernetes.yaml"])
     container = deployment["spec"]["template"]["spec"]["containers"][0]
-    asked = {probe: container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("startup", "liveness", "readiness")}
-    assert asked == {"startup": ALIVE, "liveness": ALIVE, "readiness": READY}
+    paths = {probe: container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("startup", "liveness", "readiness")}
+    assert paths == {"startup": ALIVE, "liveness": ALIVE, "readiness": READY}
     assert ingress["kind"] == "Ingress" and service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
     unit = ConfigParser(strict=False, interpolation=None)
     unit.read_string((FOLDER / "attention-atlas@.service").read_text(encoding="utf-8"))

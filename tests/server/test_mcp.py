@@ -1,4 +1,4 @@
-"""The endpoints as tools of the Model Context Protocol, by its own client, with the optional extra installed."""
+"""Tests of the endpoints as tools of the Model Context Protocol, called by its own client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.ports import free_port
 from tests import ROOT
 
 SECRET = "Geheimnisvollerweise"
-EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest
+EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` installs requirements-mcp.txt there
 
 # Reads calls, [[tool, arguments], ..], and writes what the server lists and answers.
 CLIENT = """
@@ -40,7 +40,7 @@ asyncio.run(main(sys.argv[1], json.loads(sys.argv[2])))
 
 @pytest.fixture(scope="module")
 def url(tiny_checkpoint: Path) -> Iterator[str]:
-    """The app over the tiny model, with the extra."""
+    """Serve the tiny model with the extra installed."""
     if not EXTRA.is_file():
         pytest.skip(f"requirements-mcp.txt is not installed in {EXTRA.parent.parent}: `make mcp` does it")
     with running_app(["--checkpoints", str(tiny_checkpoint.parent)], python=str(EXTRA)) as (port, _):
@@ -56,8 +56,8 @@ def ask(url: str, calls: list) -> dict:
 
 
 @pytest.mark.long
-def test_the_tools_are_the_endpoints_and_answer_as_they_do(url, tiny_translator):
-    found = ask(
+def test_tools_answer_as_the_endpoints_do(url, tiny_translator):
+    result = ask(
         url,
         [
             ["translate", {"text": "Der Hund"}],
@@ -67,23 +67,23 @@ def test_the_tools_are_the_endpoints_and_answer_as_they_do(url, tiny_translator)
             ["attention", {"text": "Der Hund", "kind": "cross", "layer": 1, "head": 2}],
         ],
     )
-    assert {tool["name"] for tool in found["tools"]} == set(ENDPOINTS)
-    assert all("text" in tool["inputSchema"]["properties"] and tool["description"] for tool in found["tools"])
-    translated, stepped, scored, empty, one_map = map(json.loads, found["answers"])
+    assert {tool["name"] for tool in result["tools"]} == set(ENDPOINTS)
+    assert all("text" in tool["inputSchema"]["properties"] and tool["description"] for tool in result["tools"])
+    translated, stepped, scored, empty, single_map = map(json.loads, result["answers"])
     trace = tiny_translator.translate("Der Hund")
     assert translated["status"] == "ok" and translated["target_ids"] == list(trace.target_ids)
     assert len(stepped["candidates"]) == 3 and scored["status"] == "ok"
     assert empty["status"] == "error" and empty["error"] == "invalid" and "empty" in empty["message"]
-    assert one_map["map"]["weights"] == pytest.approx(trace.cross.weights[1, 2], abs=1e-5)
+    assert single_map["map"]["weights"] == pytest.approx(trace.cross.weights[1, 2], abs=1e-5)
 
 
-def test_without_the_extra_there_is_no_such_address(app_url):
+def test_without_the_extra_there_are_no_tools(app_url):
     connection = http.client.HTTPConnection(urlparse(app_url).netloc, timeout=20)
     connection.request("GET", "/gradio_api/mcp/")
     assert connection.getresponse().status in (404, 405)
 
 
-def test_a_malformed_call_is_not_quoted_in_the_log(tiny_checkpoint, tmp_path):
+def test_a_malformed_call_is_logged_without_its_text(tiny_checkpoint, tmp_path):
     if not EXTRA.is_file():
         pytest.skip("requirements-mcp.txt is not installed: `make mcp` does it")
     port, log = free_port(), tmp_path / "log"

@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/api.md, run as they stand against a served page."""
+"""Run the examples of docs/how-to/api.md against a served page."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def test_the_curl_example(tiny_url, expected):
     assert answer["status"] == "ok" and answer["translation"] == expected.translation
 
 
-def test_the_table_is_that_of_the_endpoints():
+def test_the_documented_table_is_current():
     assert f"\n{table()}\n\n" in read("docs/reference/endpoints.md"), "its table should be viz.server.api.table()"

@@ -1,4 +1,5 @@
-"""What a Hugging Face Space needs of the repository, and ZeroGPU's process border. `make space-check` does the rest."""
+"""Tests of what a Hugging Face Space needs: the front matter, and calls that cross to ZeroGPU's process. `make
+space-check` tries the whole."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from tests.conftest import SENTENCES
 from tests.server.space_check import ROOT, front_matter
 
 
-def test_the_front_matter_is_a_space_s():
-    found = front_matter((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert found["sdk"] == "gradio" and (ROOT / found["app_file"]).is_file()
+def test_the_front_matter_is_valid():
+    values = front_matter((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert values["sdk"] == "gradio" and (ROOT / values["app_file"]).is_file()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_the_front_matter_is_a_space_s():
         ("---\n", "", "does not begin"),
     ],
 )
-def test_a_wrong_front_matter_is_refused(old, new, words):
+def test_an_invalid_front_matter_is_refused(old, new, words):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert old in text
     with pytest.raises(ValueError, match=words):
@@ -49,7 +50,7 @@ def test_a_wrong_front_matter_is_refused(old, new, words):
 
 
 class LentProcess:
-    """Stands for the package `spaces` on ZeroGPU: handlers run in a forked process; values cross pickled."""
+    """A stand-in for the package `spaces` on ZeroGPU: functions run in a forked process, and values are pickled."""
 
     config = SimpleNamespace(Config=SimpleNamespace(zero_gpu=True))
 
@@ -83,7 +84,7 @@ class LentProcess:
 
 
 def _listed(handler):
-    """All that a generator yields, at once: `spaces` sends it one by one."""
+    """Collect a generator's values in a list; the real package sends them one by one."""
     listed = lambda *args: [*handler(*args)]  # noqa: E731
     return listed
 
@@ -98,13 +99,13 @@ def client(serve, spaces, tiny_checkpoint) -> Client:
     translators = Translators.load(tiny_checkpoint.parent, "cpu")
     page = shell.build(translators, lender(spaces))
     translators.to("cpu")  # as main() does with "cuda"
-    found = Client(serve(page), verbose=False, analytics_enabled=False)
+    client = Client(serve(page), verbose=False, analytics_enabled=False)
     spaces.ran.clear()
-    yield found
+    yield client
     assert translators["de-en"]._batcher._workers == 0, "the model ran in the app's own process"
 
 
-def test_endpoints_cross_to_the_lent_process(client, spaces, tiny_translator):
+def test_endpoints_run_in_the_lent_process(client, spaces, tiny_translator):
     answer = client.predict(SENTENCES[2], api_name="/translate")
     assert answer["translation"] == tiny_translator.translate(SENTENCES[2]).translation
     assert client.predict(SENTENCES[2], [], api_name="/step")["status"] == "ok"
@@ -112,10 +113,10 @@ def test_endpoints_cross_to_the_lent_process(client, spaces, tiny_translator):
     assert spaces.ran == ["translate", "step", "translate"]
 
 
-def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(client, spaces):
+def test_questions_run_in_the_lent_process(client, spaces):
     question = {"address": {"text": SENTENCES[2]}, "fields": {"panel": "logits"}}
-    found = client.predict(question, api_name="/page_panel")
-    assert found["blocks"], repr(found)[:300]
+    answer = client.predict(question, api_name="/page_panel")
+    assert answer["blocks"], repr(answer)[:300]
     refused = client.predict({"fields": {"panel": "none"}}, api_name="/page_panel")
     assert refused["error"] == "invalid" and spaces.ran == ["page_panel"] * 2
     exported = {"address": question["address"], "fields": {"format": "json"}}
@@ -124,15 +125,15 @@ def test_the_pages_questions_are_lent_a_gpu_as_calls_of_the_queue(client, spaces
     assert not [name for name in client.view_api(return_format="dict")["named_endpoints"] if "page_" in name]
 
 
-def test_work_is_done_where_a_gpu_is_lent(client):
+def test_long_work_runs_in_the_lent_process(client):
     question = {"address": {"text": SENTENCES[2]}, "fields": {"panel": "heads-units"}}
     take = client.predict(question, api_name="/page_panel")["blocks"][0]
     question["fields"]["begun"] = [take["work"]]
-    *work, found = client.submit(question, api_name="/page_panel")
-    assert work[0] == {"work": {"done": 1, "of": 8}} and len(found["blocks"]) == 2
+    *work, answer = client.submit(question, api_name="/page_panel")
+    assert work[0] == {"work": {"done": 1, "of": 8}} and len(answer["blocks"]) == 2
 
 
-def test_a_call_of_the_page_is_one_and_its_answer_is_fetched_once(client):
+def test_the_answer_to_a_question_is_fetched_once(client):
     caller = Caller(urlsplit(client.src).port)
     body = {"data": [{"address": {"text": SENTENCES[2]}, "fields": {"panel": "logits"}}]}
     assert caller.post("/gradio_api/run/page_panel", body)[0] == 404
@@ -142,9 +143,9 @@ def test_a_call_of_the_page_is_one_and_its_answer_is_fetched_once(client):
     assert caller.get(f"/gradio_api/call/page_panel/{event}")[0] == 404
 
 
-def test_questions_that_need_no_gpu_are_not_lent_one(client, spaces):
+def test_questions_on_the_cpu_are_not_lent_a_gpu(client, spaces):
     caller = Caller(urlsplit(client.src).port)
-    on_cpu = [name for name, one in QUESTIONS.items() if one.on_cpu]
+    on_cpu = [name for name, question in QUESTIONS.items() if question.on_cpu]
     assert on_cpu
     for name in on_cpu:
         assert caller.post(f"/gradio_api/call/{name}", {"data": [{}]})[0] == 404
@@ -152,15 +153,15 @@ def test_questions_that_need_no_gpu_are_not_lent_one(client, spaces):
     assert spaces.ran == []
 
 
-def test_a_function_that_streams_is_lent_as_one():
+def test_a_lent_generator_function_is_a_generator_function():
     def stream(count: int):
         yield from range(count)
 
     lent = lender(LentProcess())(stream)
-    assert inspect.isgeneratorfunction(lent), "or Gradio takes no part of it"
+    assert inspect.isgeneratorfunction(lent), "Gradio streams generator functions only"
     assert [*lent(2)] == [0, 1]
 
 
-def test_a_function_that_spaces_returns_as_it_is_stays_as_it_is():
+def test_a_function_that_spaces_does_not_wrap_is_unchanged():
     lend = lender(SimpleNamespace(GPU=lambda *, duration: lambda function: function))
     assert lend(front_matter) is front_matter

@@ -1,4 +1,4 @@
-"""Faults while people ask: others are answered, rightly, and no answer that was finished is lost."""
+"""Tests of faults under load: other requests are answered correctly, and no finished answer is lost."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from bench.hosting.faults import FAULTS
 def served(tiny_checkpoint, tmp_path_factory):
     with running(
         ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"], tmp_path_factory.mktemp("app")
-    ) as one:
-        yield one
+    ) as app:
+        yield app
 
 
-def check(name: str, found: dict[str, float]) -> None:
-    print(name, found)
-    assert not found.get("wrong") and not found.get("failed") and not found.get("wrong answers")
-    assert found.get("answers to others", 1) > 0
+def check(name: str, counts: dict[str, float]) -> None:
+    print(name, counts)
+    assert not counts.get("wrong") and not counts.get("failed") and not counts.get("wrong answers")
+    assert counts.get("answers to others", 1) > 0
     whole = {"slow clients": ("clients", "whole answers"), "a full disk": ("exports", "whole exports")}
     if name in whole:
-        asked, came = whole[name]
-        assert found[asked] == found[came]
+        requests, answers = whole[name]
+        assert counts[requests] == counts[answers]
     if name == "sessions":
-        assert found["memory (MB)"] < 1.25 * found["memory after a fifth (MB)"] + 50
+        assert counts["memory (MB)"] < 1.25 * counts["memory after a fifth (MB)"] + 50
     if name == "SIGTERM":
-        assert found["lost"] == 0 and found["taken"] >= found["callers"]
-        assert found["exit code"] == 0 and found["seconds to the end"] < 5
+        assert counts["lost"] == 0 and counts["taken"] >= counts["callers"]
+        assert counts["exit code"] == 0 and counts["seconds to the end"] < 5
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", FAULTS)
-def test_others_are_answered_and_nothing_finished_is_lost(served, name):
+def test_a_fault_loses_no_answers(served, name):
     fault, few, _ = FAULTS[name]
     if name == "a clock that is set" and served.clock is None:
         pytest.skip("there is no C compiler")
@@ -42,9 +42,9 @@ def test_others_are_answered_and_nothing_finished_is_lost(served, name):
 
 @pytest.mark.endure
 @pytest.mark.parametrize("name", FAULTS)
-def test_so_it_is_with_thousands(tiny_checkpoint, tmp_path, name):
+def test_a_fault_among_thousands_of_requests_loses_no_answers(tiny_checkpoint, tmp_path, name):
     fault, _, many = FAULTS[name]
-    with running(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"], tmp_path) as one:
-        if name == "a clock that is set" and one.clock is None:
+    with running(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"], tmp_path) as app:
+        if name == "a clock that is set" and app.clock is None:
             pytest.skip("there is no C compiler")
-        check(name, fault(one, many))
+        check(name, fault(app, many))

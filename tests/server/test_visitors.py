@@ -1,4 +1,4 @@
-"""Visitors and callers: nothing is kept for each, answers are fetched once, and the line is bounded for all routes."""
+"""Tests with many visitors: no state per visitor, answers fetched once, one queue for all routes, bounded caches."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def port(tiny_url: str) -> int:
     return urlsplit(tiny_url).port
 
 
-def test_the_page_has_no_state_on_the_server_and_no_listener_but_the_endpoints(port):
+def test_the_page_has_no_state_and_no_listeners_on_the_server(port):
     config = json.loads(Caller(port).get("/config")[1])
-    assert not [one for one in config["components"] if one["type"] == "state"]
-    assert {one["api_name"] for one in config["dependencies"] if one["backend_fn"]} == set(ENDPOINTS)
+    assert not [component for component in config["components"] if component["type"] == "state"]
+    listeners = [listener for listener in config["dependencies"] if listener["backend_fn"]]
+    assert {listener["api_name"] for listener in listeners} == set(ENDPOINTS)
 
 
 def test_a_finished_event_is_fetched_once(port):
@@ -48,8 +49,8 @@ def test_a_finished_event_is_fetched_once(port):
     assert status == 404 and "no such event" in json.loads(second)["message"]
 
 
-class Held:
-    """A page whose passes wait until `released` is set."""
+class PausedPage:
+    """A page whose translations wait until `released` is set."""
 
     def __init__(self, port: int, page: Page) -> None:
         self.port, self.page = port, page
@@ -57,11 +58,11 @@ class Held:
         self.texts: list[str] = []
 
     def join(self, text: str, session: str = "visitor") -> str:
-        """Ask as gradio_client does: the event's name."""
+        """Send a call as gradio_client does; return the event's name."""
         number = next(
-            one["id"]
-            for one in json.loads(Caller(self.port).get("/config")[1])["dependencies"]
-            if one["api_name"] == "step"
+            listener["id"]
+            for listener in json.loads(Caller(self.port).get("/config")[1])["dependencies"]
+            if listener["api_name"] == "step"
         )
         body = {"data": [text, [], 1, "", None], "fn_index": number, "session_hash": session}
         status, answer = Caller(self.port).post("/gradio_api/queue/join", body)
@@ -77,64 +78,63 @@ class Held:
 
 
 @pytest.fixture
-def held(serve, tiny_translator, monkeypatch) -> Iterator[Held]:
+def paused_page(serve, tiny_translator, monkeypatch) -> Iterator[PausedPage]:
     page = shell.build(Translators([tiny_translator]))
     page.request_queue.max_waiting = WAITING
-    found, trace = Held(urlsplit(serve(page)).port, page), tiny_translator.trace
+    paused, trace = PausedPage(urlsplit(serve(page)).port, page), tiny_translator.trace
 
     def waits(text: str, *args: object, **options: object) -> object:
-        found.texts.append(text)
-        found.begun.set()
-        return found.released.wait(60) and trace(text, *args, **options)
+        paused.texts.append(text)
+        paused.begun.set()
+        return paused.released.wait(60) and trace(text, *args, **options)
 
     monkeypatch.setattr(tiny_translator, "trace", waits)
-    yield found
-    found.released.set()
+    yield paused
+    paused.released.set()
 
 
-def test_an_event_that_is_cancelled_ends(held):
-    """One that waits leaves the line, and the others are answered."""
-    held.join("first", "a")
-    assert held.begun.wait(20)
-    second, third = held.join("second", "b"), held.join("third", "c")
-    held.wait_until(2)
-    config = json.loads(Caller(held.port).get("/config")[1])
-    number = next(one["id"] for one in config["dependencies"] if one["api_name"] == "step")
+def test_cancelling_removes_a_waiting_event_from_the_queue(paused_page):
+    paused_page.join("first", "a")
+    assert paused_page.begun.wait(20)
+    second, third = paused_page.join("second", "b"), paused_page.join("third", "c")
+    paused_page.wait_until(2)
+    config = json.loads(Caller(paused_page.port).get("/config")[1])
+    number = next(listener["id"] for listener in config["dependencies"] if listener["api_name"] == "step")
     body = {"event_id": second, "session_hash": "b", "fn_index": number}
-    assert Caller(held.port).post("/gradio_api/cancel", body)[0] == 200
-    held.wait_until(1)
-    held.released.set()
-    caller = Caller(held.port)
+    assert Caller(paused_page.port).post("/gradio_api/cancel", body)[0] == 200
+    paused_page.wait_until(1)
+    paused_page.released.set()
+    caller = Caller(paused_page.port)
     caller.connection.request("GET", "/gradio_api/queue/data?session_hash=c")
     messages = [json.loads(line[5:]) for line in caller.connection.getresponse() if line.startswith(b"data:")]
-    done = next(one for one in messages if one["msg"] == "process_completed")
+    done = next(message for message in messages if message["msg"] == "process_completed")
     assert done["event_id"] == third and done["output"]["data"][0]["status"] == "ok"
-    assert held.texts == ["first", "third"]
+    assert paused_page.texts == ["first", "third"]
 
 
-def test_calls_of_gradio_client_wait_in_the_same_line(held):
-    held.join(TEXT)
-    assert held.begun.wait(20)
+def test_calls_of_gradio_client_wait_in_the_same_queue(paused_page):
+    paused_page.join(TEXT)
+    assert paused_page.begun.wait(20)
     share = WAITING // 4
-    events = [held.join(f"{TEXT} {number}", f"visitor {number}") for number in range(share + 1)]
-    held.wait_until(share)
-    caller = Caller(held.port)
+    events = [paused_page.join(f"{TEXT} {number}", f"visitor {number}") for number in range(share + 1)]
+    paused_page.wait_until(share)
+    caller = Caller(paused_page.port)
     caller.connection.request("GET", f"/gradio_api/queue/data?session_hash=visitor%20{share}")
     messages = [json.loads(line[5:]) for line in caller.connection.getresponse() if line.startswith(b"data:")]
-    (answer,) = next(one["output"]["data"] for one in messages if one["msg"] == "process_completed")
+    (answer,) = next(message["output"]["data"] for message in messages if message["msg"] == "process_completed")
     assert events and answer["error"] == "busy" and f"{share} requests are waiting" in answer["message"]
-    status, body = Caller(held.port).post("/gradio_api/run/step", {"data": [TEXT]})
+    status, body = Caller(paused_page.port).post("/gradio_api/run/step", {"data": [TEXT]})
     assert status == 503 and json.loads(body)["error"] == "busy"
 
 
-# What a model of NLLB's size is held to, three hundred times smaller: a trace, and all translations together.
+# The limits that hold for a model of NLLB's size, divided by 320: of a trace, and of all cached translations together.
 TRACE_BYTES, ALL_BYTES = BatchLimits().trace_bytes // 320, 256_000_000 // 320
 VISITORS, WORDS = 50, 400
 
 
 @pytest.fixture(scope="module")
 def scaled(tokenizer) -> Translator:
-    """A model of which a text of all the tokens that it may have takes a trace as large as may be."""
+    """A model for which a text of the maximum length has a trace of the maximum size."""
     model = build_tiny_model(tokenizer, num_heads=8, num_encoder_layers=4, num_decoder_layers=4, max_length=96)
     return Translator(
         Checkpoint("scaled", model, tokenizer, ("de-en",), {}, "7" * 16),
@@ -144,7 +144,7 @@ def scaled(tokenizer) -> Translator:
 
 
 def longest(translator: Translator, number: int) -> str:
-    """A text of a visitor's own, of as many words as fit."""
+    """Return a text of as many words as fit, different for each number."""
     words = [f"{number:02}"]
     while translator.fits(" ".join([*words, "Hund"]), "de-en"):
         words.append("Hund")
@@ -152,7 +152,7 @@ def longest(translator: Translator, number: int) -> str:
 
 
 @pytest.mark.long
-def test_fifty_visitors_at_once_are_all_answered_and_what_is_kept_is_bounded(serve, scaled):
+def test_fifty_visitors_at_once_are_answered_within_the_cache_limit(serve, scaled):
     translators = Translators([scaled])
     page = shell.build(translators)
     object.__setattr__(page.context, "traces", Traces(translators, CacheBytes(ALL_BYTES)))
@@ -162,8 +162,8 @@ def test_fifty_visitors_at_once_are_all_answered_and_what_is_kept_is_bounded(ser
         visits = list(pool.map(lambda text: Caller(port).visit(text), texts))  # raises where a question is refused
     assert [visit["text"] for visit in visits] == [scaled.translate(text).translation for text in texts]
     assert 0.5 * ALL_BYTES < page.context.traces._traces.bytes <= ALL_BYTES
-    again = {"address": visits[0]["map"]["address"], "fields": {"wanted": [["cross", 0]]}}
-    assert Caller(port).ask("page_layers", **again)[0]["layers"], "of one that was dropped, too"
+    question = {"address": visits[0]["map"]["address"], "fields": {"wanted": [["cross", 0]]}}
+    assert Caller(port).ask("page_layers", **question)[0]["layers"], "about one that was dropped from the cache, too"
     too_long = " ".join(["Hund"] * WORDS)
     refused = Caller(port).ask("page_translate", fields={"text": too_long, "entry": "", "beam": "1"})[0]
     answer = Caller(port).call("translate", [too_long, "", 1])

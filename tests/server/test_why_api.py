@@ -1,4 +1,4 @@
-"""The endpoints that run experiments answer what Python finds, and what the model itself does."""
+"""Tests of the endpoints that run experiments, against the library and against the model itself."""
 
 from __future__ import annotations
 
@@ -38,101 +38,101 @@ def values(answer: dict, evidence: str = "measured") -> np.ndarray:
     )
 
 
-def test_why_is_what_python_finds(client, tiny_translator, trace):
-    found = why.attribute(tiny_translator, trace, step=2)
+def test_why_answers_as_the_library(client, tiny_translator, trace):
+    expected = why.attribute(tiny_translator, trace, step=2)
     answer = ask(client, "why", TEXT, step=2)
-    assert answer["question"]["token_id"] == trace.target_ids[2] and answer["columns"] == list(found.columns.labels)
-    assert answer["metric"] == pytest.approx(found.metric, abs=1e-5)
-    assert [row["method"] for row in answer["rows"]] == [row.method for row in found.rows]
-    for row, expected in zip(answer["rows"], found.rows):
-        assert row["evidence"] == expected.evidence.value and (row["sum"] is None) == (expected.sum is None)
+    assert answer["question"]["token_id"] == trace.target_ids[2] and answer["columns"] == list(expected.columns.labels)
+    assert answer["metric"] == pytest.approx(expected.metric, abs=1e-5)
+    assert [row["method"] for row in answer["rows"]] == [row.method for row in expected.rows]
+    for row, expected_row in zip(answer["rows"], expected.rows):
+        assert row["evidence"] == expected_row.evidence.value and (row["sum"] is None) == (expected_row.sum is None)
         numbers = [np.nan if value is None else value for value in row["values"]]
-        np.testing.assert_allclose(numbers, expected.values, atol=1e-4)
+        np.testing.assert_allclose(numbers, expected_row.values, atol=1e-4)
     assert answer["parts"]["sum"]["holds"] and "encoder_self" not in answer["parts"]["heads"]
     sums = why.parts(tiny_translator, trace, step=2).sum
     assert answer["parts"]["sum"]["found"] == pytest.approx(sums.found, abs=1e-4)
-    one = ask(client, "why", TEXT, contrast="boat", methods=["occlusion by mask"])
-    asked = pinned.ask(tiny_translator, trace, contrast="boat")  # in the place of the whole word
-    assert [(row["method"], row["title"]) for row in one["rows"]] == [("occlusion_by_mask", "occlusion by mask")]
-    assert one["question"]["step"] == asked.step
+    by_mask = ask(client, "why", TEXT, contrast="boat", methods=["occlusion by mask"])
+    question = pinned.ask(tiny_translator, trace, contrast="boat")  # in place of the whole word
+    assert [(row["method"], row["title"]) for row in by_mask["rows"]] == [("occlusion_by_mask", "occlusion by mask")]
+    assert by_mask["question"]["step"] == question.step
 
 
 def test_a_heads_effect_is_a_run_without_it(client, tiny_translator, trace):
     answer = ask(client, "why_heads", TEXT, step=2)
     row, question = trace.target_ids[2], answer["question"]
-    for one in answer["rows"][::3]:
-        if one["evidence"] != "measured":
+    for effects in answer["rows"][::3]:
+        if effects["evidence"] != "measured":
             continue
-        off = frozenset({(AttentionKind(one["kind"]), one["layer"], 1)})
+        off = frozenset({(AttentionKind(effects["kind"]), effects["layer"], 1)})
         logits = (
             tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=Interventions(heads_off=off))
             .logits[0, 2]
             .double()
         )
         left = float(logits[row] - logits[question["contrast_id"]])
-        assert one["values"][1] == pytest.approx(answer["metric"] - left, abs=1e-4)
-        assert one["flips"][1] == (int(logits.argmax()) != row)
+        assert effects["values"][1] == pytest.approx(answer["metric"] - left, abs=1e-4)
+        assert effects["flips"][1] == (int(logits.argmax()) != row)
     heads = sum(tiny_translator.model.num_layers.values()) * tiny_translator.config.num_heads
     assert values(answer).size == values(answer, "proxy").size == heads and not np.isnan(values(answer)).any()
     other = ask(client, "why_heads", TEXT, step=2, instead="resample")
-    found = why.heads(tiny_translator, trace, step=2, replacement=Replacement.RESAMPLE)
-    np.testing.assert_allclose(values(other), np.concatenate(list(found.effects.values())), atol=1e-4)
-    assert other["draws"] == found.draws > 1
+    expected = why.heads(tiny_translator, trace, step=2, replacement=Replacement.RESAMPLE)
+    np.testing.assert_allclose(values(other), np.concatenate(list(expected.effects.values())), atol=1e-4)
+    assert other["draws"] == expected.draws > 1
 
 
 @pytest.mark.parametrize("way", list(Direction))
-def test_patches_are_those_of_python(client, tiny_translator, trace, way):
+def test_patches_are_those_of_the_library(client, tiny_translator, trace, way):
     answer = ask(client, "why_patch", TEXT, SECOND, step=2, way=way.value)
-    found = why.patch(tiny_translator, trace, SECOND, step=2, direction=way)
-    np.testing.assert_allclose(values(answer), found.metrics, atol=1e-4)
-    assert (answer["base"], answer["other"]) == pytest.approx((found.base, found.other), abs=1e-4)
-    assert len(answer["columns"]) == 3 and (answer["recovered"] is None) == (found.recovered is None)
+    expected = why.patch(tiny_translator, trace, SECOND, step=2, direction=way)
+    np.testing.assert_allclose(values(answer), expected.metrics, atol=1e-4)
+    assert (answer["base"], answer["other"]) == pytest.approx((expected.base, expected.other), abs=1e-4)
+    assert len(answer["columns"]) == 3 and (answer["recovered"] is None) == (expected.recovered is None)
     heads = ask(client, "why_patch", TEXT, SECOND, step=2, way=way.value, place="cross heads")
-    found = why.patch(tiny_translator, trace, SECOND, step=2, direction=way, grid=HeadGrid(AttentionKind.CROSS))
-    np.testing.assert_allclose(values(heads), found.metrics, atol=1e-4)
+    expected = why.patch(tiny_translator, trace, SECOND, step=2, direction=way, grid=HeadGrid(AttentionKind.CROSS))
+    np.testing.assert_allclose(values(heads), expected.metrics, atol=1e-4)
 
 
-def test_a_circuit_is_the_librarys(client, tiny_translator):
+def test_a_circuit_is_that_of_the_library(client, tiny_translator):
     text, second = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisch schläft unter dem Hund."
     answer = ask(client, "why_circuit", text, second, step=2, edges=9)
     trace = tiny_translator.translate(text)
-    asked = answer["question"]
+    question = answer["question"]
     pair = circuits.Pair(
         tuple(trace.source_ids),
         tuple(tiny_translator.encode(second)),
         trace.decoder_ids[:3],
-        asked["token_id"],
-        asked["contrast_id"],
+        question["token_id"],
+        question["contrast_id"],
     )
-    found = circuits.find_circuit(tiny_translator, [pair])
-    assert [(one["sender"], one["receiver"]) for one in answer["edges"]] == [
-        (edge.sender, edge.receiver) for edge, _ in found.top_edges(9)
+    circuit = circuits.find_circuit(tiny_translator, [pair])
+    assert [(edge["sender"], edge["receiver"]) for edge in answer["edges"]] == [
+        (edge.sender, edge.receiver) for edge, _ in circuit.top_edges(9)
     ]
-    assert [one["nats"] for one in answer["edges"]] == pytest.approx(
-        [-score for _, score in found.top_edges(9)], abs=1e-4
+    assert [edge["nats"] for edge in answer["edges"]] == pytest.approx(
+        [-score for _, score in circuit.top_edges(9)], abs=1e-4
     )
-    assert (answer["metric"], answer["other"]) == pytest.approx((found.metric, found.changed), abs=1e-3)
+    assert (answer["metric"], answer["other"]) == pytest.approx((circuit.metric, circuit.changed), abs=1e-3)
 
 
-def test_a_model_without_lenses_still_says_what_its_layers_write(client, tiny_translator, trace):
+def test_lens_of_a_model_without_fitted_lenses_translates_from_each_layer(client, tiny_translator, trace):
     answer = ask(client, "lens", TEXT)
     assert answer["pieces"] is None and answer["shares"] is None
     assert answer["translations"][-1] == trace.translation and len(answer["translations"]) == 3
 
 
-def test_the_smallest_set_alone_translates_alike(client, tiny_translator, trace):
+def test_the_smallest_set_alone_writes_the_same_words(client, tiny_translator, trace):
     answer = ask(client, "why_smallest", TEXT, orders=2)
     first, second = answer["sets"]
     assert first["verified"] and second["verified"] and answer["translation"] == trace.translation
-    kept = {(AttentionKind(kind), layer, head) for kind, layer, head in first["kept"]}
-    assert kept == why.smallest_set(tiny_translator, trace).kept and len(kept) < first["heads"]
+    heads = {(AttentionKind(kind), layer, head) for kind, layer, head in first["kept"]}
+    assert heads == why.smallest_set(tiny_translator, trace).kept and len(heads) < first["heads"]
     everything = {
         (kind, layer, head)
         for kind, layers in tiny_translator.model.num_layers.items()
         for layer in range(layers)
         for head in range(tiny_translator.config.num_heads)
     }
-    off = Interventions(heads_off=frozenset(everything - kept))
+    off = Interventions(heads_off=frozenset(everything - heads))
     alone = tiny_translator.translate(TEXT, "de-en", interventions=off)
     assert alone.target_ids == trace.target_ids
     assert values(answer).sum() == len(first["kept"]) + len(second["kept"])
@@ -158,5 +158,5 @@ def test_the_smallest_set_alone_translates_alike(client, tiny_translator, trace)
         ("why_smallest", ("Hund", "zero", 9), "orders must be 1 to 3, found 9"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_in_words(client, endpoint, arguments, words):
+def test_invalid_fields_are_refused_in_words(client, endpoint, arguments, words):
     assert words in refused(client, endpoint, *arguments)
