@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> None:
     if not any(map(directions.is_large, translators.all)):
         # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
         # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.
-        shared.number = 1
+        shared.threads = 1
     most = CacheBytes(*(1_000_000 * megabytes for megabytes in (args.trace_cache, args.pass_cache, args.toy_cache)))
     page = shell.build(translators, lender(spaces) if zero_gpu else None, most)
     if zero_gpu:

@@ -72,9 +72,9 @@ def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement
     read = weights_read(translator)
     buffer = torch.ones(read // 4)
     with torch.inference_mode():
-        memory, lean = translator.model.encode(torch.tensor([request.source_ids])), DecoderStep(translator.model)
+        memory, step = translator.model.encode(torch.tensor([request.source_ids])), DecoderStep(translator.model)
     seconds = take_turns(
-        {"step": partial(steps, translator, memory, lean), "reading": partial(torch.sum, buffer)},
+        {"step": partial(steps, translator, memory, step), "reading": partial(torch.sum, buffer)},
         args.repeats,
         translator.device,
     )
@@ -118,12 +118,11 @@ def weights_read(translator: Translator) -> int:
 
 
 @torch.inference_mode()
-def steps(translator: Translator, memory: SourceMemory, lean: DecoderStep) -> None:
-    """The lean step TOKENS times, and each time the choice of the next token. What is done once a sentence, encoding it
-    and making the step, is no part of it."""
+def steps(translator: Translator, memory: SourceMemory, step: DecoderStep) -> None:
+    """Take the cached step and choose the next token, TOKENS times; encoding and building the step are not included."""
     cache, ids = translator.model.new_cache(), torch.tensor([translator.tokenizer.begin_id])
     for _ in range(TOKENS):
-        ids = torch.from_numpy(lean(ids, memory, cache).numpy().argmax(-1))
+        ids = torch.from_numpy(step(ids, memory, cache).numpy().argmax(-1))
 
 
 @torch.inference_mode()

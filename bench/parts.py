@@ -26,10 +26,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from attention_atlas.model.analysis.why.registry import METHODS
-from attention_atlas.model.decode.distributions import Choices
+from attention_atlas.model.decode.distributions import DistributionCollector
 from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.decode.recorded import Recorded
-from attention_atlas.model.decode.stepped import Steps
+from attention_atlas.model.decode.recorded import RecordedDecode, StepRecorder
 from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
 from attention_atlas.model.serve.cores import Cores
@@ -121,19 +120,19 @@ def _parts(
     ends = {"begin_id": tokenizer.begin_id, "end_id": NO_END}
     with torch.inference_mode():
         memory = model.encode(source, record=True)
-        seen = Steps(1, maps=True)
-        (ids,) = greedy(model, memory, [length], seen=seen, **ends)
-        waiting = list(seen.choices._waiting)
-        chosen = seen.choices.of_each()
+        recorder = StepRecorder(1, maps=True)
+        (ids,) = greedy(model, memory, [length], recorder=recorder, **ends)
+        waiting = list(recorder.distributions._waiting)
+        chosen = recorder.distributions.by_sentence()
 
     def choices() -> None:
-        again = Choices(1)
+        again = DistributionCollector(1)
         for step in waiting:
             again.add(*step)
-        again.of_each()
+        again.by_sentence()
 
     def trace() -> object:
-        recorded = Recorded(seen.maps(model, memory, translator.changes), chosen)
+        recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), chosen)
         return TraceBuilder(recorded, tokenizer, seconds=0.0, device="cpu", checkpoint="", digest="")(0, request, ids)
 
     step = length * model.step_numbers

@@ -26,8 +26,8 @@ from attention_atlas.model.files import (
 )
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.serve.cores import in_passing
-from attention_atlas.model.serve.device import uncollected
+from attention_atlas.model.serve.cores import run_in_new_thread
+from attention_atlas.model.serve.device import paused_garbage_collection
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.pieces import PieceTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
@@ -112,7 +112,7 @@ def save(
     write_json(folder / CONFIG, config)
 
 
-@uncollected()
+@paused_garbage_collection()
 def load(folder: str | Path) -> Checkpoint:
     """Load a checkpoint folder: ours, or one of a family in model/families in a hub's layout.
 
@@ -127,7 +127,7 @@ def load(folder: str | Path) -> Checkpoint:
             "fetches a model of the Hugging Face Hub"
         )
     if Folder(folder).is_foreign:
-        return in_passing(_load_foreign, folder)
+        return run_in_new_thread(_load_foreign, folder)
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
             raise ValueError(
@@ -139,7 +139,7 @@ def load(folder: str | Path) -> Checkpoint:
     check_fit(folder, config, tokenizer, (*directions, *(languages.covering() if languages else ())))
     with ThreadPoolExecutor(1) as pool:
         digest = pool.submit(digest_of, [folder / WEIGHTS])  # takes as long as the rest of loading
-        model = in_passing(_load_model, network, config, folder / WEIGHTS)
+        model = run_in_new_thread(_load_model, network, config, folder / WEIGHTS)
     metrics = _read_metrics(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
     return Checkpoint(

@@ -26,8 +26,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_atlas.model.decode.distributions import summarised
-from attention_atlas.model.decode.recorded import Recorded
+from attention_atlas.model.decode.distributions import summarize
+from attention_atlas.model.decode.recorded import RecordedDecode
 from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -76,9 +76,9 @@ def trace_of(
     inputs = torch.tensor([[begin, *ids[:-1]]], device=model.device)
     output = model(**source, decoder_input_ids=inputs, output_attentions=True, use_cache=False, return_dict=True)
     names = _TokenNames(tokenizer, begin, _end_id(model, tokenizer))
-    steps = summarised(output.logits[0], torch.tensor(ids, device=model.device))
+    steps = summarize(output.logits[0], torch.tensor(ids, device=model.device))
     build = TraceBuilder(
-        Recorded(_Maps.of(output, source["input_ids"].shape[1], len(ids)), [steps]),
+        RecordedDecode(_Maps.of(output, source["input_ids"].shape[1], len(ids)), [steps]),
         names,
         seconds=time.perf_counter() - started,
         device=str(model.device),

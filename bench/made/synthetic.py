@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.decode.held import in_torch
+from attention_atlas.model.decode.long_text import torch_weights
 from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
 from attention_atlas.model.trace.tokens import tokens_from_spelling
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -24,7 +24,7 @@ def random_trace(
         if held:
             sides = (random.standard_normal((layers, heads, len(side), 64), np.float32) for side in (queries, keys))
             return AttentionMaps(
-                ComputedWeights(*(1.4 * side for side in sides), causal=causal, kernel=in_torch), queries, keys
+                ComputedWeights(*(1.4 * side for side in sides), causal=causal, kernel=torch_weights), queries, keys
             )
         scores = 2 * random.standard_normal((layers, heads, len(queries), len(keys)))
         if causal:

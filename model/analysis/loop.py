@@ -62,7 +62,7 @@ def one_by_one(given: AttentionInput) -> tuple[Tensor, Tensor]:
     outputs, weights = [], []
     for head in range(module.num_heads):
         q, k, v = (
-            module.projected(stream, rows)  # [batch, length, d_k]
+            module.project_rows(stream, rows)  # [batch, length, d_k]
             for part, stream in enumerate((given.queries, given.memory, given.memory))
             for rows in [slice(part * heads + head * width, part * heads + (head + 1) * width)]
         )

@@ -72,7 +72,7 @@ def embedding_rows(
     entered, added_positions = records[0].before[0], code(0, len(ids), used, lengths)
     positions = torch.zeros_like(scaled) if added_positions is None else added_positions.view_as(scaled)
     added = scaled + positions if translator.config.norm_embedding and not stack.norm_before_positions else entered
-    error = (stack.entered(scaled, positions) - entered).abs().max()
+    error = (stack.enter(scaled, positions) - entered).abs().max()
     return EmbeddingRows(_numpy(scaled), _numpy(positions), _numpy(added), float(error))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis.again import translated
-from attention_atlas.model.decode.recipes import check_differ, check_place, difference, token_means
+from attention_atlas.model.decode.steering import check_differ, check_place, difference, token_means
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.trace.edits import Add
 from attention_atlas.model.trace.interventions import Interventions

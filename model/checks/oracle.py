@@ -54,7 +54,7 @@ class _Adapted(nn.Module):
     def forward(self, query, key, value, *, attn_mask=None, key_padding_mask=None, **rest):
         """Attend as nn.MultiheadAttention.forward does, with its parameters."""
         projected = [
-            self.ours.projected(x, slice(n * self.ours.width, (n + 1) * self.ours.width))
+            self.ours.project_rows(x, slice(n * self.ours.width, (n + 1) * self.ours.width))
             for n, x in enumerate((query, key, value))
         ]
         mask = query.new_zeros(len(query), self.ours.num_heads, query.shape[1], key.shape[1])

@@ -1,1 +1,1 @@
-"""From a network to ids: steps, greedy, beam, and the traces of what was decoded."""
+"""Decoding: from a network to token ids, by greedy or beam search, and to the traces of what was decoded."""

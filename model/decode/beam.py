@@ -1,4 +1,4 @@
-"""Beam search over the step-by-step decoder, batched over sentences, and the tree that it searched."""
+"""Beam search over StepDecoder, batched over sentences, with the tree that it searched."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 
 
 class Fate(str, Enum):
-    """What became of a node of the search tree at the step that made it."""
+    """The state of a node of the search tree after the step that made it."""
 
-    KEPT = "kept"  # among the best: the search went on from it
-    PRUNED = "pruned"  # compared, and not among the best
-    FINISHED = "finished"  # ended in the end symbol
-    STOPPED = "stopped"  # kept until the limit of steps
+    KEPT = "kept"  # among the best: the search continued from it
+    PRUNED = "pruned"  # compared, but not among the best
+    FINISHED = "finished"  # ends in the end symbol
+    STOPPED = "stopped"  # reached the limit of steps
 
 
 @dataclass(frozen=True)
 class BeamNode:
-    """One token of one hypothesis. parent: index of the node before it, None after `<s>`; depth: its place, from 1.
-    log_probability: natural, of this token after its prefix; total: of the whole prefix; score: total / penalty."""
+    """One token of one hypothesis.
+
+    parent           index of the node before it; None after `<s>`
+    depth            position of the token, from 1
+    log_probability  natural logarithm, of this token after its prefix
+    total            log-probability of the prefix with this token
+    score            total / length penalty
+    """
 
     parent: int | None
     token_id: int
@@ -43,7 +49,7 @@ class BeamNode:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """ids y1 .. yT, with the end symbol if finished; node: index of its last token in the tree."""
+    """A translation. ids: y1 .. yT, with the end symbol if finished. node: index of its last token in the tree."""
 
     ids: tuple[int, ...]
     log_probability: float
@@ -54,18 +60,22 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class BeamResult:
-    """hypotheses: finished ones first, each kind best score first. nodes: the tree; a node comes after its parent."""
+    """The result of one search.
+
+    hypotheses  finished ones first, then by score, best first
+    nodes       the tree; a node comes after its parent
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     nodes: tuple[BeamNode, ...]
 
     def prefix(self, node: int) -> tuple[int, ...]:
-        """The ids from the first token to this node. ValueError if there is no such node."""
+        """Return the ids from the first token to this node. Raises ValueError if there is no such node."""
         return prefix_of(self.nodes, node)
 
 
 def prefix_of(nodes: Sequence[BeamNode], node: int) -> tuple[int, ...]:
-    """The ids from the first token to nodes[node]. ValueError if there is no such node."""
+    """Return the ids from the first token to nodes[node]. Raises ValueError if there is no such node."""
     if not 0 <= node < len(nodes):
         raise ValueError(f"the tree has nodes 0 to {len(nodes) - 1}, found {node}")
     ids, at = [], node
@@ -76,28 +86,35 @@ def prefix_of(nodes: Sequence[BeamNode], node: int) -> tuple[int, ...]:
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """lp(Y) = ((5 + |Y|) / (5 + 1))^alpha, by which log P(Y) is divided; 1 for alpha 0 (Wu et al. 2016, equation 14).
-    length: of the hypothesis, the end symbol included."""
+    """Return lp(Y) = ((5 + |Y|) / (5 + 1))^alpha, which divides log P(Y) (Wu et al. 2016, equation 14).
+
+    length: of the hypothesis, the end symbol included.
+
+    >>> length_penalty(7, 1.0)
+    2.0
+    """
     return ((5.0 + length) / 6.0) ** alpha
 
 
 class _Sentence:
-    """The search for one sentence. A finished hypothesis leaves the beam and narrows it by one place (Sutskever et al.
-    2014, section 3.2), so that width 1 is greedy decoding, whatever the penalty."""
+    """The search for one sentence.
+
+    A finished hypothesis leaves the beam and narrows it by one (Sutskever et al. 2014, section 3.2), so that width 1 is
+    greedy decoding with any penalty.
+    """
 
     def __init__(
         self, index: int, limit: int, width: int, *, alpha: float, n_best: int, end_id: int, keep_pruned: bool
     ) -> None:
-        """Seven parameters: the settings of beam_search(), for one sentence."""
         self.index, self.limit, self.left, self.alpha = index, limit, width, alpha
         self.n_best, self.end_id, self.keep_pruned = n_best, end_id, keep_pruned
         self.nodes: list[BeamNode] = []
-        self.live: list[int | None] = [None]  # last node of each hypothesis of the beam, None after `<s>`
+        self.live: list[int | None] = [None]  # last node of each hypothesis; None after `<s>`
         self.ended: list[int] = []
         self.depth = 0
 
     def begin_with(self, ids: Sequence[int]) -> None:
-        """Make forced tokens the trunk: each of probability 1, for nothing else could stand there."""
+        """Make forced tokens the trunk of the tree, with probability 1 each."""
         for token_id in ids:
             self.depth += 1
             self.nodes.append(BeamNode(self.live[0], token_id, self.depth, 0.0, 0.0, 0.0, Fate.KEPT))
@@ -105,8 +122,10 @@ class _Sentence:
         self.limit += len(ids)
 
     def advance(self, log_p: list[list[float]], ids: list[list[int]]) -> list[tuple[int, int]]:
-        """One step. log_p, ids [live, k]: the best tokens after each live hypothesis, best first. Returns (row among
-        the live, token) of each hypothesis that lives on; none: the search is over."""
+        """Take one step. log_p, ids [live, k]: the best tokens after each live hypothesis, best first.
+
+        Returns (row among the live, token) of each hypothesis that continues; [] ends the search.
+        """
         self.depth += 1
         penalty = length_penalty(self.depth, self.alpha)
         totals = [0.0 if node is None else self.nodes[node].total for node in self.live]
@@ -139,19 +158,20 @@ class _Sentence:
         return rows
 
     def _is_decided(self) -> bool:
-        # A total only falls from here on, and no later penalty divides by more than the limit's.
+        # Totals only fall, and no later penalty exceeds the one at the limit.
         if len(self.ended) < self.n_best:
             return False
         best_possible = self.nodes[self.live[0]].total / length_penalty(self.limit, self.alpha)
         return sorted((self.nodes[n].score for n in self.ended), reverse=True)[self.n_best - 1] >= best_possible
 
     def result(self) -> BeamResult:
-        found = []
+        hypotheses = []
         for n in self.ended:
             node = self.nodes[n]
-            found.append(Hypothesis(prefix_of(self.nodes, n), node.total, node.score, node.fate == Fate.FINISHED, n))
-        found.sort(key=lambda h: (not h.finished, -h.score))
-        return BeamResult(tuple(found[: self.n_best]), tuple(self.nodes))
+            finished = node.fate == Fate.FINISHED
+            hypotheses.append(Hypothesis(prefix_of(self.nodes, n), node.total, node.score, finished, n))
+        hypotheses.sort(key=lambda h: (not h.finished, -h.score))
+        return BeamResult(tuple(hypotheses[: self.n_best]), tuple(self.nodes))
 
 
 def beam_search(
@@ -168,13 +188,16 @@ def beam_search(
     keep_pruned: bool = False,
     prefix: Sequence[int] = (),
 ) -> list[BeamResult]:
-    """The most probable translations found by keeping `width` hypotheses a step: one BeamResult a sentence.
+    """Return one BeamResult a sentence: the most probable translations found with `width` hypotheses a step.
 
-    source: an encoded batch; limits: steps a sentence may take; width: 1 to 8, 1 is greedy decoding.
-    length_penalty: alpha of Wu et al. 2016, equation 14; 0 ranks by log-probability alone.
-    n_best: hypotheses returned, at most `width` (a search ends as soon as no other can be among them).
-    prefix: y1 .. yk, after which every sentence goes on: the trunk of every tree, at no cost and no steps of its own.
-    keep_pruned: the tree also holds the candidates that were compared and dropped.
+    source          an encoded batch
+    limits          the number of steps that each sentence may take
+    width           1 to 8; 1 is greedy decoding
+    length_penalty  alpha of Wu et al. 2016, equation 14; 0 ranks by log-probability alone
+    n_best          hypotheses to return, at most `width`; a search ends when no other can be among them
+    prefix          y1 .. yk that every sentence starts with: the trunk of every tree, which costs no steps
+    keep_pruned     keep the candidates in the tree that were compared and dropped
+
     Raises ValueError for a width, penalty, n_best or limit out of range.
     """
     Decoding(width, length_penalty)  # raises
@@ -211,15 +234,15 @@ def beam_search(
 
 
 def _best_tokens(logits: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
-    """Log-probabilities and ids [rows, count] of the best tokens, best first."""
+    """Return log-probabilities and ids [rows, count] of the best tokens, best first."""
     logits = logits.float()
-    # Ranked by the logits themselves: the softmax rounds, and could tie what greedy decoding tells apart.
+    # Ranked by logits: the softmax rounds, and could tie tokens that greedy decoding distinguishes.
     top, ids = logits.topk(min(count, logits.shape[-1]), dim=-1)
     return (exact(top) - exact(logits.logsumexp(-1, keepdim=True))).tolist(), ids.tolist()
 
 
 def _rearrange(decoder: StepDecoder, rows: list[int], *, same_sources: bool) -> None:
-    """Make `rows` the decoder's batch, copying no more of its cache than the change asks for."""
+    """Make `rows` the decoder's batch, and copy its cache only where they changed."""
     if same_sources and rows == list(range(len(rows))):
         return
     index = torch.tensor(rows, device=decoder.prefix.device)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
-from attention_atlas.model.decode.stepped import Steps
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+
+if TYPE_CHECKING:
+    from attention_atlas.model.decode.recorded import StepRecorder
 
 
 def greedy(
@@ -23,35 +26,36 @@ def greedy(
     end_id: int,
     interventions: Changes = NO_INTERVENTIONS,
     prefix: Sequence[int] = (),
-    seen: Steps | None = None,
+    recorder: StepRecorder | None = None,
 ) -> list[list[int]]:
-    """The most probable token at each step until end_id or the sentence's limit of steps.
+    """Take the most probable token at each step, until end_id or the sentence's limit of steps.
 
-    prefix: y1 .. yk, after which every sentence goes on; they are read in one pass and are no steps.
-    seen: receives what each step leaves behind.
-    Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
-    Eight parameters: what every way of decoding takes, and three options that few callers name.
+    source    an encoded batch
+    limits    the number of steps that each sentence may take
+    prefix    y1 .. yk that every sentence starts with; it is read in one pass and does not count as steps
+    recorder  is called with each step
+
+    Returns each sentence's new ids, without begin_id and prefix; a finished sentence ends in end_id.
     """
-    batch = len(limits)
     device = source.memory.device
-    results: list[list[int]] = [[] for _ in range(batch)]
-    alive = list(range(batch))
-    start = torch.tensor([[begin_id, *prefix]] * batch, device=device)
+    results: list[list[int]] = [[] for _ in limits]
+    alive = list(range(len(limits)))
+    start = torch.tensor([[begin_id, *prefix]] * len(limits), device=device)
     decoder = StepDecoder(model, source, start, interventions=interventions)
     while alive:
         best = decoder.choices.argmax(-1)
-        if seen is not None:
-            seen.add(alive, decoder, best)
-        going = []
+        if recorder is not None:
+            recorder.add(alive, decoder, best)
+        unfinished = []
         for row, (sentence, token) in enumerate(zip(alive, best.tolist())):
             results[sentence].append(token)
             if token != end_id and len(results[sentence]) < limits[sentence]:
-                going.append(row)
-        if len(going) < len(alive) and going:
-            rows = torch.tensor(going, device=device)
+                unfinished.append(row)
+        if len(unfinished) < len(alive) and unfinished:
+            rows = torch.tensor(unfinished, device=device)
             decoder.select(rows)
             best = best.index_select(0, rows)
-        alive = [alive[row] for row in going]
+        alive = [alive[row] for row in unfinished]
         if alive:
             decoder.append(best)
     return results

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from attention_atlas.model.nets.decoder_step import DecoderStep, LayerRows
 from attention_atlas.model.nets.layer import SourceMemory, SubLayer
-from attention_atlas.model.nets.places.visit import projected
+from attention_atlas.model.nets.places.visit import project_logits
 from attention_atlas.model.nets.records import LayerRecord
 from attention_atlas.model.nets.sweep import Changes, Sweep
 from attention_atlas.model.nets.transformer import Transformer
@@ -61,7 +61,7 @@ class StepDecoder:
                     ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record
                 )
                 first = self.prefix.shape[1] + ids.shape[1] - 1
-                self.logits = projected(self.model, hidden[:, -1:], self.interventions, first=first)[:, 0]
+                self.logits = project_logits(self.model, hidden[:, -1:], self.interventions, first=first)[:, 0]
             self.prefix = torch.cat((self.prefix, ids), dim=1)
 
     @property

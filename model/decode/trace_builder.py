@@ -1,4 +1,4 @@
-"""From the maps and distributions of a decode to the traces of its rows."""
+"""Build translation traces from the maps and distributions of a decoded batch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from attention_atlas.model.decode.recorded import Recorded
-from attention_atlas.model.nets.sweep import Changes, in_trace
+from attention_atlas.model.decode.recorded import RecordedDecode
+from attention_atlas.model.nets.sweep import Changes, for_trace
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -22,8 +22,11 @@ from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
 @dataclass(frozen=True)
 class Request:
-    """One text that stands in line: its tidied form, its source ids and what it asks for. target: y1 .. yT, where they
-    are given; prefix: what decoding goes on from, where that is not what every translation begins with."""
+    """One text to translate, normalized and encoded, with the settings of its decoding.
+
+    target  y1 .. yT of a forced target; None: decode
+    prefix  the ids that decoding continues; (): those that every translation in this direction starts with
+    """
 
     text: str
     source_ids: tuple[int, ...]
@@ -35,7 +38,7 @@ class Request:
 
 
 class Names(Protocol):
-    """What a trace needs of a tokenizer (model.text.interface has the whole)."""
+    """The part of a tokenizer that a trace needs (model.text.interface has all of it)."""
 
     begin_id: int
     end_id: int
@@ -50,11 +53,15 @@ class Names(Protocol):
 
 
 class TraceBuilder:
-    """Turns rows of a decoded batch into traces, without their padding."""
+    """Turn rows of a decoded batch into traces, without their padding.
+
+    >>> build = TraceBuilder(recorded, tokenizer, seconds=0.1, device="cpu", checkpoint="de-en", digest=digest)
+    >>> trace = build(0, request, target_ids)
+    """
 
     def __init__(
         self,
-        recorded: Recorded,
+        recorded: RecordedDecode,
         tokenizer: Names,
         *,
         seconds: float,
@@ -62,12 +69,14 @@ class TraceBuilder:
         checkpoint: str,
         digest: str,
         recipe: ToyRecipe | None = None,
-        room: float = math.inf,
+        max_bytes: float = math.inf,
     ) -> None:
-        """seconds to recipe are the traces' own record of where they come from. room: bytes up to which maps of queries
-        and keys that a pass held are computed here and now."""
+        """seconds to recipe are stored in each trace.
+
+        max_bytes: a trace whose maps are computed from queries and keys stores the maps themselves up to this size.
+        """
         self.output, self.distributions, self.tokenizer = recorded.output, recorded.distributions, tokenizer
-        self.room = room
+        self.max_bytes = max_bytes
         self.origin = {
             "seconds": seconds,
             "device": device,
@@ -77,13 +86,13 @@ class TraceBuilder:
         }
 
     def __call__(self, row: int, request: Request, target_ids: list[int]) -> TranslationTrace:
-        """The trace of batch row `row`; target_ids y1 .. yT, the last one predicted but not read."""
+        """Return the trace of batch row `row`. target_ids: y1 .. yT, of which the last was predicted but not read."""
         source_ids = request.source_ids
         tokenizer = self.tokenizer
         source_tokens = tokenizer.in_words(tokenizer.source_tokens(source_ids, request.text))
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
         inputs = tokenizer.in_words(tokenizer.tokens(decoder_ids))
-        # A symbol that decoding may never choose is still a probability of the model: nothing is hidden here.
+        # Tokens that decoding must not choose stay in the distribution, as the model computed it.
         steps = self.distributions[row]
         top_ids = steps.top_ids.cpu().numpy().astype(np.int32)
         return TranslationTrace(
@@ -104,23 +113,23 @@ class TraceBuilder:
             chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
             entropy=steps.entropy.cpu().numpy(),
             log_probability=steps.log_probability.cpu().numpy(),
-            interventions=in_trace(request.interventions),
+            interventions=for_trace(request.interventions),
             decoding=request.decoding,
             **self.origin,
         )
 
     def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
-        """The maps of one row by kind, without its padding; None for a kind that the model does not have."""
-        found: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
-        # Row by row: all rows' maps at once would lie in memory beside the pass's own and the traces'.
-        mine = {kind: self.output.maps(kind, row) for kind in self.output.kinds}  # [layers, heads, query, key]
-        held = [maps for maps in mine.values() if isinstance(maps, ComputedWeights)]
-        fits = sum(maps.size * maps.dtype.itemsize for maps in held) <= self.room
-        for kind, maps in mine.items():
+        """Return the maps of one row by kind, without padding; None for a kind that the model does not have."""
+        by_kind: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
+        # One row at a time: the maps of all rows would lie in memory beside those of the pass and of the traces.
+        row_maps = {kind: self.output.maps(kind, row) for kind in self.output.kinds}  # [layers, heads, query, key]
+        computed = [maps for maps in row_maps.values() if isinstance(maps, ComputedWeights)]
+        fits = sum(maps.size * maps.dtype.itemsize for maps in computed) <= self.max_bytes
+        for kind, maps in row_maps.items():
             queries, keys = tokens_of(kind, source, inputs)
             if not isinstance(maps, ComputedWeights):
                 maps = np.ascontiguousarray(maps[:, :, : len(queries), : len(keys)].float().cpu().numpy())
             elif fits:
                 maps = maps[:]
-            found[kind.value] = AttentionMaps(maps, queries, keys)
-        return found
+            by_kind[kind.value] = AttentionMaps(maps, queries, keys)
+        return by_kind

@@ -1,1 +1,1 @@
-"""The networks: attention, masks, caches, positions, records, the Transformer and its lean step."""
+"""The networks: attention, masks, caches, positions, records, the Transformer and its cached decoding step."""

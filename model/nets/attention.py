@@ -1,4 +1,4 @@
-"""Attention: the function, the module, its masks and its key/value cache (Vaswani et al. 2017, section 3.2).
+"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2).
 
 Two conventions hold everywhere:
   axes are  [batch, heads, query, key]
@@ -19,9 +19,9 @@ from attention_atlas.model.nets.sweep import AttentionEdit
 from attention_atlas.model.trace.language import Refusal
 
 HALF = (torch.bfloat16, torch.float16)
-REGISTER = 16  # float32 numbers
+REGISTER = 16  # float32 numbers of a processor's vector register
 
-# A part of a pass and its tensor -> the tensor that goes on (model.nets.places.visit).
+# Called with a part's name and its tensor; returns the tensor that the pass continues with (model.nets.places.visit).
 AtPart = Callable[[str, Tensor], Tensor]
 
 
@@ -34,13 +34,16 @@ def attention_weights(
     scaled: bool = True,
     at: AtPart | None = None,
 ) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)), the left half of equation 1; bias: what is added to the scores; scaled False: without
-    the division; at: what happens to the scores.
+    """Return softmax(Q K^T / sqrt(d_k)), the weights of equation 1: [batch, heads, query, key].
 
-    queries [batch, heads, query, d_head], keys [batch, heads, key, d_head], mask: True = may attend, None = all.
-    Returns [batch, heads, query, key]; rows sum to 1, masked cells are exactly 0. Every row of the mask needs at
-    least one True: the functions below that build masks guarantee it.
-    Six parameters: those of scaled_dot_product() that concern the weights.
+    queries  [batch, heads, query, d_head]
+    keys     [batch, heads, key, d_head]
+    mask     True = may attend, None = all; every row needs a True, as model.nets.masks guarantees
+    bias     is added to the scores
+    scaled   False: without the division
+    at       edits the scores
+
+    Rows sum to 1, and masked cells are exactly 0.
     """
     scores = attention_scores(queries, keys, scaled=scaled)
     if bias is not None:
@@ -51,19 +54,22 @@ def attention_weights(
 
 
 def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
-    """Q K^T / sqrt(d_k), [batch, heads, query, key]."""
-    # Dividing the queries, not the scores, is the same product with far fewer divisions.
+    """Return Q K^T / sqrt(d_k), [batch, heads, query, key]."""
+    # Dividing the queries gives the same scores with far fewer divisions.
     divided = queries / math.sqrt(queries.shape[-1]) if scaled else queries
     return divided @ keys.transpose(-2, -1)
 
 
 def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Over the keys. In half precision on a CPU it is worked out in float32 over at least 16 keys: torch's kernel there
-    takes fewer one by one, ten times as long, and 27 of bfloat16, which fill no register, take four times as long."""
+    """Return the softmax over the keys.
+
+    In half precision on a CPU it is computed in float32 over at least 16 keys: torch's kernel handles shorter rows one
+    number at a time, ten times as slowly, and 27 bfloat16 numbers, which fill no register, four times as slowly.
+    """
     if scores.dtype not in HALF or scores.device.type != "cpu":
         return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(dim=-1)
     exact = scores.float()
-    if mask is not None:  # what is added needs no gradient of its own
+    if mask is not None:  # adding a constant needs no gradient for the mask
         exact = exact + exact.new_zeros(mask.shape).masked_fill_(~mask, -math.inf)
     keys = exact.shape[-1]
     if keys < REGISTER:
@@ -83,16 +89,16 @@ def scaled_dot_product(
     scaled: bool = True,
     at: AtPart | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V  (Vaswani et al. 2017, equation 1).
+    """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V and its weights (Vaswani et al. 2017, equation 1).
 
-    queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head].
-    bias: what positions add to the scores, [1, heads, query, key] (Raffel et al. 2020, section 2.1).
-    keep: an intervention; cells that are False lose their weight after the softmax, unrenormalised.
-    at: what happens to scores and pattern.
-    Returns the output [batch, heads, query, d_head] and the weights [batch, heads, query, key] as the softmax gave
-    them, before dropout, `keep` and an edit of the pattern.
-    Nine parameters: the equation's four, the three places where something may step in, the part that may be missing
-    and the one that may be added.
+    queries  [batch, heads, query, d_head]
+    keys     [batch, heads, key, d_head], as values
+    bias     relative positions' share of the scores, [1, heads, query, key] (Raffel et al. 2020, section 2.1)
+    keep     an intervention: cells that are False lose their weight after the softmax, without renormalising
+    at       edits "scores" and "pattern"
+
+    The output is [batch, heads, query, d_head]. The weights [batch, heads, query, key] are those of the softmax, before
+    dropout, `keep` and edits of the pattern.
     """
     weights = attention_weights(queries, keys, mask, bias=bias, scaled=scaled, at=at)
     used = weights if keep is None else weights * keep
@@ -103,7 +109,7 @@ def scaled_dot_product(
     return used @ values, weights
 
 
-def by_kernel(
+def fused_attention(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -112,10 +118,11 @@ def by_kernel(
     dropout: float = 0.0,
     scaled: bool = True,
 ) -> Tensor:
-    """The output of scaled_dot_product() alone, to about the last bit: torch's kernel makes neither weights nor copies
-    of its inputs, which on the CPU takes a twentieth off a pass. Of gradients, for training alone: what
-    integrated gradients weigh a stretch's middle by makes a hundredfold of its rounding. Six parameters: those of
-    scaled_dot_product() that the kernel has."""
+    """Return the output of scaled_dot_product() without the weights, by torch's fused kernel.
+
+    A pass on the CPU is a twentieth faster. The result may differ in the last bit, which training tolerates and the
+    gradients of attribution methods do not: integrated gradients amplify rounding a hundredfold.
+    """
     scale = None if scaled else 1.0
     return F.scaled_dot_product_attention(queries, keys, values, mask, dropout_p=dropout, scale=scale)
 
@@ -123,8 +130,8 @@ def by_kernel(
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_O, all heads at once (section 3.2.2).
 
-    One matrix holds W_Q, W_K and W_V, so that self-attention projects with one product. Projection is apart from
-    attention, because a decoder that keeps its keys and values projects only what is new.
+    One matrix holds W_Q, W_K and W_V, so that self-attention needs one product. Projecting is separate from attending,
+    because a decoder with a key/value cache projects new rows only.
     """
 
     def __init__(
@@ -137,8 +144,7 @@ class MultiHeadAttention(nn.Module):
         d_head: int | None = None,
         biases: bool = True,
     ) -> None:
-        """Six parameters: two widths, a rate, and how some families differ from the paper. d_head None: as wide that
-        all heads together are d_model."""
+        """d_head: width of a head; None: d_model / num_heads."""
         super().__init__()
         assert d_head or d_model % num_heads == 0
         self.d_model: int = d_model
@@ -146,7 +152,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout: float = dropout
         self.scaled: bool = scaled
         self.d_head: int = d_head or d_model // num_heads
-        self.width: int = num_heads * self.d_head  # of all heads side by side
+        self.width: int = num_heads * self.d_head  # of all heads together
         self.projection: nn.Linear = Linear(d_model, 3 * self.width, bias=biases)  # rows: queries, keys, values
         self.output: nn.Linear = Linear(self.width, d_model, bias=biases)
         for part in self.projection.weight.chunk(3):  # each matrix by its own fan-in and fan-out
@@ -156,26 +162,26 @@ class MultiHeadAttention(nn.Module):
             nn.init.zeros_(bias)
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """[batch, length, width] -> [batch, heads, length, d_head]"""
+        """Return x [batch, length, width] as [batch, heads, length, d_head]."""
         return x.view(*x.shape[:-1], self.num_heads, self.d_head).transpose(1, 2)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of one sequence x [batch, length, d_model]: self-attention."""
+        """Return queries, keys and values of x [batch, length, d_model], for self-attention."""
         joined = self.projection(x).view(*x.shape[:-1], 3, self.num_heads, self.d_head)
         queries, keys, values = joined.permute(2, 0, 3, 1, 4).unbind()  # each [batch, heads, length, d_head]
         return queries, keys, values
 
-    def projected(self, x: Tensor, part: slice) -> Tensor:
-        """x [.., d_model] times some rows of the one matrix: [.., rows]."""
-        return linear(x, self.projection.weight, self.projection.bias, part)
+    def project_rows(self, x: Tensor, rows: slice) -> Tensor:
+        """Return x [.., d_model] times some rows of the joint matrix: [.., rows]."""
+        return linear(x, self.projection.weight, self.projection.bias, rows)
 
     def project_queries(self, x: Tensor) -> Tensor:
-        """Queries of the decoder's stream x [batch, query, d_model]: cross-attention."""
-        return self.split_heads(self.projected(x, slice(self.width)))
+        """Return the queries of x [batch, query, d_model]: in cross-attention the decoder's stream."""
+        return self.split_heads(self.project_rows(x, slice(self.width)))
 
     def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the encoder's output, memory [batch, key, d_model]: cross-attention."""
-        keys, values = self.projected(memory, slice(self.width, None)).chunk(2, dim=-1)
+        """Return keys and values of memory [batch, key, d_model]: in cross-attention the encoder's output."""
+        keys, values = self.project_rows(memory, slice(self.width, None)).chunk(2, dim=-1)
         return self.split_heads(keys), self.split_heads(values)
 
     def forward(
@@ -193,11 +199,14 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend with projected heads, join them and apply W_O.
 
-        queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head]; mask and bias as in
-        scaled_dot_product. first_query: the position of the first query row, for an edit that names positions.
-        at: what happens at scores, pattern, z. exact False: it may round in another way, without weights.
-        Returns the output [batch, query, d_model] and the weights [batch, heads, query, key], or None in their place.
-        Nine parameters: those of scaled_dot_product, where an edit finds its rows, and whether they must be exact.
+        queries      [batch, heads, query, d_head]
+        keys         [batch, heads, key, d_head], as values
+        mask, bias   as in scaled_dot_product()
+        first_query  position of the first query row, for edits that name positions
+        at           edits "scores", "pattern" and "z"
+        exact        False allows the fused kernel, which rounds differently and returns no weights
+
+        Returns the output [batch, query, d_model] and the weights [batch, heads, query, key] or None.
         """
         keep = None
         if edit is not None and (edit.plain.cut or edit.plain.zeroed):
@@ -208,7 +217,7 @@ class MultiHeadAttention(nn.Module):
         plain = keep is None and bias is None and at is None
         on_cpu = queries.device.type == "cpu"
         if plain and not exact and (not dropout and not torch.is_grad_enabled() if on_cpu else self.training):
-            context, weights = by_kernel(queries, keys, values, mask, dropout=dropout, scaled=self.scaled), None
+            context, weights = fused_attention(queries, keys, values, mask, dropout=dropout, scaled=self.scaled), None
         else:
             context, weights = scaled_dot_product(
                 queries,
@@ -222,7 +231,7 @@ class MultiHeadAttention(nn.Module):
                 at=at,
             )
         if edit is not None:
-            context = edit.heard(context, first_query)
+            context = edit.apply(context, first_query)
         if at is not None:
             context = at("z", context)
         joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head]
@@ -230,8 +239,10 @@ class MultiHeadAttention(nn.Module):
 
 
 def edges_mask(edges: tuple, shape: tuple[int, int, int], first_query: int = 0) -> Tensor:
-    """Boolean [heads, query, key], False at the named edges (query, key, head or None for all heads).
-    Edges outside the shape, such as those of rows not yet decoded, concern nothing here."""
+    """Return a boolean mask [heads, query, key], False at the edges (query, key, head or None for all heads).
+
+    Edges outside the shape, such as those of rows that are not decoded yet, are ignored.
+    """
     mask = torch.ones(shape, dtype=torch.bool)
     for query, key, head in edges:
         row = query - first_query

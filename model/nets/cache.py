@@ -1,4 +1,4 @@
-"""What a decoder keeps of the prefix that it has read: keys and values, a row a token."""
+"""The key/value cache of a decoder: the keys and values of the prefix, one row a token."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 
 @dataclass
 class LayerCache:
-    """The keys and values of one decoder layer's self-attention, which grow by a row a token."""
+    """The keys and values of one decoder layer's self-attention."""
 
     keys: Tensor | None = None  # [batch, heads, capacity, d_head]
     values: Tensor | None = None
 
     def extend(self, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new rows [batch, heads, new, d_head] from position `start`; return all rows up to there."""
+        """Store new rows [batch, heads, new, d_head] from position `start`, and return all rows up to their end."""
         end = start + keys.shape[2]
         if self.keys is None or self.keys.shape[2] < end:
-            self.keys = _grown(self.keys, keys, start, end)
-            self.values = _grown(self.values, values, start, end)
+            self.keys = _grow(self.keys, keys, start, end)
+            self.values = _grow(self.values, values, start, end)
         self.keys.narrow(2, start, end - start).copy_(keys)
         self.values.narrow(2, start, end - start).copy_(values)
         return self.keys.narrow(2, 0, end), self.values.narrow(2, 0, end)
 
 
-def _grown(old: Tensor | None, new: Tensor, start: int, end: int) -> Tensor:
-    # Capacity doubles, so that a decode of n steps copies O(n) rows in all, not O(n^2).
+def _grow(old: Tensor | None, new: Tensor, start: int, end: int) -> Tensor:
+    # The capacity doubles, so that a decode of n steps copies O(n) rows in all, not O(n^2).
     batch, heads, _, d_head = new.shape
     grown = new.new_zeros(batch, heads, max(16, 2 * end), d_head)
     if old is not None:
@@ -35,18 +35,18 @@ def _grown(old: Tensor | None, new: Tensor, start: int, end: int) -> Tensor:
     return grown
 
 
-def _taken(old: Tensor, rows: Tensor, length: int) -> Tensor:
+def _select(old: Tensor, rows: Tensor, length: int) -> Tensor:
     _, heads, capacity, d_head = old.shape
-    taken = old.new_empty(len(rows), heads, capacity, d_head)
-    torch.index_select(old.narrow(2, 0, length), 0, rows, out=taken.narrow(2, 0, length))
-    return taken
+    selected = old.new_empty(len(rows), heads, capacity, d_head)
+    torch.index_select(old.narrow(2, 0, length), 0, rows, out=selected.narrow(2, 0, length))
+    return selected
 
 
 class KeyValueCache:
-    """What a decoder remembers of its prefix. The caller owns it; the model only reads and extends it. (The keys and
-    values of cross-attention do not depend on the prefix: model.nets.layer.SourceMemory keeps them.)
+    """The self-attention keys and values of a decoder's prefix; the caller owns it, the model reads and extends it.
 
-    `length` rows are valid. truncate() goes back: later rows are simply overwritten.
+    `length` rows are valid. After truncate() later rows are overwritten. The keys and values of cross-attention do not
+    depend on the prefix: model.nets.layer.SourceMemory stores them.
     """
 
     def __init__(self, num_layers: int) -> None:
@@ -54,12 +54,12 @@ class KeyValueCache:
         self.length: int = 0
 
     def truncate(self, length: int) -> None:
-        """Forget the rows from position `length` on."""
+        """Drop the rows from position `length` on."""
         assert 0 <= length <= self.length
         self.length = length
 
     def reorder(self, rows: Tensor) -> None:
-        """Take the batch rows [new_batch] anew."""
+        """Make the batch rows [new_batch] the new batch."""
         for layer in self.layers:
             if layer.keys is not None:
-                layer.keys, layer.values = (_taken(kept, rows, self.length) for kept in (layer.keys, layer.values))
+                layer.keys, layer.values = (_select(old, rows, self.length) for old in (layer.keys, layer.values))

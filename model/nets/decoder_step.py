@@ -33,7 +33,7 @@ Product = Callable[..., StepProduct]
 
 
 class LayerRows(NamedTuple):
-    """What one layer's attentions computed for the new tokens, each [batch, heads, 1, d_head]."""
+    """The queries and keys that one layer computed for the new tokens, each [batch, heads, 1, d_head]."""
 
     queries: Tensor
     keys: Tensor

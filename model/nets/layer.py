@@ -1,5 +1,7 @@
-"""One layer of the encoder or the decoder, and the encoded sources that a decoder's layers read (Vaswani et al. 2017,
-section 3.1)."""
+"""One layer of the encoder or decoder, its parts, and the encoded sources that a decoder's layers read.
+
+The structure is that of Vaswani et al. 2017, section 3.1.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,9 @@ from attention_atlas.model.trace.kinds import AttentionKind, SubLayerName
 
 
 class Dropout(nn.Module):
-    """Dropout whose mask on the CPU takes one random byte an element, where torch draws 64 bits: its own took a tenth
-    of a training step there.
+    """Dropout that draws one random byte an element on the CPU; torch draws 64 bits, a tenth of a training step.
 
-    The rate is rounded to a multiple of 1/256 there, and the kept values are scaled by exactly that rate.
+    On the CPU the rate is rounded to a multiple of 1/256, and the remaining values are scaled by that rate.
     """
 
     def __init__(self, rate: float) -> None:
@@ -41,24 +42,24 @@ class Dropout(nn.Module):
             return F.dropout(x, self.rate)
         threshold = min(max(1, round(self.rate * 256)), 255)
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        kept = torch.empty_like(x, requires_grad=False, memory_format=torch.contiguous_format)
-        torch.ge(words.view(torch.uint8)[: x.numel()].view(x.shape), threshold, out=kept)
-        return x * kept.mul_(256.0 / (256 - threshold))
+        mask = torch.empty_like(x, requires_grad=False, memory_format=torch.contiguous_format)
+        torch.ge(words.view(torch.uint8)[: x.numel()].view(x.shape), threshold, out=mask)
+        return x * mask.mul_(256.0 / (256 - threshold))
 
 
 def norm(config: ModelConfig) -> nn.Module:
-    """The norm of a network of this config."""
+    """Return a new norm for a network of this config."""
     kind = nn.LayerNorm if config.norm is Norm.LAYER else nn.RMSNorm
     return kind(config.d_model, config.norm_epsilon)
 
 
 class SubLayer(nn.Module):
-    """The residual connection and layer norm around one function f (section 3.1).
+    """The residual connection and norm around one function f (section 3.1).
 
-    pre-norm   x + dropout(f(norm(x)))    trains without care; needs one more norm at the end of the stack
-    post-norm  norm(x + dropout(f(x)))    the paper's
+    pre-norm   x + dropout(f(norm(x)))    trains more easily; the stack ends in one more norm
+    post-norm  norm(x + dropout(f(x)))    as in the paper
 
-    A config without residual connections leaves "x +" out of both.
+    Without residual connections "x +" is left out of both.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -69,15 +70,17 @@ class SubLayer(nn.Module):
         self.residual: bool = config.residual
 
     def enter(self, x: Tensor) -> Tensor:
+        """Return the input of f."""
         return self.norm(x) if self.norm_first else x
 
     def leave(self, x: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
-        """The new residual stream, and what was added to it (for the record)."""
+        """Return the residual stream after the sub-layer, and what was added to it."""
         added = self.dropout(output) if self.training else output
         summed = x + added if self.residual else added
         return (summed if self.norm_first else self.norm(summed)), added
 
     def norm_record(self) -> NormRecord:
+        """Return the norm's parameters for a record."""
         bias = getattr(self.norm, "bias", None)
         return NormRecord(self.norm.weight, bias, self.norm.eps, self.norm_first)
 
@@ -91,8 +94,10 @@ ACTIVATIONS = {
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 at each position (section 3.3, equation 2), or with the config's
-    activation in the place of max(0, ..). Gated: (activation(x W_1) * x V) W_2 (Shazeer 2020)."""
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 at each position (section 3.3, equation 2).
+
+    The config may name another activation than max(0, ..). Gated: (activation(x W_1) * x V) W_2 (Shazeer 2020).
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -108,8 +113,11 @@ class FeedForward(nn.Module):
                 nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor, at: AtPart | None = None) -> tuple[Tensor, Tensor]:
-        """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward], after the
-        gate where there is one. at: what happens before the activation, at the gate, and to what is active."""
+        """Return the output [batch, length, d_model] for x of that shape, and the hidden units that W_2 reads.
+
+        The hidden units are [batch, length, d_feedforward], after the activation and the gate. at: edits "pre", "gate"
+        and "post".
+        """
         hidden = self.expand(x)
         active = self.activation(hidden if at is None else at("pre", hidden))
         if self.gate is not None:
@@ -127,12 +135,12 @@ class Layer(nn.Module):
         self.index: int = index
         self.config: ModelConfig = config
         self.kind = AttentionKind.DECODER_SELF if decoder else AttentionKind.ENCODER_SELF
-        own = config.of(self.kind.side)
+        stack = config.of(self.kind.side)
 
         def attention() -> MultiHeadAttention:
             return MultiHeadAttention(
                 config.d_model,
-                own.num_heads,
+                stack.num_heads,
                 config.attention_dropout,
                 scaled=config.scale_scores,
                 d_head=config.head_width,
@@ -141,7 +149,7 @@ class Layer(nn.Module):
 
         self.self_attention: MultiHeadAttention = attention()
         self.cross_attention: MultiHeadAttention | None = attention() if decoder else None
-        self.feed_forward: FeedForward = FeedForward(own)
+        self.feed_forward: FeedForward = FeedForward(stack)
         self.sublayers: nn.ModuleList = nn.ModuleList(SubLayer(config) for _ in range(3 if decoder else 2))
 
     def forward(
@@ -157,14 +165,20 @@ class Layer(nn.Module):
         record: bool = False,
         last: int | None = None,
     ) -> tuple[Tensor, LayerRecord | None]:
-        """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them. bias:
-        what relative positions add to the scores of self-attention, [1, heads, new, key]. last: of the new rows so many
-        are asked for, and the others only read, of a pass that may round otherwise than a recorded one; None: all.
+        """Return x after the layer, and its record with record=True.
 
-        Nine parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
+        x            [batch, new, d_model], the rows from position first_query on
+        mask         of self-attention; that of cross-attention comes with the source
+        source       the encoded sources, for a decoder's layer
+        bias         relative positions' share of the self-attention scores, [1, heads, new, key]
+        cache        the rows before first_query
+        last         compute only this many of the last rows, with rounding that may differ from a recorded pass;
+                     None: all
+
+        One pass serves training, decoding, records and interventions, so that they cannot differ.
         """
         assert last is None or not record
-        passed: list[SubLayerRecord] = []
+        sublayer_records: list[SubLayerRecord] = []
         at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
 
         def part_of(name: SubLayerName) -> AtPart | None:
@@ -177,16 +191,18 @@ class Layer(nn.Module):
             if at is not None:
                 after = at(AFTER[name], after)
             if record:
-                passed.append(SubLayerRecord(name, x, added, after, sublayer.norm_record(), sublayer.residual))
+                sublayer_records.append(
+                    SubLayerRecord(name, x, added, after, sublayer.norm_record(), sublayer.residual)
+                )
             return after
 
         if at is not None:
             x = at(AFTER[None], x)
-        around_self, *around_cross, around_feed_forward = self.sublayers
+        self_sublayer, *cross_sublayers, feed_forward_sublayer = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
         exact = record or (last is None and not self.training)
-        entered, first_key = around_self.enter(x), first_query
-        if last in (None, x.shape[1]) or at is not None:  # what happens at named places is told of all rows
+        entered, first_key = self_sublayer.enter(x), first_query
+        if last in (None, x.shape[1]) or at is not None:  # edits at places are defined for all rows
             queries, keys, values = self.self_attention.project(entered)
         else:
             first_query, x = first_query + x.shape[1] - last, x[:, -last:]
@@ -202,62 +218,66 @@ class Layer(nn.Module):
         output, weights = self.self_attention(
             queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part, exact=exact
         )
-        x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
+        x = leave(self_sublayer, SubLayerName.SELF_ATTENTION, x, output)
         scaled, plain = self.self_attention.scaled, edit.plain if edit else LayerEdit()
         self_record = AttentionRecord(weights, queries, keys, values, plain, bias, scaled) if record else None
 
         cross_record = None
         if self.cross_attention is not None:
             edit = attention_edit(interventions, AttentionKind.CROSS, self.index)
-            queries = self.cross_attention.project_queries(around_cross[0].enter(x))
+            queries = self.cross_attention.project_queries(cross_sublayers[0].enter(x))
             keys, values = source.keys_values(self)
             part = part_of(SubLayerName.CROSS_ATTENTION)
-            if part is not None:  # of the source's, which other passes share
+            if part is not None:
                 queries, keys, values = part("q", queries), part("k", keys), part("v", values)
             output, weights = self.cross_attention(
                 queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part, exact=exact
             )
-            x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
+            x = leave(cross_sublayers[0], SubLayerName.CROSS_ATTENTION, x, output)
             plain = edit.plain if edit else LayerEdit()
             cross_record = AttentionRecord(weights, queries, keys, values, plain, None, scaled) if record else None
 
-        output, active = self.feed_forward(around_feed_forward.enter(x), part_of(SubLayerName.FEED_FORWARD))
-        x = leave(around_feed_forward, SubLayerName.FEED_FORWARD, x, output)
+        output, active = self.feed_forward(feed_forward_sublayer.enter(x), part_of(SubLayerName.FEED_FORWARD))
+        x = leave(feed_forward_sublayer, SubLayerName.FEED_FORWARD, x, output)
         x = x if last is None else x[:, -last:]
-        return x, LayerRecord(self_record, cross_record, tuple(passed), active) if record else None
+        return x, LayerRecord(self_record, cross_record, tuple(sublayer_records), active) if record else None
 
 
 @dataclass(frozen=True, eq=False)
 class SourceMemory:
-    """An encoded batch of sources: memory [batch, source, d_model], its padding mask [batch, 1, 1, source] or None
-    where nothing is padded, and the encoder's records. Whoever decodes over it shares its keys and values.
-    padded_lengths: how many tokens each source has, int [batch]; None: all of memory's positions."""
+    """An encoded batch of sources, with the cross-attention keys and values that all decodes over it share.
+
+    memory          [batch, source, d_model]
+    mask            padding mask [batch, 1, 1, source]; None where nothing is padded
+    records         the encoder's, if the pass was recorded
+    projected       keys and values by decoder layer, filled when they are first read
+    padded_lengths  the number of tokens of each source, int [batch]; None: all of memory's positions
+    """
 
     memory: Tensor
     mask: Tensor | None
     records: tuple[LayerRecord, ...] = ()
-    projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by decoder layer
+    projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     padded_lengths: Tensor | None = None
 
     @property
     def lengths(self) -> Tensor:
-        """How many tokens each source has, int [batch], or [1] where they are of one length."""
+        """The number of tokens of each source, int [batch], or [1] where all have one length."""
         if self.padded_lengths is not None:
             return self.padded_lengths
         return torch.tensor([self.memory.shape[1]])
 
     def keys_values(self, layer: Layer) -> tuple[Tensor, Tensor]:
-        """What a decoder layer's cross-attention reads, each [batch, heads, source, d_head]: computed once."""
-        found = self.projected.get(layer.index)
-        if found is None:
-            found = layer.cross_attention.project_keys_values(self.memory)
-            if self.memory.is_inference():  # a step of decoding would copy them each time
-                found = found[0].contiguous(), found[1].contiguous()
-            self.projected[layer.index] = found
-        return found
+        """Return the keys and values of a decoder layer's cross-attention, each [batch, heads, source, d_head]."""
+        if layer.index not in self.projected:
+            keys, values = layer.cross_attention.project_keys_values(self.memory)
+            if self.memory.is_inference():  # each step of decoding would copy them
+                keys, values = keys.contiguous(), values.contiguous()
+            self.projected[layer.index] = keys, values
+        return self.projected[layer.index]
 
     def select(self, rows: Tensor) -> SourceMemory:
-        """The batch rows [new_batch], without records."""
+        """Return the batch rows [new_batch], without records."""
         return SourceMemory(
             self.memory.index_select(0, rows),
             None if self.mask is None else self.mask.index_select(0, rows),

@@ -1,4 +1,4 @@
-"""Padding, and which cells of an attention map may carry weight: True = may attend."""
+"""Padding, and the masks of attention: boolean, True = may attend."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
-    """Which keys are real tokens: boolean [batch, 1, 1, key] from ids [batch, key], padded on the right.
+    """Return which keys are tokens: boolean [batch, 1, 1, key] for ids [batch, key], padded on the right.
 
-    Position 0 is always open (it holds the language or begin symbol), so no row is ever left with nothing.
+    Position 0 holds the language or begin symbol and is always True, so that no row of a map is empty.
     """
     mask = ids != pad_id
     mask[:, 0] = True
@@ -17,13 +17,16 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
 
 def causal_mask(length: int, *, first_query: int = 0, device: torch.device | None = None) -> Tensor:
-    """Query t sees keys 0 .. t: boolean [1, 1, query, key] for queries first_query .. length - 1 over `length` keys."""
+    """Return the look-ahead mask, boolean [1, 1, query, key]: query t attends to keys 0 .. t.
+
+    The queries are first_query .. length - 1, the keys 0 .. length - 1.
+    """
     mask = torch.ones(length - first_query, length, dtype=torch.bool, device=device)
     return mask.tril(diagonal=first_query)[None, None]
 
 
 def pad(sequences: list[list[int]], pad_id: int) -> Tensor:
-    """int64 [batch, longest], padded on the right. No sequences: [0, 0]."""
+    """Return ids int64 [batch, longest], padded on the right; [0, 0] for no sequences."""
     padded = torch.full((len(sequences), max(map(len, sequences), default=0)), pad_id, dtype=torch.long)
     for row, sequence in zip(padded, sequences):
         row[: len(sequence)] = torch.tensor(sequence, dtype=torch.long)

@@ -1,4 +1,4 @@
-"""What a recorded pass leaves behind: return values, never hooks or attributes.
+"""The records of a pass: every attention, sub-layer and norm of every layer, as return values.
 
 >>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
@@ -30,9 +30,14 @@ __all__ = ["AttentionRecord", "ForwardOutput", "LayerRecord", "NormRecord", "Sub
 
 @dataclass(frozen=True, eq=False)
 class AttentionRecord:
-    """One attention of one layer: weights [batch, heads, query, key] (softmax, before dropout), the projected queries,
-    keys and values [batch, heads, length, d_head], and the plain interventions that it ran with. bias: what relative
-    positions added to the scores [1, heads, query, key]; scaled: whether q k^T was divided by sqrt(d_k)."""
+    """One attention of one layer.
+
+    weights  [batch, heads, query, key], of the softmax, before dropout
+    queries, keys, values  projected, [batch, heads, length, d_head]
+    edit     the interventions on this attention, without tensors
+    bias     relative positions' share of the scores, [1, heads, query, key]
+    scaled   whether q k^T was divided by sqrt(d_k)
+    """
 
     weights: Tensor
     queries: Tensor
@@ -44,14 +49,16 @@ class AttentionRecord:
 
     @property
     def head_outputs(self) -> Tensor:
-        """What each head says, [batch, heads, query, d_head]: weights times values, before gates, patches and W_O."""
+        """Each head's output [batch, heads, query, d_head]: weights times values, before gates, patches and W_O."""
         return self.weights @ self.values
 
 
 @dataclass(frozen=True, eq=False)
 class NormRecord:
-    """A norm: gain and bias [d_model], epsilon, and whether it stands before its sub-layer's function (pre-norm) or
-    after the sum (post-norm). An RMS norm, which does not take the mean away, has no bias."""
+    """A norm's gain and bias [d_model] and epsilon. An RMS norm, which subtracts no mean, has no bias.
+
+    first: True for pre-norm, before the sub-layer's function; False for post-norm, after the residual sum.
+    """
 
     gain: Tensor
     bias: Tensor | None
@@ -59,25 +66,24 @@ class NormRecord:
     first: bool
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What the model's own norm makes of x [.., d_model]."""
+        """Return the norm of x [.., d_model]."""
         if self.bias is None:
             return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon)
         return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.epsilon)
 
     def centred(self, x: Tensor) -> Tensor:
-        """x [.., d_model] less what the norm takes away before it divides: its mean, or of an RMS norm nothing."""
+        """Return x [.., d_model] before the norm divides: minus its mean, or x itself for an RMS norm."""
         return x if self.bias is None else x - x.mean(-1, keepdim=True)
 
 
 @dataclass(frozen=True, eq=False)
 class SubLayerRecord:
-    """One function f of a layer, its residual connection and its norm (Vaswani et al. 2017, section 3.1). Each
-    [batch, length, d_model]:
+    """One function f of a layer, its residual connection and its norm (Vaswani et al. 2017, section 3.1).
 
-    before  the residual stream that comes in
-    added   what f adds to it, after interventions
-    after   the stream that goes on: before + added with pre-norm, norm(before + added) with post-norm
-    residual  False where a network has no residual connection: `before` is then no part of the sum
+    before    the residual stream before it, [batch, length, d_model]
+    added     f's output after interventions, [batch, length, d_model]
+    after     the stream after it: before + added with pre-norm, norm(before + added) with post-norm
+    residual  False in a network without residual connections, where the sum is `added` alone
     """
 
     name: SubLayerName
@@ -89,34 +95,33 @@ class SubLayerRecord:
 
     @property
     def read(self) -> Tensor:
-        """What f read: norm(before) with pre-norm, before itself with post-norm."""
+        """The input of f: norm(before) with pre-norm, before with post-norm."""
         return self.norm(self.before) if self.norm.first else self.before
 
     @property
     def sum(self) -> Tensor:
-        """x + f(x): what goes on with pre-norm, what the norm reads with post-norm."""
+        """The residual sum x + f(x): `after` with pre-norm, the norm's input with post-norm."""
         return self.before + self.added if self.residual else self.added
 
     @property
     def norm_input(self) -> Tensor:
-        """What the layer norm read."""
+        """The input of the norm."""
         return self.before if self.norm.first else self.sum
 
     @property
     def norm_scale(self) -> Tensor:
-        """1 / standard deviation [batch, length] by which the norm multiplied; of an RMS norm 1 / root mean square."""
-        # Computed when asked for, as all above: a translation records, and most never look at these.
+        """The norm's factor [batch, length]: 1 / standard deviation, or 1 / root mean square for an RMS norm."""
+        # A property, because every translation is recorded and few are examined that far.
         return (self.norm.centred(self.norm_input.float()).square().mean(-1) + self.norm.epsilon).rsqrt()
 
 
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
-    """What one layer did. A network without self-attention or a feed-forward has None there, and no sub-layers; only a
-    recurrent one has an alignment.
+    """One layer of a pass. Attentions and parts that a network does not have are None; it then has no sub-layers.
 
-    sublayers    in the order that the residual stream passes them
-    activations  the feed-forward's hidden units after the activation, the paper's ReLU or another
-                 [batch, length, d_feedforward]
+    sublayers    in the order of the residual stream
+    activations  the feed-forward's hidden units after the activation, [batch, length, d_feedforward]
+    alignment    the attention of a recurrent network
     """
 
     self_attention: AttentionRecord | None
@@ -127,16 +132,16 @@ class LayerRecord:
 
     @property
     def before(self) -> Tensor:
-        """The residual stream that enters the layer [batch, length, d_model]."""
+        """The residual stream before the layer, [batch, length, d_model]."""
         return self.sublayers[0].before
 
     @property
     def after(self) -> Tensor:
-        """The residual stream that leaves it."""
+        """The residual stream after the layer, [batch, length, d_model]."""
         return self.sublayers[-1].after
 
     def sublayer(self, name: SubLayerName) -> SubLayerRecord:
-        """The sub-layer of this name. ValueError, in words, where the layer has none."""
+        """Return the sub-layer of this name. Raises ValueError if the layer has none."""
         for record in self.sublayers:
             if record.name == name:
                 return record
@@ -144,7 +149,7 @@ class LayerRecord:
         raise ValueError(f"this layer has the sub-layers {has}; found {getattr(name, 'value', name)!r}")
 
     def attention(self, kind: AttentionKind) -> AttentionRecord | None:
-        """The attention of this kind; None where the layer has none."""
+        """Return the attention of this kind; None if the layer has none."""
         if kind is AttentionKind.ALIGNMENT:
             return self.alignment
         return self.cross_attention if kind is AttentionKind.CROSS else self.self_attention
@@ -152,9 +157,13 @@ class LayerRecord:
 
 @dataclass(frozen=True, eq=False)
 class ForwardOutput:
-    """memory [batch, source, d_model], the encoder's output; hidden [batch, target, d_model], what the output
-    projection reads; project: that projection, hidden [.., d_model] -> logits [.., vocabulary]; one record a layer, or
-    none without record=True."""
+    """The result of a forward pass.
+
+    project  the output projection: hidden [.., d_model] -> logits [.., vocabulary]
+    memory   the encoder's output, [batch, source, d_model]
+    hidden   the decoder's output, [batch, target, d_model]
+    encoder_records, decoder_records  one LayerRecord a layer with record=True, else empty
+    """
 
     project: Callable[[Tensor], Tensor]
     memory: Tensor
@@ -164,58 +173,65 @@ class ForwardOutput:
 
     @cached_property
     def logits(self) -> Tensor:
-        """[batch, target, vocabulary], computed when asked for: of 100 sentences of 100 tokens over 256,000 they are
-        10 GB. Who needs less projects rows of `hidden`, some at a time (model.nets.blocks)."""
+        """The logits [batch, target, vocabulary], computed when they are first read.
+
+        100 sentences of 100 tokens over a vocabulary of 256,000 have 10 GB of logits: project some rows of `hidden` at
+        a time instead (model.nets.blocks).
+        """
         with torch.inference_mode() if self.hidden.is_inference() else nullcontext():
             return self.project(self.hidden)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all tensors of the pass, without the logits."""
+        """The bytes of all tensors of the pass, without the logits."""
         records = (self.memory, self.hidden, self.encoder_records, self.decoder_records)
-        storages = {storage.data_ptr(): storage for storage in (one.untyped_storage() for one in _tensors(records))}
+        storages = {
+            storage.data_ptr(): storage for storage in (tensor.untyped_storage() for tensor in _tensors(records))
+        }
         return sum(storage.nbytes() for storage in storages.values())
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        """The attentions that were recorded."""
+        """The recorded kinds of attention."""
         return tuple(
             kind for kind in AttentionKind if any(layer.attention(kind) is not None for layer in self._side(kind.side))
         )
 
     def layers(self, side: Side) -> tuple[LayerRecord, ...]:
-        """The records of one stack's layers. ValueError if the pass was not recorded."""
-        found = self._side(side)
-        if not found:
+        """Return the records of one stack's layers. Raises ValueError if the pass was not recorded."""
+        records = self._side(side)
+        if not records:
             raise ValueError(f"the {Side(side).value} was not recorded: this needs a recorded pass (record=True)")
-        return found
+        return records
 
     def records(self, kind: AttentionKind) -> tuple[LayerRecord, ...]:
-        """The layers that an attention of this kind stands in. ValueError if the pass was not recorded."""
+        """Return the records of the layers that have an attention of this kind, as layers() does."""
         return self.layers(AttentionKind(kind).side)
 
     def layer(self, kind: AttentionKind, layer: int) -> LayerRecord:
-        """The layer, counted from 0, that an attention of this kind stands in. ValueError if there is none."""
-        found = self.records(kind)
-        if not 0 <= layer < len(found):
-            raise ValueError(f"{kind.value} has layers 0 to {len(found) - 1}, found {layer}")
-        return found[layer]
+        """Return one of records(), counted from 0. Raises ValueError if the layer does not exist."""
+        records = self.records(kind)
+        if not 0 <= layer < len(records):
+            raise ValueError(f"{kind.value} has layers 0 to {len(records) - 1}, found {layer}")
+        return records[layer]
 
     def attention(self, kind: AttentionKind, layer: int) -> AttentionRecord:
-        """One attention. ValueError if the layer does not exist or the pass was not recorded."""
+        """Return one attention. Raises ValueError if the layer does not exist or the pass was not recorded."""
         return self.layer(kind, layer).attention(kind)
 
     def weights(self, kind: AttentionKind) -> Tensor:
-        """Every map of a kind: [layers, batch, heads, query, key]. ValueError if the pass was not recorded."""
+        """Return every map of a kind, [layers, batch, heads, query, key]. Raises ValueError if it was not recorded."""
         return torch.stack([record.attention(kind).weights for record in self.records(kind)])
 
     def maps(self, kind: AttentionKind, row: int) -> Tensor:
-        """Every map of a kind of one row of the batch: [layers, heads, query, key]."""
+        """Return every map of a kind of one batch row, [layers, heads, query, key]."""
         return torch.stack([record.attention(kind).weights[row] for record in self.records(kind)])
 
     def head_outputs(self, kind: AttentionKind) -> Tensor:
-        """What every head says, before W_O: [batch, layers, heads, query, d_head], as a sweep's `instead` has it.
-        ValueError if the pass was not recorded."""
+        """Return every head's output before W_O, [batch, layers, heads, query, d_head], as a sweep's `instead` has it.
+
+        Raises ValueError if the pass was not recorded.
+        """
         return torch.stack([record.attention(kind).head_outputs for record in self.records(kind)], dim=1)
 
     def _side(self, side: Side) -> tuple[LayerRecord, ...]:
@@ -229,4 +245,4 @@ def _tensors(value: object) -> Iterator[Tensor]:
     elif isinstance(value, tuple):
         yield from chain.from_iterable(map(_tensors, value))
     elif is_dataclass(value):
-        yield from chain.from_iterable(_tensors(getattr(value, one.name)) for one in fields(value))
+        yield from chain.from_iterable(_tensors(getattr(value, field.name)) for field in fields(value))

@@ -1,5 +1,8 @@
-"""The encoder-decoder that came before: gated recurrent units (Cho et al. 2014) read the source from both ends, and
-write the target with additive attention (Bahdanau et al. 2015) or from one vector (Sutskever et al. 2014)."""
+"""A recurrent encoder-decoder of gated recurrent units (Cho et al. 2014), the Transformer's predecessor.
+
+The encoder reads the source in both directions. The decoder uses additive attention (Bahdanau et al. 2015), or only one
+vector of the source (Sutskever et al. 2014).
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,13 @@ from attention_atlas.model.trace.language import Refusal
 
 @dataclass(frozen=True)
 class RecurrentConfig:
-    """The shape of a recurrent encoder-decoder (model/nets/recurrent.py). Raises ValueError, with the field and its
-    value, for anything that cannot be built."""
+    """The shape of a recurrent encoder-decoder. Raises ValueError, with the field, for what cannot be built."""
 
     vocabulary_size: int
     d_model: int = 256  # of embeddings, decoder states and the output
-    dropout: float = 0.1  # on embeddings and on what the output projection reads
-    attention: bool = True  # Bahdanau et al. 2015; False: one vector of the source, as Sutskever et al. 2014
-    max_length: int = 256  # tokens a side that the Translator accepts, symbols included
+    dropout: float = 0.1  # on embeddings and on the input of the output projection
+    attention: bool = True  # False: one vector of the source
+    max_length: int = 256  # tokens on each side, special ones included
     pad_id: int = 0
 
     def __post_init__(self) -> None:
@@ -41,29 +43,29 @@ class RecurrentConfig:
         if self.d_model % 2:
             raise ValueError(f"d_model must be even (half of it reads in each direction), found {self.d_model}")
 
-    banned_ids = ()  # tokens that decoding never chooses
-    reach = 2**31  # a recurrence has no longest sentence
+    banned_ids = ()  # tokens that decoding must not choose
+    reach = 2**31  # positions: a recurrence has no longest sentence
     num_heads = num_encoder_layers = num_decoder_layers = 1
     without = ()
 
     def of(self, side: Side) -> RecurrentConfig:
-        """As ModelConfig.of: there is one shape."""
+        """Return the shape of one side, as ModelConfig.of() does: both are the same."""
         return self
 
     def map_numbers(self, source: int, target: int) -> int:
-        """As ModelConfig.map_numbers: one alignment."""
+        """Return the numbers of all maps, as ModelConfig.map_numbers() does: one alignment."""
         return source * target
 
     def pass_numbers(self, source: int, target: int) -> int:
-        """As ModelConfig.pass_numbers: what reads and writes the tokens, a step's scores, and logits."""
+        """Return the numbers of a pass, as ModelConfig.pass_numbers() does: states, scores and logits."""
         d = self.d_model
         return 2 * source * target + (source + target) * 12 * d + source * 8 * d + 4 * self.num_target_tokens
 
-    held_numbers = pass_numbers  # its one alignment is small
+    held_numbers = pass_numbers  # the one alignment is small
 
     @property
     def d_encoder(self) -> int:
-        """Width of the state that reads in one direction."""
+        """The width of the encoder's state in one direction."""
         return self.d_model // 2
 
     @property
@@ -72,7 +74,7 @@ class RecurrentConfig:
 
 
 class GatedUnit(nn.Module):
-    """One gated recurrent unit, with torch.nn.GRU's layout of parameters: rows for reset, update and new state.
+    """One gated recurrent unit, with torch.nn.GRU's parameters: rows for the reset gate, update gate and new state.
 
     r = sigmoid(W_r x + U_r h)    z = sigmoid(W_z x + U_z h)    n = tanh(W_n x + r * (U_n h + b_n))
     h' = (1 - z) * n + z * h
@@ -88,8 +90,10 @@ class GatedUnit(nn.Module):
         nn.init.zeros_(self.recall.bias)
 
     def forward(self, read: Tensor, state: Tensor) -> Tensor:
-        """read [batch, 3 * width]: what self.read made of the input, which has no need to wait for the state before;
-        state [batch, width] -> the next one."""
+        """Return the next state [batch, width].
+
+        read: self.read of the input, [batch, 3 * width], which can be computed for all positions at once.
+        """
         reset_in, update_in, new_in = read.chunk(3, dim=-1)
         reset_from, update_from, new_from = self.recall(state).chunk(3, dim=-1)
         reset, update = torch.sigmoid(reset_in + reset_from), torch.sigmoid(update_in + update_from)
@@ -98,7 +102,7 @@ class GatedUnit(nn.Module):
 
 
 class AdditiveAttention(nn.Module):
-    """softmax over the keys of v . tanh(W q + U k) (Bahdanau et al. 2015, section 3.1 and appendix A.1.2)."""
+    """Attention by softmax of v . tanh(W q + U k) over the keys (Bahdanau et al. 2015, section 3.1, appendix A.1.2)."""
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
         super().__init__()
@@ -110,8 +114,12 @@ class AdditiveAttention(nn.Module):
         nn.init.zeros_(self.of_key.bias)
 
     def forward(self, query: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
-        """query [batch, width], projected by of_query; keys [batch, key, width], projected by of_key; mask bool
-        [batch, key], True = may attend. Returns weights [batch, key]; rows sum to 1, masked cells are exactly 0."""
+        """Return the weights [batch, key]; rows sum to 1, and masked cells are exactly 0.
+
+        query  [batch, width], projected by of_query
+        keys   [batch, key, width], projected by of_key
+        mask   bool [batch, key], True = may attend
+        """
         scores = self.score(torch.tanh(query[:, None] + keys))[..., 0]  # [batch, key]
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
@@ -120,8 +128,13 @@ class AdditiveAttention(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class RecurrentMemory:
-    """An encoded batch of sources: memory [batch, source, 2 * encoder width], its padding mask [batch, 1, 1, source] or
-    None, the decoder's first state [batch, d_model], and keys [batch, source, d_model], or None without attention."""
+    """An encoded batch of sources.
+
+    memory  [batch, source, 2 * encoder width]
+    mask    padding mask [batch, 1, 1, source]; None where nothing is padded
+    start   the decoder's first state, [batch, d_model]
+    keys    [batch, source, d_model]; None without attention
+    """
 
     memory: Tensor
     mask: Tensor | None
@@ -130,15 +143,14 @@ class RecurrentMemory:
     records: tuple[LayerRecord, ...] = ()
 
     def select(self, rows: Tensor) -> RecurrentMemory:
-        """The batch rows [new_batch]."""
+        """Return the batch rows [new_batch]."""
         mask, keys = (None if t is None else t.index_select(0, rows) for t in (self.mask, self.keys))
         return RecurrentMemory(self.memory.index_select(0, rows), mask, self.start.index_select(0, rows), keys)
 
 
 @dataclass
 class RecurrentCache:
-    """The decoder's states [batch, d_model] after each token that it has read. All that a step needs is the last; the
-    others are kept to go back to."""
+    """The decoder's states [batch, d_model] after each token. A step needs the last; truncate() goes back to others."""
 
     states: list[Tensor] = field(default_factory=list)
 
@@ -147,17 +159,17 @@ class RecurrentCache:
         return len(self.states)
 
     def truncate(self, length: int) -> None:
-        """Forget the states from position `length` on."""
+        """Drop the states from position `length` on."""
         assert 0 <= length <= self.length
         del self.states[length:]
 
     def reorder(self, rows: Tensor) -> None:
-        """Take the batch rows [new_batch] anew."""
+        """Make the batch rows [new_batch] the new batch."""
         self.states = [state.index_select(0, rows) for state in self.states]
 
 
 class Recurrent(nn.Module):
-    """Source ids and target ids in, next-token logits out. One embedding serves source, target and output."""
+    """A recurrent encoder-decoder with Transformer's interface. One embedding serves source, target and output."""
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
@@ -171,51 +183,51 @@ class Recurrent(nn.Module):
         self.forwards, self.backwards = (GatedUnit(width, config.d_encoder) for _ in range(2))
         self.bridge = Linear(both, width)
         self.attention = AdditiveAttention(width, both, width) if config.attention else None
-        seen = both if config.attention else 0
-        self.writer = GatedUnit(width + seen, width)
-        self.readout = Linear(width + seen + width, width)
+        context = both if config.attention else 0
+        self.writer = GatedUnit(width + context, width)
+        self.readout = Linear(width + context + width, width)
 
     @property
     def num_layers(self) -> dict[AttentionKind, int]:
-        """The attentions that the model has, and in how many layers each."""
+        """The number of layers of each kind of attention."""
         return {AttentionKind.ALIGNMENT: 1} if self.config.attention else {}
 
     @property
     def num_heads(self) -> dict[AttentionKind, int]:
-        """How many heads each has in a layer."""
+        """The number of heads in a layer of each kind of attention."""
         return self.num_layers
 
     def check(self, interventions: Changes, *, batch: int) -> None:
-        """ValueError, in words, for any intervention: there is no head, position or edge to change."""
+        """Raise a Refusal for any intervention: there is no head, position or edge to change."""
         if interventions:
             raise Refusal("a recurrent network has no heads, positions or layers of attention to change")
 
     def new_cache(self) -> RecurrentCache:
-        """What a decode remembers, before its first row."""
+        """Return an empty cache of states."""
         return RecurrentCache()
 
     def token_rows(self, ids: Tensor) -> Tensor:
-        """ids [batch, length] -> embeddings times sqrt(d_model), so that their numbers are about 1."""
+        """Return the embeddings of ids [batch, length] times sqrt(d_model), with numbers of about 1."""
         return self.dropout(F.embedding(ids, self.embedding.weight) * self.config.d_model**0.5)
 
     def encode(
         self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
     ) -> RecurrentMemory:
-        """source_ids [batch, source], padded on the right with pad_id. Nothing of the encoder is recorded."""
+        """Encode source_ids [batch, source], padded on the right with pad_id. The encoder has no records."""
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)  # [batch, 1, 1, source]
         rows, real = self.token_rows(source_ids), mask[:, 0, 0]
-        ahead = self._states(self.forwards, rows, real, range(rows.shape[1]))
-        back = self._states(self.backwards, rows, real, reversed(range(rows.shape[1])))
-        memory = torch.cat((torch.stack(ahead, 1), torch.stack(back[::-1], 1)), dim=-1)
-        # Padding keeps a state as it is: the last one of each direction has read the whole sentence.
-        start = torch.tanh(self.bridge(torch.cat((ahead[-1], back[-1]), dim=-1)))
+        forward = self._states(self.forwards, rows, real, range(rows.shape[1]))
+        backward = self._states(self.backwards, rows, real, reversed(range(rows.shape[1])))
+        memory = torch.cat((torch.stack(forward, 1), torch.stack(backward[::-1], 1)), dim=-1)
+        # Padding leaves a state as it is, so that the last of each direction has read the whole sentence.
+        start = torch.tanh(self.bridge(torch.cat((forward[-1], backward[-1]), dim=-1)))
         keys = None if self.attention is None else self.attention.of_key(memory)
         return RecurrentMemory(memory, None if mask.all() else mask, start, keys)
 
     @staticmethod
     def _states(unit: GatedUnit, rows: Tensor, real: Tensor, order) -> list[Tensor]:
-        """The states [batch, width] after each position in this order; what is not real changes none."""
+        """Return the states [batch, width] after each position in this order; padding does not change them."""
         read, padded = unit.read(rows), not real.all()
         state, states = rows.new_zeros(len(rows), unit.recall.in_features), []
         for at in order:
@@ -233,21 +245,23 @@ class Recurrent(nn.Module):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
-        """What the output projection reads, [batch, new, d_model], for target_ids [batch, new], and one record, of the
-        alignment. With a cache, target_ids are the tokens after those that it has read."""
+        """Return the decoder's output [batch, new, d_model] for target_ids [batch, new], and a record of the alignment.
+
+        With a cache, target_ids are the tokens after those that it has read.
+        """
         self.check(interventions, batch=len(target_ids))
         rows = self.token_rows(target_ids)
         state = cache.states[-1] if cache is not None and cache.states else source.start
         mask = None if source.mask is None else source.mask[:, 0, 0]
         states, contexts, weights, queries = [], [], [], []
         for at in range(target_ids.shape[1]):
-            seen = [rows[:, at]]
+            inputs = [rows[:, at]]
             if self.attention is not None:
                 queries.append(self.attention.of_query(state))
                 weights.append(self.attention(queries[-1], source.keys, mask))  # [batch, source]
                 contexts.append((weights[-1][:, None] @ source.memory)[:, 0])
-                seen.append(contexts[-1])
-            state = self.writer(self.writer.read(torch.cat(seen, dim=-1)), state)
+                inputs.append(contexts[-1])
+            state = self.writer(self.writer.read(torch.cat(inputs, dim=-1)), state)
             states.append(state)
         if cache is not None:
             cache.states += states
@@ -257,7 +271,7 @@ class Recurrent(nn.Module):
         return hidden, records
 
     def project(self, hidden: Tensor) -> Tensor:
-        """Logits over the vocabulary: hidden [.., d_model] times the embedding transposed."""
+        """Return the logits [.., vocabulary] of hidden [.., d_model]."""
         return linear(hidden, self.embedding.weight)
 
     def read(
@@ -268,14 +282,14 @@ class Recurrent(nn.Module):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> ForwardOutput:
-        """As Transformer.read."""
+        """Run the decoder over encoded sources, as Transformer.read() does."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
         return ForwardOutput(self.project, source.memory, hidden, (), records)
 
     def forward(
         self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
     ) -> ForwardOutput:
-        """One teacher-forced pass, as Transformer.forward."""
+        """Run one teacher-forced pass, as Transformer.forward() does."""
         return self.read(
             self.encode(source_ids, interventions=interventions, record=record),
             target_ids,

@@ -14,7 +14,7 @@ from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.layer import Dropout, Layer, SourceMemory, norm
 from attention_atlas.model.nets.masks import causal_mask, padding_mask
-from attention_atlas.model.nets.places.visit import check_places, has_visits, projected, visit
+from attention_atlas.model.nets.places.visit import check_places, has_visits, project_logits, visit
 from attention_atlas.model.nets.positions import RelativePositions, position_modules
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
@@ -24,9 +24,12 @@ from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, 
 
 
 class Stack(nn.Module):
-    """The layers of the encoder or the decoder, and with pre-norm the norm that closes them. entry: what embeddings go
-    through before the first layer, in most models nothing. relative: tables of relative positions, one for all layers
-    or one for each, in most models none."""
+    """The layers of the encoder or the decoder, and the norms around them.
+
+    norm      after the last layer, with pre-norm; else the identity
+    entry     the norm of embeddings before the first layer; in most models the identity
+    relative  tables of relative positions, one for all layers or one for each; in most models none
+    """
 
     def __init__(self, config: ModelConfig, *, decoder: bool) -> None:
         super().__init__()
@@ -42,19 +45,21 @@ class Stack(nn.Module):
             RelativePositions(config, both_ways=not decoder) for _ in range(tables)
         )
 
-    def entered(self, rows: Tensor, code: Tensor | None) -> Tensor:
-        """What the first layer reads of embedded rows and the code of their positions."""
+    def enter(self, rows: Tensor, code: Tensor | None) -> Tensor:
+        """Return the first layer's input for embedded rows and the code of their positions."""
         if self.norm_before_positions:
             rows = self.entry(rows)
             return rows if code is None else rows + code
         return self.entry(rows if code is None else rows + code)
 
     def biases(self, first: int, new: int, changes: Changes = NO_INTERVENTIONS) -> list[Tensor | None]:
-        """What relative positions add to each layer's scores of the rows from position `first` on: [1, heads, new,
-        first + new], or None."""
-        used = changes.target_positions if self.side is Side.DECODER else changes.source_positions
-        found = [table(first, new, first + new, used) for table in self.relative] or [None]
-        return found if len(found) == len(self.layers) else found * len(self.layers)
+        """Return each layer's bias for the scores of the rows from position `first` on.
+
+        It is [1, heads, new, first + new], or None in models without relative positions.
+        """
+        positions = changes.target_positions if self.side is Side.DECODER else changes.source_positions
+        biases = [table(first, new, first + new, positions) for table in self.relative] or [None]
+        return biases if len(biases) == len(self.layers) else biases * len(self.layers)
 
     def forward(
         self,
@@ -69,12 +74,12 @@ class Stack(nn.Module):
         stop: int | None = None,
         last: int | None = None,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
-        """x [batch, new, d_model], which enters layer `start` -> the same shape, normed; one record a layer if record.
-        stop: the layer that is not entered any more, where what would enter it is wanted. last: so many of the new rows
-        are wanted, [batch, last, d_model], be it all of them, and need not be a recorded pass's to the last bit. The
-        last layer computes no others.
+        """Run the layers on x [batch, new, d_model]; return the normed output, and one record a layer with record=True.
 
-        Nine parameters: those of a layer, and the first and last of layers and rows.
+        start  the layer that x enters
+        stop   end before this layer, and return its input without the closing norm
+        last   return only this many of the last rows, [batch, last, d_model]; the last layer computes no others, and
+               the rounding may differ from a recorded pass, also where `last` is all rows
         """
         records = []
         first_query = 0 if cache is None else cache.length
@@ -102,8 +107,16 @@ class Stack(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Source ids and target ids in, next-token logits out. One embedding serves source, target and output
-    (section 3.4) unless the config asks for more; all padding is on the right."""
+    """The encoder-decoder of "Attention Is All You Need": source and target ids in, next-token logits out.
+
+    One embedding serves source, target and output (section 3.4) unless the config says otherwise. All padding is on
+    the right.
+
+    >>> model = Transformer(ModelConfig(vocabulary_size=100)).eval()
+    >>> output = model(torch.tensor([[4, 20, 2]]), torch.tensor([[1, 30]]), record=True)
+    >>> output.logits.shape, output.weights(AttentionKind.CROSS).shape[-2:]
+    (torch.Size([1, 2, 100]), torch.Size([2, 3]))
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -129,21 +142,21 @@ class Transformer(nn.Module):
 
     @property
     def num_layers(self) -> dict[AttentionKind, int]:
-        """The attentions that the model has, and in how many layers each."""
+        """The number of layers of each kind of attention."""
         return {kind: len(self._stack(kind.side).layers) for kind in TRANSFORMER_KINDS}
 
     @property
     def num_heads(self) -> dict[AttentionKind, int]:
-        """How many heads each has in a layer."""
+        """The number of heads in a layer of each kind of attention."""
         return {kind: self.config.of(kind.side).num_heads for kind in TRANSFORMER_KINDS}
 
     def attention(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-        """The module of one attention."""
-        found = self._stack(kind.side).layers[layer]
-        return found.cross_attention if kind is AttentionKind.CROSS else found.self_attention
+        """Return the module of one attention."""
+        module = self._stack(kind.side).layers[layer]
+        return module.cross_attention if kind is AttentionKind.CROSS else module.self_attention
 
     def check(self, interventions: Changes, *, batch: int) -> None:
-        """ValueError, in words, if interventions cannot be run on this model and a batch of this size."""
+        """Raise ValueError if the interventions cannot be applied to this model and a batch of this size."""
         if interventions:
             check(interventions, self.num_layers, self.num_heads, batch=batch)
             check_places(interventions, self.config)
@@ -153,22 +166,24 @@ class Transformer(nn.Module):
 
     @property
     def target_matrix(self) -> Tensor:
-        """The embeddings of target tokens: [target vocabulary, d_model]."""
+        """The embeddings of target tokens, [target vocabulary, d_model]."""
         return (self.embedding if self.target_embedding is None else self.target_embedding).weight
 
     @property
     def output_matrix(self) -> Tensor:
-        """What the output projection multiplies by: [target vocabulary, d_model]."""
+        """The matrix of the output projection, [target vocabulary, d_model]."""
         return self.target_matrix if self.output is None else self.output.weight
 
-    @cached_property  # of its shape alone
+    @cached_property
     def step_numbers(self) -> int:
-        """How many numbers of the model a step of decoding reads: the decoder's and the output matrix."""
+        """The number of parameters that a decoding step reads: the decoder's and the output matrix."""
         return sum(weight.numel() for weight in self.decoder.parameters()) + self.output_matrix.numel()
 
     def token_rows(self, ids: Tensor, *, decoder: bool = False) -> Tensor:
-        """ids [batch, length] of the source, or of the target -> embedding * sqrt(d_model), [batch, length, d_model]
-        (section 3.4); in some families without the factor."""
+        """Return embedding * sqrt(d_model) of ids [batch, length]: [batch, length, d_model] (section 3.4).
+
+        ids: of the source, or with decoder=True of the target. Some families omit the factor.
+        """
         return F.embedding(ids, self.target_matrix if decoder else self.embedding.weight) * self.scale
 
     def place(
@@ -180,16 +195,18 @@ class Transformer(nn.Module):
         decoder: bool = False,
         lengths: Tensor | None = None,
     ) -> Tensor:
-        """token_rows() [batch, length, d_model] + position: what the first layer reads (section 3.5), in some families
-        after a norm. Apart from token_rows(), so that rows that are no token's can take their place. lengths: tokens of
-        each source, int [batch], for codes that depend on them; None: as many as there are rows."""
+        """Add positions to rows [batch, length, d_model], in some families with a norm: the first layer's input.
+
+        Attribution methods pass rows that are no token's embedding; others pass token_rows(). lengths: the number of
+        tokens of each source, int [batch], for position codes that depend on it; None: the number of rows.
+        """
         code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
-        used = changes.target_positions if decoder else changes.source_positions
-        added = code(first, rows.shape[1], used, lengths)
+        positions = changes.target_positions if decoder else changes.source_positions
+        added = code(first, rows.shape[1], positions, lengths)
         if (at := visit(changes, stack.side.value, first, self.config)) is not None:
             rows = at("embed", rows)
             added = None if added is None else at("pos", added if added.dim() == 3 else added[None])
-        return self.dropout(stack.entered(rows, added))
+        return self.dropout(stack.enter(rows, added))
 
     def embed(
         self,
@@ -200,13 +217,12 @@ class Transformer(nn.Module):
         decoder: bool = False,
         lengths: Tensor | None = None,
     ) -> Tensor:
-        """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5).
-        lengths: as in place()."""
+        """Return the first layer's input for ids [batch, length]: [batch, length, d_model] (sections 3.4 and 3.5)."""
         rows = self.token_rows(ids, decoder=decoder)
         return self.place(rows, changes, first=first, decoder=decoder, lengths=lengths)
 
     def new_cache(self) -> KeyValueCache:
-        """What a decode remembers, before its first row."""
+        """Return an empty key/value cache."""
         return KeyValueCache(len(self.decoder.layers))
 
     def encode(
@@ -216,10 +232,10 @@ class Transformer(nn.Module):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> SourceMemory:
-        """source_ids [batch, source], padded on the right with pad_id."""
+        """Encode source_ids [batch, source], padded on the right with pad_id."""
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)
-        mask = None if mask.all() else mask  # most steps of most decodes then need not mask at all
+        mask = None if mask.all() else mask  # attention without a mask is faster
         lengths = None if mask is None else mask.sum(-1).flatten()
         x = self.embed(source_ids, interventions, lengths=lengths)
         memory, records = self.encoder(x, mask, interventions=interventions, record=record)
@@ -234,9 +250,9 @@ class Transformer(nn.Module):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
-        """The decoder's output [batch, new, d_model] for target_ids [batch, new], and its records.
+        """Return the decoder's output [batch, new, d_model] for target_ids [batch, new], and its records.
 
-        With a cache, target_ids are the rows after cache.length, and the cache grows by them.
+        With a cache, target_ids are the rows from position cache.length on, and the cache grows by them.
         """
         self.check(interventions, batch=len(target_ids))
         first = 0 if cache is None else cache.length
@@ -245,10 +261,10 @@ class Transformer(nn.Module):
         return self.decoder(x, mask, source, interventions=interventions, cache=cache, record=record)
 
     def target_mask(self, target_ids: Tensor, first: int = 0) -> Tensor | None:
-        """Which keys the decoder's rows from position `first` on may attend to, [.., new, first + new]; None: all.
+        """Return the mask of decoder self-attention for rows from position `first` on, [.., new, first + new].
 
-        Padding on the right needs no mask of its own where no row looks ahead. A network without the look-ahead mask
-        sees all of its prefix, which a decode never pads.
+        None: attend to all keys. With a look-ahead mask, padding on the right needs no mask of its own. Without one,
+        rows attend to the whole prefix, which decoding never pads.
         """
         new = target_ids.shape[1]
         if not self.config.look_ahead_mask:
@@ -258,8 +274,7 @@ class Transformer(nn.Module):
         return None if new == 1 else causal_mask(first + new, first_query=first, device=target_ids.device)
 
     def project(self, hidden: Tensor) -> Tensor:
-        """Logits over the target's vocabulary: hidden [.., d_model], in some families scaled, times the output matrix
-        transposed, plus the bias where there is one."""
+        """Return the logits [.., target vocabulary] of hidden [.., d_model], in some families scaled or with a bias."""
         return linear(hidden * self.output_scale, self.output_matrix, self.output_bias)
 
     def forward(
@@ -270,8 +285,10 @@ class Transformer(nn.Module):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> ForwardOutput:
-        """One teacher-forced pass. source_ids [batch, source], target_ids [batch, target] = `<s> y1 .. yT`; row t of
-        the logits predicts target t + 1."""
+        """Run one teacher-forced pass over source_ids [batch, source] and target_ids [batch, target].
+
+        target_ids are `<s> y1 .. yT`; row t of the logits predicts target t + 1.
+        """
         return self.read(
             self.encode(source_ids, interventions=interventions, record=record),
             target_ids,
@@ -287,9 +304,9 @@ class Transformer(nn.Module):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> ForwardOutput:
-        """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs."""
+        """Run the decoder's part of forward() over encoded sources, whose records become the encoder's."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        project = partial(projected, self, changes=interventions) if has_visits(interventions) else self.project
+        project = partial(project_logits, self, changes=interventions) if has_visits(interventions) else self.project
         return ForwardOutput(project, source.memory, hidden, source.records, records)
 
 
@@ -297,6 +314,6 @@ def _embedding(tokens: int, d_model: int) -> nn.Embedding:
     # Standard deviation d_model^-0.5: scaled by sqrt(d_model) at the input it is 1, and a tied output projection
     # starts with logits of the same order.
     weight = torch.empty(tokens, d_model)
-    if not weight.is_meta:  # normal numbers without memory: torch would import its compiler for them (1 s)
+    if not weight.is_meta:  # for normal numbers on "meta", torch imports its compiler, which takes a second
         nn.init.normal_(weight, std=d_model**-0.5)
     return nn.Embedding.from_pretrained(weight, freeze=False)

@@ -1,1 +1,1 @@
-"""Many requests on few cores: batches, turns, devices."""
+"""Serve many requests on few cores: batches, limits, caches, devices and processes."""

@@ -1,4 +1,4 @@
-"""The machine that the model runs on: its device, its cores, its memory."""
+"""The device, cores, open files and memory allocator that a process uses."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ TOP_PAD = 100_000_000  # bytes to ask the system for at once
 
 
 def choose_device(name: str | None = None) -> torch.device:
-    """The device called `name` ("cpu", "cuda", "cuda:1", "mps"), else the one in ATTENTION_ATLAS_DEVICE, else (or for
-    "auto") CUDA if present, else the CPU. Apple's GPU is taken where it is named.
+    """Return the device called `name`: "cpu", "cuda", "cuda:1", "mps" or "auto".
 
-    ValueError for a name torch does not know, and for a device that this machine has not.
+    Without a name the environment variable ATTENTION_ATLAS_DEVICE decides. "auto", the default, is CUDA if there is
+    one, else the CPU; Apple's GPU is used only by its name. Raises ValueError for a name that torch does not know, and
+    for a device that this machine does not have.
     """
     name = name or os.environ.get(DEVICE_VARIABLE) or "auto"
     if name == "auto":
@@ -48,31 +49,31 @@ def choose_device(name: str | None = None) -> torch.device:
 
 
 def finish(device: torch.device) -> None:
-    """Wait until a device has done all that it was asked, as the CPU has when a call returns."""
+    """Wait until a device has finished its queued work."""
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
 
 
 def share_cores(at_once: int) -> None:
-    """Give each of `at_once` passes through the model its share of the cores. More threads than cores spin, waiting
-    for each other: measured 16 times slower."""
+    """Set torch's threads so that `at_once` passes share the cores.
+
+    With more threads than cores, threads spin while they wait for each other (measured 16 times slower).
+    """
     torch.set_num_threads(max(1, cores() // at_once))
 
 
 def cores(limits: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """The cores this process may use: of its affinity, and of its container's quota (cgroup v2), of which the number of
-    the machine's cores says nothing."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many cores this process may use, by its affinity and its container's quota (cgroup v2)."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = limits.read_text(encoding="ascii").split()
-        return found if quota == "max" else max(1, min(found, math.ceil(int(quota) / int(period))))
+        return available if quota == "max" else max(1, min(available, math.ceil(int(quota) / int(period))))
     except (OSError, ValueError):  # no cgroup, or one that is not version 2
-        return found
+        return available
 
 
 def allow_many_files() -> None:
-    """As many open files as this user may have at all: each visitor holds two connections open, and shells start
-    programs with 1,024."""
+    """Raise the limit on open files to the maximum: each visitor holds two connections, and shells allow 1,024."""
     if resource is not None:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         with contextlib.suppress(ValueError, OSError):  # macOS allows fewer than it says
@@ -80,44 +81,45 @@ def allow_many_files() -> None:
 
 
 def return_freed_memory() -> bool:
-    """Have memory that is freed go back to the system; whether this process' allocator (glibc's) could be told so.
+    """Make glibc return freed memory to the system; call it before threads start. False with another C library.
 
-    By default threads have arenas of their own, and blocks of up to 32 MB stay there when they are freed: a server that
-    many people used keeps what its largest batches needed, once for every arena. Call it before threads start.
+    By default each thread has an arena that keeps freed blocks of up to 32 MB, so that a server keeps the memory of its
+    largest batches once for each arena.
     """
-    return _tell_allocator((M_ARENA_MAX, 2), (M_MMAP_THRESHOLD, 256 * 1024))
+    return _set_allocator_options((M_ARENA_MAX, 2), (M_MMAP_THRESHOLD, 256 * 1024))
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc to give nothing back to the system. False with another C library.
+    """Make glibc keep freed memory for the next allocation. False with another C library.
 
-    A step of training frees arrays of 60 MB that the next one asks for again, and a step of decoding, many sentences'
-    logits; handed back, each page is cleared anew by the kernel. Without that an update of 2,048 target tokens took
-    0.9 s of one core in place of 1.2 s, and 1,000 captions on two cores 1.52 s in place of 1.59.
+    A training step frees 60 MB arrays that the next one allocates again, and the kernel would clear their pages each
+    time: an update of 2,048 target tokens took 0.9 s of one core instead of 1.2 s.
     """
-    return _tell_allocator((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1), (M_TOP_PAD, TOP_PAD))
+    return _set_allocator_options((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1), (M_TOP_PAD, TOP_PAD))
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Collect no garbage meanwhile: for what makes many objects that stay, such as the pieces of a vocabulary. They
-    set off a walk through everything that importing torch has left, which took as long as opening a shipped
-    checkpoint, and so would whatever is made next: in the end all that there is counts as old."""
-    was_on = gc.isenabled()
+def paused_garbage_collection() -> Iterator[None]:
+    """Disable garbage collection while loading, then freeze and thaw what was loaded, so that it counts as old.
+
+    Loading makes many objects that stay, such as the pieces of a vocabulary. They would trigger a collection of
+    everything that importing torch left, which takes as long as loading a shipped checkpoint.
+    """
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_on:
-            if not gc.get_freeze_count():  # a program's own, which would be melted with it
+        if was_enabled:
+            if not gc.get_freeze_count():  # unfreeze would also thaw what the program froze itself
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
 
 
-def _tell_allocator(*orders: tuple[int, int]) -> bool:
+def _set_allocator_options(*options: tuple[int, int]) -> bool:
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # another C library, or another system
+    except (AttributeError, OSError, TypeError):  # another C library or system
         return False
-    return all(mallopt(*order) for order in orders)
+    return all(mallopt(*option) for option in options)

@@ -1,10 +1,10 @@
-"""How much goes through the model at once, and what is said to those who are too many."""
+"""The limits on batches, texts and waiting requests."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from attention_atlas.model.config import ModelConfig
@@ -12,14 +12,15 @@ from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.trace.language import Refusal, say_plural
 
 FLOAT = 4  # bytes of a number
-LEAST = 8  # tokens that a text has to be allowed
+MIN_TOKENS = 8  # that every model must allow a text
 
 
 class Busy(Refusal):
-    """More requests wait than the bounds allow: the caller should come back later."""
+    """More requests wait than the limits allow: the caller should try again later."""
 
     @classmethod
-    def behind(cls, waiting: int) -> Busy:
+    def queue_full(cls, waiting: int) -> Busy:
+        """Return the error for a request that finds `waiting` others before it."""
         return Busy.of(
             say_plural(
                 "The model is busy: {n} request is waiting. Please try again in a moment.",
@@ -29,7 +30,8 @@ class Busy(Refusal):
         )
 
     @classmethod
-    def after(cls, seconds: float) -> Busy:
+    def timed_out(cls, seconds: float) -> Busy:
+        """Return the error for a request that has waited this long."""
         return Busy(
             "The model is busy: no turn came within {n} seconds. Please try again in a moment.", n=f"{seconds:g}"
         )
@@ -37,18 +39,17 @@ class Busy(Refusal):
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How much goes through the model at once, and how long the line may be. How many sentences or tokens that is
-    follows from the model's sizes.
+    """How much goes through a model at once, and how many requests may wait. Raises ValueError for values up to 0.
 
     rows         requests in one batch
-    batch_bytes  of one batch: its maps, records and logits. A request alone goes through whatever it takes
-    trace_bytes  of the maps of one trace: where a text's would be more, the trace keeps queries and keys in their
-                 place, and computes a map when it is looked at (model.trace.maps)
-    tokens       of each side of a text, where the model has a code for so many positions
+    batch_bytes  of one batch: its maps, records and logits; a single request may take more
+    trace_bytes  of the maps of one trace: a larger trace stores queries and keys, and computes a map when it is read
+                 (model.trace.maps)
+    tokens       of each side of a text, where the model has positions for so many
     at_once      batches that run at the same time
-    waiting      requests that may stand in line
-    seconds      how long one may stand there
-    cores        what the batches and turns of a process share; None: torch's threads stay as they are
+    waiting      requests in the queue
+    seconds      that a request may wait
+    cores        shared by the batches and turns of a process; None: torch's threads stay as they are
     """
 
     rows: int = 24
@@ -61,17 +62,20 @@ class BatchLimits:
     cores: Cores | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows", "batch_bytes", "trace_bytes", "tokens", "at_once", "waiting", "seconds"):
+        for name in (field.name for field in fields(self) if field.name != "cores"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, found {getattr(self, name)}")
 
     def share(self) -> AbstractContextManager[Any]:
-        """For one pass: its share of the cores."""
+        """Return a context in which one pass has its share of the cores."""
         return nullcontext() if self.cores is None else self.cores.share()
 
-    def longest(self, config: ModelConfig) -> int:
-        """Tokens that each side of a text may have: as many as there are positions for, unless one such sentence would
-        be larger than a batch. ValueError if not even 8 fit."""
+    def max_text_tokens(self, config: ModelConfig) -> int:
+        """Return how many tokens each side of a text may have.
+
+        The model has positions for them, and one such text is not larger than a batch. Raises ValueError if not even
+        MIN_TOKENS fit.
+        """
         most = min(config.reach, self.tokens)
         fitting = (
             bisect_right(
@@ -81,16 +85,15 @@ class BatchLimits:
             )
             - 1
         )
-        if fitting < min(LEAST, most):
+        if fitting < min(MIN_TOKENS, most):
             raise ValueError(
-                f"this model is too large: what a text of {LEAST} tokens leads to does not fit into "
+                f"this model is too large: what a text of {MIN_TOKENS} tokens leads to does not fit into "
                 f"{self.batch_bytes:,} bytes"
             )
         return fitting
 
-    def holds(self, config: ModelConfig, source: int, target: int) -> bool:
-        """Whether of a text of so many tokens, and as many as its translation may get, queries and keys are held: its
-        maps might be larger than a trace may be, or what leads to them larger than a batch."""
+    def needs_long_text_cache(self, config: ModelConfig, source: int, target: int) -> bool:
+        """Return whether the maps of a text of these lengths may exceed the limits on a trace or on a batch."""
         return (
             FLOAT * config.map_numbers(source, target) > self.trace_bytes
             or FLOAT * config.pass_numbers(source, target) > self.batch_bytes

@@ -58,7 +58,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
     def forward(ctx, logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         loss = torch.zeros((), device=logits.device)
         ctx.slope = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
-        for part in blocks(*logits.shape, room=IN_CACHE):
+        for part in blocks(*logits.shape, max_logits=IN_CACHE):
             rows, chosen = logits[part].float(), targets[part, None]
             probabilities = rows.softmax(-1)
             score, mean = rows.gather(1, chosen), rows.mean(-1, keepdim=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attention_atlas.model.decode.recipes import (
+from attention_atlas.model.decode.steering import (
     check_differ,
     check_place,
     difference,
-    recipes_without_vector,
     token_means,
+    uncomputed_vectors,
     with_vectors,
 )
 from attention_atlas.model.nets.networks import check_transformer
@@ -31,7 +31,7 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     Raises Refusal where the recipes' sentences are more than a batch of two of the greatest length: interventions that
     strangers send may hold many recipes.
     """
-    if not (recipes := recipes_without_vector(changes)):
+    if not (recipes := uncomputed_vectors(changes)):
         return changes
     check_transformer(translator.model)
     places: dict[str, set[str]] = {}  # direction -> the places to read

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attention_atlas.model.decode.held import Held
-from attention_atlas.model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
+from attention_atlas.model.decode.long_text import LongTextCache
+from attention_atlas.model.decode.recorded import (
+    RecordedDecode,
+    forced_with_records,
+    greedy_with_records,
+    with_distributions,
+)
 from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.language import Refusal
@@ -48,7 +53,7 @@ def trace_requests(translator: Translator, requests: Sequence[Request]) -> list[
             checkpoint=translator.name,
             digest=translator.digest,
             recipe=translator.recipe,
-            room=translator.limits.trace_bytes,
+            max_bytes=translator.limits.trace_bytes,
         )
         return [build(row, request, targets[row]) for row, request in enumerate(requests)]
     # Retry outside of the handler, which would keep the tensors of the failed pass.
@@ -66,13 +71,15 @@ def is_long(translator: Translator, request: Request) -> bool:
     """Return whether a recorded pass over this text and its translation would exceed the limits on maps."""
     source = len(request.source_ids)
     target = translator.step_limit(source) if request.target is None else len(request.target)
-    return isinstance(translator.model, Transformer) and translator.limits.holds(translator.config, source, target)
+    if not isinstance(translator.model, Transformer):
+        return False
+    return translator.limits.needs_long_text_cache(translator.config, source, target)
 
 
 @torch.inference_mode()
 def decode_and_record(
     translator: Translator, sources: list[list[int]], request: Request
-) -> tuple[list[list[int]], Recorded]:
+) -> tuple[list[list[int]], RecordedDecode]:
     """Return the target ids of each source, decoded or forced as the request says, with their maps and distributions.
 
     The encoder runs once, except with beam search, whose best hypotheses are read again with records.
@@ -80,8 +87,8 @@ def decode_and_record(
     model, tokenizer, interventions = translator.model, translator.tokenizer, request.interventions
     forced = translator.forced_prefix(request.direction)
     prefix = request.prefix or forced
-    held = Held(model, interventions) if is_long(translator, request) else None
-    watched = interventions if held is None else held.watched
+    long_text = LongTextCache(model, interventions) if is_long(translator, request) else None
+    changes = interventions if long_text is None else long_text.storing
     if request.target is None and request.decoding.width > 1:
         searches = translator.beam(
             sources,
@@ -93,9 +100,9 @@ def decode_and_record(
         )
         ids = [list(search.hypotheses[0].ids) for search in searches]
         inputs = translator.pad([[tokenizer.begin_id, *row[:-1]] for row in ids])
-        output = model(translator.pad(sources), inputs, interventions=watched, record=held is None)
-        return ids, with_distributions(model, output, ids, interventions, held)
-    memory = model.encode(translator.pad(sources), interventions=watched, record=held is None)
+        output = model(translator.pad(sources), inputs, interventions=changes, record=long_text is None)
+        return ids, with_distributions(model, output, ids, interventions, long_text)
+    memory = model.encode(translator.pad(sources), interventions=changes, record=long_text is None)
     if request.target is not None:
         return [list(request.target)], forced_with_records(
             model,
@@ -103,9 +110,9 @@ def decode_and_record(
             request.target,
             begin_id=tokenizer.begin_id,
             # The forced prefix is read in one pass, as in greedy decoding.
-            given=len(forced) if request.target[: len(forced)] == forced else 0,
+            prefix_length=len(forced) if request.target[: len(forced)] == forced else 0,
             interventions=interventions,
-            held=held,
+            long_text=long_text,
         )
     return greedy_with_records(
         model,
@@ -115,5 +122,5 @@ def decode_and_record(
         end_id=tokenizer.end_id,
         prefix=prefix,
         interventions=interventions,
-        held=held,
+        long_text=long_text,
     )

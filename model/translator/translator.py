@@ -18,17 +18,16 @@ from torch import Tensor
 from attention_atlas.model import checkpoint as checkpoints
 from attention_atlas.model.checkpoint import Checkpoint, Example
 from attention_atlas.model.config import ModelConfig
-from attention_atlas.model.decode import scoring
 from attention_atlas.model.decode.beam import BeamResult, beam_search
 from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
+from attention_atlas.model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run, target_log_probabilities
 from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.places.registry import Place, places
 from attention_atlas.model.nets.places.visit import At, check_positions
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.nets.sweep import Changes, Sweep, edited, joined, with_given
+from attention_atlas.model.nets.sweep import Changes, Sweep, add_changes, changes_from_edits, combine
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.batching import Batcher
 from attention_atlas.model.serve.cores import map_over_cores
@@ -86,7 +85,7 @@ class Translator:
         self.model: Transformer = checkpoint.model
         self.config: ModelConfig = checkpoint.model.config
         self.limits: BatchLimits = limits
-        self.max_tokens: int = limits.longest(self.config)
+        self.max_tokens: int = limits.max_text_tokens(self.config)
         self.weight_bytes: int = sum(parameter.nbytes for parameter in self.model.parameters())
         self.changes: Changes = NO_INTERVENTIONS
         self.to(device)
@@ -268,7 +267,7 @@ class Translator:
         """
         check_transformer(self.model)
         copied = copy.copy(self)
-        copied.changes = fill_vectors(self, joined(self.changes, edited(edits)))
+        copied.changes = fill_vectors(self, combine(self.changes, changes_from_edits(edits)))
         self.model.check(copied.changes, batch=1)
         return copied
 
@@ -301,7 +300,7 @@ class Translator:
             if not isinstance(source, TranslationTrace):
                 raise ValueError("there is no target to read: only a trace has its own")
             target = source
-        interventions = fill_vectors(self, with_given(self.changes, interventions))
+        interventions = fill_vectors(self, add_changes(self.changes, interventions))
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
         source_ids = self.source_ids(source, direction)
         decoder_ids = [self.tokenizer.begin_id, *self.target_ids(target, direction)[:-1]]
@@ -420,7 +419,7 @@ class Translator:
         sources = [self.source_ids(source, direction) for source in sources]
         targets = [self.target_ids(target, direction) for target in targets]
         check_positions(self.changes, self.config, sources, self.max_tokens)
-        return scoring.of_targets(
+        return target_log_probabilities(
             self.model,
             sources,
             targets,
@@ -533,7 +532,7 @@ class Translator:
                 raise Refusal("Nothing can follow the end of the sentence.")
             if len(prefix) >= limit:
                 raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(prefix), limit=limit)
-        interventions = fill_vectors(self, with_given(self.changes, interventions), direction)
+        interventions = fill_vectors(self, add_changes(self.changes, interventions), direction)
         check_positions(interventions, self.config, sources, self.max_tokens)
         return beam_search(
             self.model,
@@ -656,7 +655,7 @@ class Translator:
     ) -> Request:
         """Return a checked request. Raises ValueError for anything that cannot be served."""
         direction = self.check_direction(direction)
-        interventions = fill_vectors(self, with_given(self.changes, interventions), direction)
+        interventions = fill_vectors(self, add_changes(self.changes, interventions), direction)
         self.model.check(interventions, batch=1)
         if source_ids is None:
             ids = self.encode(text := text or "", direction)

@@ -23,7 +23,7 @@ from attention_atlas.model.analysis.why.registry import METHODS
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.config import ModelConfig, PositionCode
-from attention_atlas.model.nets.blocks import ROOM, blocks, log_probabilities, most_probable
+from attention_atlas.model.nets.blocks import MAX_LOGITS, blocks, log_probabilities, most_probable
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.batching import _Job
@@ -72,13 +72,15 @@ def test_how_long_a_text_may_be_and_up_to_where_its_maps_are_kept(config, longes
     """As long as there are positions, 1,024 tokens and memory for a pass of queries and keys; and kept are those of
     texts whose maps fit, however long the translation gets."""
     limits = BatchLimits()
-    assert limits.longest(config) == pytest.approx(longest, rel=0.02)
-    kept = [n for n in range(1, longest + 1) if not limits.holds(config, n, min(2 * n + 10, longest - 1))]
+    assert limits.max_text_tokens(config) == pytest.approx(longest, rel=0.02)
+    kept = [
+        n for n in range(1, longest + 1) if not limits.needs_long_text_cache(config, n, min(2 * n + 10, longest - 1))
+    ]
     assert kept == list(range(1, len(kept) + 1)) and len(kept) == pytest.approx(whole, rel=0.05)
     assert map_bytes(config, len(kept)) <= 64e6
-    assert BatchLimits(tokens=100).longest(config) == 100
+    assert BatchLimits(tokens=100).max_text_tokens(config) == 100
     with pytest.raises(ValueError, match="too large"):
-        BatchLimits(batch_bytes=1000).longest(config)
+        BatchLimits(batch_bytes=1000).max_text_tokens(config)
 
 
 def made(model: Transformer, tokenizer, limits: BatchLimits = BatchLimits()) -> Translator:
@@ -178,7 +180,7 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
     with torch.inference_mode():
         expected = wide.inspect(wide.encode(SENTENCES[0]), ids)
         lens = wide.model.project(torch.stack([wide.model.decoder.norm(r.after[0]) for r in expected.decoder_records]))
-    assert expected.logits.numel() > ROOM and len(blocks(len(ids), 90_000)) > 1
+    assert expected.logits.numel() > MAX_LOGITS and len(blocks(len(ids), 90_000)) > 1
     with Largest() as largest:
         trace = wide.trace(SENTENCES[0], target=ids)
         details = temperatures.details(wide, trace.source_ids, ids)
@@ -186,7 +188,7 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
         found = decoder_lens(wide.model, output, ids)
         (scores,) = wide.log_probabilities([list(trace.source_ids)], [ids])
         checks = list(verify(wide, trace))
-    assert largest.numbers <= ROOM
+    assert largest.numbers <= MAX_LOGITS
     log_p = expected.logits[0].double().log_softmax(-1)
     np.testing.assert_allclose(trace.log_probability, log_p[range(55), ids], atol=1e-4)
     np.testing.assert_allclose(scores, log_p[range(55), ids], atol=1e-4)
@@ -209,7 +211,7 @@ def test_nor_for_many_answers_to_why(wide):
         answers = [method(case).values for method in METHODS.values()]
         leads = found.margins([[], heads[:1], heads], voices.draws[0])
         slopes = found.slopes(voices.draws[0])
-    assert largest.numbers <= ROOM and all(np.isfinite(values).any() for values in answers)
+    assert largest.numbers <= MAX_LOGITS and all(np.isfinite(values).any() for values in answers)
     with torch.inference_mode():
         log_p = wide.inspect(trace.source_ids, ids).logits[0].double().log_softmax(-1)
         off = wide.model.project(experiment.without(case, [[head] for head in heads], voices.draws[0])).double()
@@ -225,7 +227,7 @@ def test_nor_for_a_batch_of_a_survey(wide):
     sources, targets = [wide.encode(text) for text in SENTENCES[:3]], [[30 + i for i in range(n)] for n in (50, 9, 33)]
     with Largest() as largest:
         found = batch.run(wide, sources, targets)
-    assert largest.numbers <= ROOM
+    assert largest.numbers <= MAX_LOGITS
     for row, (source, target) in enumerate(zip(sources, targets)):
         gates = {kind: torch.ones(1, layers, 2, requires_grad=True) for kind, layers in wide.model.num_layers.items()}
         inputs = torch.tensor([[wide.tokenizer.begin_id, *target[:-1]]])
@@ -239,7 +241,7 @@ def test_no_matrix_of_the_vocabulary_is_copied_for_its_mean(wide, monkeypatch):
     weight = wide.model.output_matrix.detach()
     question = Question(0, 40, "a")
     whole = direction(wide.model, question)
-    monkeypatch.setattr("attention_atlas.model.analysis.why.metric.ROOM", 1000)
+    monkeypatch.setattr("attention_atlas.model.analysis.why.metric.MAX_LOGITS", 1000)
     with Largest() as largest:
         parts = direction(wide.model, question)
     assert largest.numbers <= len(weight)  # of a vector, and of a part of the matrix
@@ -254,7 +256,8 @@ def test_log_probabilities_in_blocks_are_those_of_the_whole(rows, room):
     ids = torch.randint(9, (rows,))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "attention_atlas.model.nets.blocks.blocks", lambda rows, vocabulary: blocks(rows, vocabulary, room=room)
+            "attention_atlas.model.nets.blocks.blocks",
+            lambda rows, vocabulary: blocks(rows, vocabulary, max_logits=room),
         )
         found = log_probabilities(lambda x: x @ matrix.T, hidden, ids, 9, dtype=torch.float64)
         best = most_probable(lambda x: x @ matrix.T, hidden, 9) if rows else None

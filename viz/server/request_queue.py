@@ -68,9 +68,9 @@ class RequestQueue:
         """Raise Busy if the queue is full or this address already has its share of the places in the lane."""
         total, from_address = len(self), len(self._waiting.get(lane, {}).get(address, ()))
         if total >= self.max_waiting:
-            raise Busy.behind(total)
+            raise Busy.queue_full(total)
         if from_address >= max(1, int(share * self.max_waiting)):
-            raise Busy.behind(from_address)
+            raise Busy.queue_full(from_address)
 
     @asynccontextmanager
     async def turn(self, lane: str, address: str, share: float = ADDRESS_SHARE) -> AsyncIterator[None]:

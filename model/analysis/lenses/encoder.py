@@ -19,7 +19,7 @@ from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.nets.blocks import blocks
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.nets.sweep import with_given
+from attention_atlas.model.nets.sweep import add_changes
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import Side
@@ -111,5 +111,5 @@ def layer_translations(
     memories = model.encoder.norm(streams_of(output, Side.ENCODER)[:, 0])
     # All streams in one batch, so that the number of steps is that of the longest translation.
     changed = translator.edit({"encoder.final": lambda x, at: memories})
-    changed.changes = with_given(changed.changes, interventions)
+    changed.changes = add_changes(changed.changes, interventions)
     return changed.generate([source_ids] * len(memories), direction, batch_size=len(memories))

@@ -19,7 +19,7 @@ from attention_atlas.model.analysis.why.method import Method
 from attention_atlas.model.analysis.why.pinned import ask
 from attention_atlas.model.analysis.why.registry import METHODS, other_occlusion
 from attention_atlas.model.decode.runs import batched
-from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace import check_sequence
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.attribution import Against, Row, Why, slug_of
@@ -142,7 +142,7 @@ def answers(case: Case, methods: Sequence[Method]) -> dict[str, Row]:
     """The rows of these methods, by name. The quick ones run beside one another; of a slow one the many passes do."""
     case.metric()  # once, before several methods ask for the recorded pass
     quick = [method for method in methods if not method.slow]
-    rows = dict(zip(quick, side_by_side(lambda method: method(case), quick)))
+    rows = dict(zip(quick, map_on_spare_core(lambda method: method(case), quick)))
     return {method.slug: method(case) if method.slow else rows[method] for method in methods}
 
 

@@ -20,7 +20,7 @@ from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace import check_integer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.language import Refusal, Words, say
@@ -173,7 +173,7 @@ class Case:
         order = np.lexsort((change.first_rows, change.sources()[1], ~at_source))
         kinds = np.split(order, [at_source.sum()])
         parts = [rows[part] for rows in kinds for part in self.chunks(len(rows))]
-        for rows, found in zip(parts, side_by_side(lambda rows: self._run(change[rows]), parts)):
+        for rows, found in zip(parts, map_on_spare_core(lambda rows: self._run(change[rows]), parts)):
             hidden[torch.from_numpy(rows)] = found
         return hidden
 

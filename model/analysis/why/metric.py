@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention_atlas.model.nets.blocks import ROOM, exact, log_probabilities, with_float64
+from attention_atlas.model.nets.blocks import MAX_LOGITS, exact, log_probabilities, with_float64
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.why.attribution import Question
 
@@ -39,7 +39,7 @@ def direction(model: Transformer, question: Question) -> Direction:
 
 def _mean(rows: Tensor) -> Tensor:
     """The mean row of a matrix or a vector, float64. Torch would first make a float64 of all of it: 2 GB."""
-    parts = rows.split(max(1, ROOM // rows[0].numel()))
+    parts = rows.split(max(1, MAX_LOGITS // rows[0].numel()))
     return torch.stack([with_float64(part).sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(rows)
 
 

@@ -1,4 +1,4 @@
-"""The named places of a pass, and what happens there.
+"""The named places of a pass (TransformerLens calls them hook points), and what is done to the tensors there.
 
 >>> from attention_atlas.model.config import ModelConfig
 >>> [place.name for place in matching(["decoder.1.cross.*"], ModelConfig(8, num_decoder_layers=2))][:3]

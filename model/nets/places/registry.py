@@ -1,4 +1,4 @@
-"""Every place of a pass by its name: what Transformer computes, in the order in which it does."""
+"""The names of a Transformer's places, each with its axes, in the order of the pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attention_atlas.model.trace.interventions import HeadOutput, Stream, SubLay
 from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
 
 HEADS = ("batch", "heads", "query", "d_head")
-# part of an attention -> axes, what it is
+# by part of an attention: axes, meaning
 ATTENTION = {
     "q": (HEADS, "queries"),
     "k": (("batch", "heads", "key", "d_head"), "keys"),
@@ -49,7 +49,12 @@ AFTER = {
 
 @dataclass(frozen=True)
 class Place:
-    """axes: of its tensor; the last but one counts the place's rows. side: whose rows these are."""
+    """A tensor of a pass that can be read and edited.
+
+    axes   of the tensor; the last but one counts the rows
+    about  its meaning
+    side   whose tokens the rows belong to: the keys of cross-attention are the encoder's
+    """
 
     name: str
     axes: tuple[str, ...]
@@ -58,7 +63,7 @@ class Place:
 
     @property
     def stack(self) -> Side:
-        """Where it stands: the keys of the source's rows are the decoder's, too."""
+        """The stack that computes it; for keys of cross-attention the decoder."""
         return Side.ENCODER if self.name.startswith(Side.ENCODER.value) else Side.DECODER
 
     @property
@@ -68,7 +73,7 @@ class Place:
 
 @lru_cache(maxsize=64)
 def places(config: ModelConfig) -> tuple[Place, ...]:
-    """All of a Transformer of this shape."""
+    """Return all places of a Transformer of this shape."""
     return tuple(_places(config))
 
 
@@ -102,30 +107,31 @@ def _layer(config: ModelConfig, side: Side, at: str) -> Iterator[Place]:
 
 @lru_cache(maxsize=256)
 def _matching(patterns: tuple[str, ...], config: ModelConfig) -> tuple[tuple[Place, tuple[int, ...]], ...]:
-    """The places that a pattern names, each with the numbers of the patterns that do. ValueError for one that names
-    none."""
-    found = [
+    """Return the places that match a pattern, each with the indices of its patterns."""
+    matches = [
         (place, tuple(n for n, pattern in enumerate(patterns) if fnmatchcase(place.name, pattern)))
         for place in places(config)
     ]
-    used = {n for _, numbers in found for n in numbers}
+    matched = {n for _, numbers in matches for n in numbers}
     for n, pattern in enumerate(patterns):
-        if n not in used:
+        if n not in matched:
             names = [place.name for place in places(config)]
             near = difflib.get_close_matches(pattern, names, 3, 0.5) or names[:3]
             raise ValueError(f"no place is called {pattern!r}: there are {', '.join(near)} and others, see places()")
-    return tuple((place, numbers) for place, numbers in found if numbers)
+    return tuple((place, numbers) for place, numbers in matches if numbers)
 
 
 def matching(patterns: Iterable[str], config: ModelConfig) -> tuple[Place, ...]:
-    """The places that these names or globs name, in the order of a pass. ValueError, with near ones, for a pattern
-    that names none."""
+    """Return the places that match these names or globs, in the order of the pass.
+
+    Raises ValueError, with similar names, for a pattern that matches no place.
+    """
     return tuple(place for place, _ in _matching(tuple(patterns), config))
 
 
 @lru_cache(maxsize=1024)
 def at(prefix: str, patterns: tuple[str, ...], config: ModelConfig) -> dict[str, tuple[Place, tuple[int, ...]]]:
-    """Of the places PREFIX.part those that a pattern names: part -> the place and the numbers of the patterns."""
+    """Return the matching places PREFIX.part, by part: the place and the indices of its patterns."""
     start = f"{prefix}." if prefix else ""
     return {
         place.name.removeprefix(start): (place, numbers)
@@ -135,7 +141,7 @@ def at(prefix: str, patterns: tuple[str, ...], config: ModelConfig) -> dict[str,
 
 
 def name_of(place: HeadOutput | SubLayerOutput | Stream) -> str:
-    """What a place of Interventions' patches is called."""
+    """Return the place of a patch in Interventions."""
     if isinstance(place, HeadOutput):
         cross = place.kind is AttentionKind.CROSS
         return f"{place.kind.side.value}.{place.layer}.{'cross' if cross else 'self'}.z"

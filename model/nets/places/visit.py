@@ -1,7 +1,6 @@
-"""What happens at the named places of one pass: edits, patches, and what is kept of it.
+"""Apply edits and patches at the named places of one pass, and capture tensors there.
 
-A pass asks visit() once for each layer and calls what it gets at each place. Where nothing happens in a layer that is
-None, and costs a look.
+A pass calls visit() once for each layer, and the Visit it gets at each place. A layer where nothing happens gets None.
 """
 
 from __future__ import annotations
@@ -24,8 +23,11 @@ from attention_atlas.model.trace.kinds import Side, SubLayerName
 
 @dataclass(frozen=True, eq=False)
 class At:
-    """Where a function of an edit is called. positions: int64 [rows], those of the tensor's last axis but one, from 0
-    at the start of the sentence: all of them where a pass reads a sentence at once, the latest where it decodes."""
+    """Where an edit's function is called.
+
+    positions: int64 [rows], the positions of the tensor's last axis but one, from 0 at the start of the sentence: all
+    of them where a pass reads a whole sentence, the latest where it decodes.
+    """
 
     place: Place
     positions: Tensor
@@ -36,99 +38,108 @@ class At:
 
     @property
     def step(self) -> Tensor | None:
-        """The step of decoding that each row belongs to, int64 [rows]; None where the rows are the source's."""
+        """The decoding step that each row belongs to, int64 [rows]; None where the rows are the source's."""
         return self.positions if self.place.side is Side.DECODER else None
 
 
-Change = Callable[[Tensor, At], Tensor]
+EditFunction = Callable[[Tensor, At], Tensor]
 
 
 @dataclass(eq=False)
-class Kept:
-    """What one pass leaves behind at these places (names or globs): tensors by name, when it is over."""
+class Capture:
+    """The tensors of one pass at these places (names or globs), by name; filled by the pass."""
 
     names: tuple[str, ...]
-    found: dict[str, Tensor] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Visit:
-    """What happens in one layer, or at one end, of one pass."""
+    """The edits and captures at the places of one layer, or at one end of a stack, in one pass."""
 
     def __init__(
-        self, found: dict[str, tuple[Place, tuple[int, ...]]], changes: Sequence[Change | Kept], first: int
+        self,
+        places: dict[str, tuple[Place, tuple[int, ...]]],
+        actions: Sequence[EditFunction | Capture],
+        first: int,
     ) -> None:
-        self.found, self.changes, self.first = found, changes, first
+        """places: by part, the place and the indices of its actions. first: position of the pass's first row."""
+        self.places, self.actions, self.first = places, actions, first
 
     def is_at(self, *parts: str) -> bool:
-        """Whether anything happens at any of these places."""
-        return not self.found.keys().isdisjoint(parts)
+        """Return whether anything happens at one of these places."""
+        return not self.places.keys().isdisjoint(parts)
 
     def within(self, sublayer: SubLayerName) -> Callable[[str, Tensor], Tensor]:
-        """The same for the parts of one sub-layer, by their own names."""
+        """Return a function that visits the parts of one sub-layer by their short names, such as "q"."""
         return lambda part, x: self(f"{registry.SHORT[sublayer]}.{part}", x)
 
     def __call__(self, part: str, x: Tensor) -> Tensor:
-        """The tensor that the pass goes on with at the place of this part. ValueError, with the place, for NaN and
-        infinity that an edit makes."""
-        place, numbers = self.found.get(part, (None, ()))
+        """Return the tensor that the pass continues with at a place.
+
+        Raises ValueError, with the place, where an edit makes NaN or infinity.
+        """
+        place, numbers = self.places.get(part, (None, ()))
         if place is None:
             return x
-        # Keys and values of cross-attention are the whole source's at every step.
+        # Each step reads all keys and values of the source, from position 0 on.
         first = 0 if place.side is Side.ENCODER else self.first
         at = At(place, torch.arange(first, first + x.shape[-2], device=x.device))
         for number in numbers:
-            change = self.changes[number]
-            if isinstance(change, Kept):
-                if torch.is_grad_enabled() and not x.requires_grad:  # replaced whole: gradients begin here
+            action = self.actions[number]
+            if isinstance(action, Capture):
+                if torch.is_grad_enabled() and not x.requires_grad:  # an edit replaced x: gradients start here
                     x = x.detach().clone().requires_grad_()
-                change.found[place.name] = x
+                action.tensors[place.name] = x
             else:
-                before, x = x, change(x, at)
+                before, x = x, action(x, at)
                 if x is not before and _is_broken(x) and not _is_broken(before):
                     raise ValueError(f"the edit of {place.name} gives numbers that are not finite")
         return x
 
 
 def _is_broken(x: Tensor) -> bool:
-    """Whether a softmax over it gives NaN. Negative infinity is allowed: it forbids a key, or a token."""
+    """Return whether a softmax over x gives NaN. Negative infinity is allowed: it forbids a key, or a token."""
     return bool((x.isnan() | x.isposinf()).any())
 
 
 def visit(changes: Changes, prefix: str, first: int, config: ModelConfig) -> Visit | None:
-    """What happens at the places PREFIX.part ("decoder.2", "encoder"; "" for the logits) of a pass whose first row is
-    at position `first`; None for nothing."""
+    """Return what happens at the places PREFIX.part of a pass whose first row is at position `first`; None for nothing.
+
+    prefix: such as "decoder.2" or "encoder"; "" for the logits.
+    """
     if not has_visits(changes):
         return None
-    patterns, found = zip(*_named(changes))
-    here = registry.at(prefix, patterns, config)
-    return Visit(here, found, first) if here else None
+    patterns, actions = zip(*_actions(changes))
+    places = registry.at(prefix, patterns, config)
+    return Visit(places, actions, first) if places else None
 
 
 def has_visits(changes: Changes) -> bool:
-    """Whether anything happens at a named place."""
+    """Return whether anything happens at a named place."""
     if isinstance(changes, Interventions):
         return bool(changes.edits)
-    return bool(changes.edits or changes.values or changes.kept or changes.interventions.edits)
+    return bool(changes.edits or changes.values or changes.capture or changes.interventions.edits)
 
 
-def projected(model: nn.Module, hidden: Tensor, changes: Changes, *, first: int = 0) -> Tensor:
-    """A network's logits [batch, length, vocabulary] of its output hidden [batch, length, d_model] from position
-    `first` on, after what happens to them."""
+def project_logits(model: nn.Module, hidden: Tensor, changes: Changes, *, first: int = 0) -> Tensor:
+    """Return a network's logits [batch, length, vocabulary] after their edits.
+
+    hidden: the network's output [batch, length, d_model] from position `first` on.
+    """
     at = visit(changes, "", first, model.config)
     return model.project(hidden) if at is None else at("logits", model.project(hidden))
 
 
-def visited(changes: Changes, config: ModelConfig) -> tuple[Place, ...]:
-    """The places at which something happens."""
-    return registry.matching([pattern for pattern, _ in _named(changes)], config) if has_visits(changes) else ()
+def visited_places(changes: Changes, config: ModelConfig) -> tuple[Place, ...]:
+    """Return the places at which something happens."""
+    return registry.matching([pattern for pattern, _ in _actions(changes)], config) if has_visits(changes) else ()
 
 
 def check_places(changes: Changes, config: ModelConfig) -> None:
-    """ValueError, with near names, for a name or glob that names no place of this model, or for heads where there are
-    none."""
+    """Raise ValueError for a name or glob that matches no place of this model, and for heads that do not exist."""
     if not has_visits(changes):
         return
-    visited(changes, config)
+    visited_places(changes, config)
     plain = changes if isinstance(changes, Interventions) else changes.interventions
     for pattern, edit in plain.edits:
         for place in registry.matching([pattern], config):
@@ -140,7 +151,7 @@ def check_places(changes: Changes, config: ModelConfig) -> None:
 
 
 def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Sequence[int]], most: int) -> None:
-    """ValueError, in words, for a position beyond the longest of these sources, or beyond a target of `most` tokens."""
+    """Raise ValueError for a position beyond the longest of these sources, or beyond a target of `most` tokens."""
     if not changes or not sources:
         return
     plain = changes if isinstance(changes, Interventions) else changes.interventions
@@ -154,31 +165,31 @@ def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Seq
     plain.check_positions(max(map(len, sources)), most, edited)
 
 
-def _named(changes: Changes) -> Iterator[tuple[str, Change | Kept]]:
-    """All that happens, in this order: plain edits, patches, functions; what is kept comes last."""
+def _actions(changes: Changes) -> Iterator[tuple[str, EditFunction | Capture]]:
+    """Yield each pattern with its action, in the order in which they run; a capture sees the tensor after all edits."""
     plain = changes if isinstance(changes, Interventions) else changes.interventions
     for pattern, edit in plain.edits:
-        yield pattern, partial(applied, edit)
+        yield pattern, partial(apply_edit, edit)
     if isinstance(changes, Sweep):
-        for patch, given in changes.values.items():
-            yield registry.name_of(patch.place), partial(_patch, patch, given)
+        for patch, value in changes.values.items():
+            yield registry.name_of(patch.place), partial(_patch, patch, value)
         for pattern, function in changes.edits:
             yield pattern, partial(_call, function)
-        if changes.kept is not None:
-            for name in changes.kept.names:
-                yield name, changes.kept
+        if changes.capture is not None:
+            for name in changes.capture.names:
+                yield name, changes.capture
 
 
-def _call(function: Change, x: Tensor, at: At) -> Tensor:
-    found = function(x.clone(), at)  # it may write into it, and records or other passes may share x
-    if not isinstance(found, Tensor) or (found.shape, found.dtype) != (x.shape, x.dtype):
-        what = f"{list(found.shape)}, {found.dtype}" if isinstance(found, Tensor) else type(found).__name__
-        raise ValueError(f"the edit of {at.name} must give a tensor of {list(x.shape)}, {x.dtype}: it gave {what}")
-    return found
+def _call(function: EditFunction, x: Tensor, at: At) -> Tensor:
+    edited = function(x.clone(), at)  # a function may write into its argument, which records and other passes share
+    if not isinstance(edited, Tensor) or (edited.shape, edited.dtype) != (x.shape, x.dtype):
+        got = f"{list(edited.shape)}, {edited.dtype}" if isinstance(edited, Tensor) else type(edited).__name__
+        raise ValueError(f"the edit of {at.name} must give a tensor of {list(x.shape)}, {x.dtype}: it gave {got}")
+    return edited
 
 
-def applied(edit: Edit, x: Tensor, at: At) -> Tensor:
-    """x [.., rows, width] after a plain edit."""
+def apply_edit(edit: Edit, x: Tensor, at: At) -> Tensor:
+    """Return x [.., rows, width] after a plain edit."""
     rows = None
     if edit.positions is not None:
         named = torch.tensor(edit.positions, device=x.device)
@@ -205,53 +216,49 @@ def applied(edit: Edit, x: Tensor, at: At) -> Tensor:
 
 
 def _spread(value: Numbers, positions: tuple[int, ...] | None, x: Tensor, at: At) -> Tensor:
-    """A vector, or one for each row: [width] or [rows, width]."""
-    found = torch.tensor(value.array).to(x)
-    if found.ndim and found.shape[-1] not in (1, x.shape[-1]):
-        raise ValueError(f"a value of width {found.shape[-1]}, {at.name} has {x.shape[-1]}")
-    if found.ndim < 2:
-        return found
-    own = (at.positions[:, None] == torch.tensor(positions, device=x.device)).to(x)  # [rows, positions]
-    return own @ found
+    """Return the value of each row of x: [width] for all rows, or [rows, width]."""
+    rows = torch.tensor(value.array).to(x)
+    if rows.ndim and rows.shape[-1] not in (1, x.shape[-1]):
+        raise ValueError(f"a value of width {rows.shape[-1]}, {at.name} has {x.shape[-1]}")
+    if rows.ndim < 2:
+        return rows
+    is_position = (at.positions[:, None] == torch.tensor(positions, device=x.device)).to(x)  # [rows, positions]
+    return is_position @ rows
 
 
-def _patch(patch: Patch, given: PatchValue, x: Tensor, at: At) -> Tensor:
+def _patch(patch: Patch, value: PatchValue, x: Tensor, at: At) -> Tensor:
     first = int(at.positions[0])
     if not isinstance(patch.place, HeadOutput):
-        return patched(x, first, patch, given)
+        return apply_patch(x, first, patch, value)
     head = torch.tensor([patch.place.head], device=x.device)
-    return x.index_copy(1, head, patched(x[:, patch.place.head], first, patch, given)[:, None])
+    return x.index_copy(1, head, apply_patch(x[:, patch.place.head], first, patch, value)[:, None])
 
 
-def patched(x: Tensor, first: int, patch: Patch, given: PatchValue) -> Tensor:
-    """x [batch, length, width], rows from position `first` on, with the value where the patch says."""
+def apply_patch(x: Tensor, first: int, patch: Patch, value: PatchValue) -> Tensor:
+    """Return x [batch, length, width], rows from position `first` on, with the value at the patch's positions."""
     _, length, width = x.shape
-    if given.value.shape[-1] != width:
-        raise ValueError(f"a value of width {given.value.shape[-1]}, expected {width}: {patch.place}")
+    if value.value.shape[-1] != width:
+        raise ValueError(f"a value of width {value.value.shape[-1]}, expected {width}: {patch.place}")
+    tensors = (value.value, value.weight)
     if patch.positions is None:
-        return _mixed(
-            x,
-            *(
-                None if tensor is None else window(tensor, 1, first, length, f"the value at {patch.place}")
-                for tensor in (given.value, given.weight)
-            ),
-        )
+        about = f"the value at {patch.place}"
+        return _mix(x, *(None if tensor is None else window(tensor, 1, first, length, about) for tensor in tensors))
     named = len(patch.positions)
-    for tensor in (given.value, given.weight):
+    for tensor in tensors:
         if tensor is not None and tensor.shape[1] not in (1, named):
             raise ValueError(f"{named} positions, a value for {tensor.shape[1]}: {patch.place}")
     pairs = [(index, at - first) for index, at in enumerate(patch.positions) if first <= at < first + length]
-    if not pairs:  # of rows that are read already, or not yet
+    if not pairs:  # the rows were read before, or come later
         return x
-    which, at = torch.tensor(pairs, device=x.device).unbind(1)
+    indices, rows = torch.tensor(pairs, device=x.device).unbind(1)
 
-    def chosen(tensor: Tensor | None) -> Tensor | None:
-        return tensor if tensor is None or tensor.shape[1] == 1 else tensor.to(x.device).index_select(1, which)
+    def select(tensor: Tensor | None) -> Tensor | None:
+        return tensor if tensor is None or tensor.shape[1] == 1 else tensor.to(x.device).index_select(1, indices)
 
-    return x.index_copy(1, at, _mixed(x.index_select(1, at), chosen(given.value), chosen(given.weight)))
+    return x.index_copy(1, rows, _mix(x.index_select(1, rows), *map(select, tensors)))
 
 
-def _mixed(x: Tensor, value: Tensor, weight: Tensor | None) -> Tensor:
+def _mix(x: Tensor, value: Tensor, weight: Tensor | None) -> Tensor:
     value = value.to(x).expand_as(x)
     # lerp gives exactly x at weight 0 and exactly the value at weight 1.
     return value if weight is None else torch.lerp(x, value, weight.to(x)[..., None].expand_as(x))

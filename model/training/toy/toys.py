@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import torch
 
+from attention_atlas.model.serve.batching import Turns
 from attention_atlas.model.serve.caches import ByteCache
 from attention_atlas.model.serve.limits import BatchLimits
-from attention_atlas.model.serve.turns import Turns
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy.run import ToyRun, Turn, normalise
 from attention_atlas.model.translator import Translator
@@ -101,7 +101,7 @@ class Toys:
         try:
             yield run, Turn((), () if since else tuple(run.frames), run.done)
             while run.update < recipe.updates and not run.done:
-                with self.line.one():
+                with self.line.turn():
                     turn = run.turn(seconds=TURN_SECONDS, updates=recipe.updates - run.update)
                 recent.append(run.copy())
                 yield run, turn
@@ -115,11 +115,11 @@ class Toys:
         if cached_run is not None:
             run = cached_run.copy()
         else:
-            with self.line.one():
+            with self.line.turn():
                 run = ToyRun.begin(recipe)
                 run.turn()
         yield run
         while run.update < recipe.updates and not run.done:
-            with self.line.one():
+            with self.line.turn():
                 run.turn(seconds=TURN_SECONDS, updates=recipe.updates - run.update)
             yield run

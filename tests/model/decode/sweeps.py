@@ -1,4 +1,4 @@
-"""Sources, and changes to a decode of them: what the lean step does by itself, and what it leaves to a pass."""
+"""Sources, and changes to a decode of them: what the cached step does by itself, and what it leaves to a pass."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SWEEPS = {  # by the number of rows
 }
 LEAN = {
     "plain": lambda rows: Interventions(),
-    "broken": lambda rows: BROKEN,  # all that the lean step does by itself
+    "broken": lambda rows: BROKEN,  # all that the cached step does by itself
     **{name: SWEEPS[name] for name in ("gates", "gates of all rows", "gates and heads off")},
 }
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.decode import distributions, stepped
-from attention_atlas.model.decode.distributions import TOP_TOKENS, Choices, Distributions, summarised
+from attention_atlas.model.decode import distributions, recorded
+from attention_atlas.model.decode.distributions import TOP_TOKENS, DistributionCollector, Distributions, summarize
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import forced_with_records, greedy_with_records
 from attention_atlas.model.decode.steps import StepDecoder
@@ -134,7 +134,7 @@ def test_greedy_stops_at_end_and_at_the_limit(tiny_model):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sources", [SOURCES, SOURCES[:1]], ids=["padded batch", "one sentence"])
 @pytest.mark.parametrize("broken", LEAN)
-def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken, threads, request):
+def test_the_cached_step_equals_the_layers(tokenizer, norm_first, sources, broken, threads, request):
     request.addfinalizer(lambda before=torch.get_num_threads(): torch.set_num_threads(before))
     torch.set_num_threads(threads)  # with two, a lone row's products are shared between the cores
     model, broken = build_tiny_model(tokenizer, norm_first=norm_first), LEAN[broken](len(sources))
@@ -144,9 +144,9 @@ def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken,
         model.decode(PREFIXES[:batch, :2], source, cache=cache, interventions=broken)
     step = DecoderStep(model, broken)
     for t in (2, 3):
-        lean = step(PREFIXES[:batch, t], source, ours)
+        row = step(PREFIXES[:batch, t], source, ours)
         plain, _ = model.decode(PREFIXES[:batch, t : t + 1], source, cache=theirs, interventions=broken)
-        torch.testing.assert_close(lean, model.project(plain[:, -1]), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(row, model.project(plain[:, -1]), atol=1e-5, rtol=1e-5)
     assert ours.length == theirs.length == 4
 
 
@@ -155,7 +155,7 @@ def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken,
     "changes", [*EVERY_KIND.values(), *(sweep(3) for sweep in SWEEPS.values())], ids=[*EVERY_KIND, *SWEEPS]
 )
 def test_no_step_leaves_an_intervention_out(tiny_model, changes):
-    """Decoding equals a full pass under every kind: the lean step honours what it supports, and refuses the rest."""
+    """Decoding equals a full pass under every kind: the cached step honours what it supports, and refuses the rest."""
     source = tiny_model.encode(pad(SOURCES, 0), interventions=changes)
     decoder = StepDecoder(tiny_model, source, PREFIXES, interventions=changes)
     decoder.append(torch.tensor([5, 6, 7]))
@@ -168,7 +168,7 @@ def test_no_step_leaves_an_intervention_out(tiny_model, changes):
 
 
 @torch.inference_mode()
-def test_the_lean_step_is_taken_for_what_it_supports_only(tiny_model):
+def test_the_cached_step_is_taken_for_what_it_supports_only(tiny_model):
     assert start(tiny_model).step is not None and start(tiny_model, record=True).step is None
     assert all(DecoderStep.supports(make(1)) for make in LEAN.values())
     refused = {name for name, changes in EVERY_KIND.items() if not DecoderStep.supports(changes)}
@@ -187,7 +187,7 @@ class Later(Interventions):
     warmth: float = 1.0
 
 
-def test_the_lean_step_refuses_what_it_does_not_know(tiny_model, monkeypatch):
+def test_the_cached_step_refuses_what_it_does_not_know(tiny_model, monkeypatch):
     with pytest.raises(ValueError, match="does not support Later"):
         DecoderStep(tiny_model, Later())
     monkeypatch.setitem(
@@ -216,9 +216,9 @@ def expected_distributions(logits: torch.Tensor, ids: list[int], found: Distribu
 def test_records_carry_what_each_token_was_chosen_by_in_blocks_of_any_size(tiny_model, monkeypatch, room):
     memory, ends = tiny_model.encode(pad(SOURCES, 0), record=True), {"begin_id": BEGIN, "end_id": END}
     limits, held = [6, 2, 9], []
-    monkeypatch.setattr(stepped, "Choices", partial(Choices, room=room))
+    monkeypatch.setattr(recorded, "DistributionCollector", partial(DistributionCollector, max_logits=room))
     monkeypatch.setattr(
-        distributions, "summarised", lambda logits, chosen: (held.append(logits.numel()), summarised(logits, chosen))[1]
+        distributions, "summarize", lambda logits, chosen: (held.append(logits.numel()), summarize(logits, chosen))[1]
     )
     found, kept = greedy_with_records(tiny_model, memory, limits, **ends)
     assert found == greedy(tiny_model, memory, limits, **ends) and len({len(ids) for ids in found}) > 1

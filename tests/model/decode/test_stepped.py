@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attention_atlas.model.decode.recorded import greedy_with_records
-from attention_atlas.model.decode.stepped import SteppedMaps
+from attention_atlas.model.decode.recorded import StepMaps, greedy_with_records
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import Sweep
@@ -39,7 +38,7 @@ def test_the_maps_of_steps_are_those_of_a_pass_under_the_same_changes(tokenizer,
     model, changes = build_tiny_model(tokenizer, **family).double(), {**LEAN, **EDITED}[changes](len(SOURCES))
     memory = model.encode(pad(SOURCES, 0), interventions=changes, record=True)
     found, kept = greedy_with_records(model, memory, [6, 2, 9], begin_id=BEGIN, end_id=-1, interventions=changes)
-    assert isinstance(kept.output, SteppedMaps) and [len(ids) for ids in found] == [6, 2, 9]
+    assert isinstance(kept.output, StepMaps) and [len(ids) for ids in found] == [6, 2, 9]
     inputs = pad([[BEGIN, *ids[:-1]] for ids in found], 0)
     for row, whole in enumerate([model.read(memory, inputs, interventions=changes, record=True)] * len(found)):
         same_maps(kept.output, whole, row, atol=1e-10)

@@ -112,7 +112,7 @@ def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None
     ):
         close(record.self_attention.weights, own, tolerance)
         close(record.cross_attention.weights, cross, tolerance)
-    for recorded in (True, False):  # token by token over the cache; without records, by the lean step
+    for recorded in (True, False):  # token by token over the cache; without records, by the cached step
         decoder = StepDecoder(ours, ours.encode(source), target[:, :1], record=recorded)
         for step in range(target.shape[1]):
             if step:

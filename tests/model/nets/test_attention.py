@@ -10,8 +10,8 @@ import torch
 from attention_atlas.model.nets.attention import (
     MultiHeadAttention,
     attention_weights,
-    by_kernel,
     edges_mask,
+    fused_attention,
     scaled_dot_product,
 )
 from attention_atlas.model.nets.cache import KeyValueCache
@@ -88,7 +88,7 @@ def test_the_kernel_says_the_same_and_has_the_same_slopes(masked, scaled):
     ]
     given = [x.requires_grad_() for x in random_heads(KEYS, KEYS, KEYS)]
     plain, _ = scaled_dot_product(*given, mask, scaled=scaled)
-    kernel = by_kernel(*given, mask, scaled=scaled)
+    kernel = fused_attention(*given, mask, scaled=scaled)
     torch.testing.assert_close(kernel, plain, atol=1e-5, rtol=0)
     along = torch.randn(plain.shape)
     slopes = [torch.autograd.grad((found * along).sum(), given) for found in (kernel, plain)]

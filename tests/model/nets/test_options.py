@@ -100,7 +100,7 @@ def test_the_whole_model_equals_torchs_layers_between_the_families_ends(model):
     torch.testing.assert_close(model(SOURCE, TARGET).logits, logits, atol=1e-4, rtol=0)
 
 
-def test_the_lean_step_and_the_cache_follow_every_option(model):
+def test_the_cached_step_and_the_cache_follow_every_option(model):
     whole = model(SOURCE, TARGET)
     for record in (False, True):
         decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :1], record=record)

@@ -28,7 +28,7 @@ def without(tokenizer, part: str, **changes) -> Translator:
 
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("part", ["scale_scores", "residual"])
-def test_the_lean_step_and_the_cache_are_the_whole_pass_without(tokenizer, part, norm_first):
+def test_the_cached_step_and_the_cache_are_the_whole_pass_without(tokenizer, part, norm_first):
     model = without(tokenizer, part, norm_first=norm_first).model
     whole = model(SOURCE, TARGET)
     plain = build_tiny_model(tokenizer, norm_first=norm_first)

@@ -17,9 +17,8 @@ import torch
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve import batching
-from attention_atlas.model.serve.batching import Batcher, _Job
+from attention_atlas.model.serve.batching import Batcher, Turns, _Job
 from attention_atlas.model.serve.limits import BatchLimits, Busy
-from attention_atlas.model.serve.turns import Turns
 from attention_atlas.model.trace.interventions import Interventions, Positions
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -47,10 +46,10 @@ def calls(batcher: Batcher, items: list, pool: ThreadPoolExecutor) -> list:
     """One call a thread, each in line before the next one starts. Something else must be running."""
     futures = []
     for item, length, key in items:
-        before = len(batcher._line)
+        before = len(batcher._queue)
         futures.append(pool.submit(batcher, item, length=length, key=key))
         deadline = time.monotonic() + 5
-        while len(batcher._line) == before:
+        while len(batcher._queue) == before:
             assert time.monotonic() < deadline
             time.sleep(0.001)
     return futures
@@ -138,7 +137,7 @@ def test_even_an_exit_in_a_batch_leaves_nobody_waiting():
         run.gate.set()
         for future in [first, *others]:
             assert isinstance(future.exception(5), SystemExit)
-    assert not batcher._line
+    assert not batcher._queue
 
 
 def test_without_memory_for_a_thread_one_is_told_and_the_next_is_served(monkeypatch):
@@ -434,7 +433,7 @@ def test_a_turn_is_for_as_many_as_the_limit_says_and_the_next_wait_for_one():
     turns, inside = Turns(BatchLimits(at_once=2)), Inside()
 
     def work(_) -> None:
-        with turns.one(), inside:
+        with turns.turn(), inside:
             time.sleep(0.01)
 
     with ThreadPoolExecutor(10) as pool:
@@ -444,20 +443,20 @@ def test_a_turn_is_for_as_many_as_the_limit_says_and_the_next_wait_for_one():
 
 def test_beyond_the_line_one_is_told_at_once_to_come_back_and_nobody_waits_for_ever():
     turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.5))
-    with ThreadPoolExecutor(1) as pool, turns.one():
-        waits = pool.submit(lambda: turns.one().__enter__())
+    with ThreadPoolExecutor(1) as pool, turns.turn():
+        waits = pool.submit(lambda: turns.turn().__enter__())
         while not turns._waiting:
             time.sleep(0.001)
-        with pytest.raises(Busy, match="1 requests are waiting"), turns.one():
+        with pytest.raises(Busy, match="1 requests are waiting"), turns.turn():
             pass
         with pytest.raises(Busy, match=r"within 0\.5 seconds"):
             waits.result(5)
-    with turns.one():  # whoever gave up left nothing behind
+    with turns.turn():  # whoever gave up left nothing behind
         pass
 
 
 def test_an_error_in_a_turn_gives_the_turn_back():
     turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.01))
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError), turns.one():
+        with pytest.raises(ZeroDivisionError), turns.turn():
             _ = 1 / 0

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from attention_atlas.model.serve.cancellation import Cancelled, cancelled_by, raise_if_cancelled
-from attention_atlas.model.serve.cores import Cores, side_by_side
+from attention_atlas.model.serve.cores import Cores, map_on_spare_core
 
 
 @pytest.mark.parametrize("cores", [1, 2])
@@ -20,7 +20,7 @@ def test_parts_that_have_not_begun_are_left_out(cores):
             gone.set()
 
     with cancelled_by(gone), Cores(cores).share(), pytest.raises(Cancelled):
-        side_by_side(part, range(20))
+        map_on_spare_core(part, range(20))
     assert len(done) <= 4
 
 

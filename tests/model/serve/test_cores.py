@@ -8,10 +8,9 @@ import time
 import pytest
 import torch
 
-from attention_atlas.model.serve.batching import Batcher
-from attention_atlas.model.serve.cores import Cores, in_passing, map_over_cores, side_by_side
+from attention_atlas.model.serve.batching import Batcher, Turns
+from attention_atlas.model.serve.cores import Cores, map_on_spare_core, map_over_cores, run_in_new_thread
 from attention_atlas.model.serve.limits import BatchLimits
-from attention_atlas.model.serve.turns import Turns
 from tests.conftest import SENTENCES
 
 
@@ -34,14 +33,14 @@ def test_results_keep_their_order_and_threads_are_divided():
     assert map_over_cores(work, range(6)) == [(i * i, 1) for i in range(6)]
 
 
-def test_a_thread_in_passing_has_ended_and_its_error_is_the_callers():
-    found = in_passing(lambda item: (threading.current_thread(), item, torch.get_num_threads()), 7)
+def test_a_new_thread_ends_with_its_work_and_its_error_is_raised():
+    found = run_in_new_thread(lambda item: (threading.current_thread(), item, torch.get_num_threads()), 7)
     assert found[1:] == (7, 3) and not found[0].is_alive()
     with pytest.raises(ValueError, match="as it was said"):
-        in_passing(_refuse, "as it was said")
+        run_in_new_thread(_fail, "as it was said")
 
 
-def _refuse(words: str) -> None:
+def _fail(words: str) -> None:
     raise ValueError(words)
 
 
@@ -100,29 +99,29 @@ def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
     limits = BatchLimits(rows=1, at_once=2, cores=cores)
     batches, turns = Batcher(run, limits), Turns(limits)
     assert batches(1, length=1) == 1 and found == [4]  # a single waiting request
-    with turns.one():
+    with turns.turn():
         assert torch.get_num_threads() == 4  # and a single action on the page
     others = [threading.Thread(target=batches, args=(item,), kwargs={"length": 1}) for item in (2,)]
     for thread in others:
         thread.start()
     both.wait()
-    with turns.one():
+    with turns.turn():
         assert found == [4, 4] and torch.get_num_threads() == 2
-        with turns.one():
+        with turns.turn():
             assert torch.get_num_threads() == 1
     done.wait()
     for thread in others:
         thread.join(10)
-    with pytest.raises(ValueError, match="in words"), turns.one():
+    with pytest.raises(ValueError, match="in words"), turns.turn():
         raise ValueError("in words")
-    with turns.one():  # whatever happened, no pass is still counted
+    with turns.turn():  # whatever happened, no pass is still counted
         assert torch.get_num_threads() == 4
     torch.set_num_threads(3)
 
 
 def test_what_is_independent_has_a_second_core_while_nobody_else_needs_it():
     cores, seen = Cores(2), []
-    cores.number = 1  # one of torch's threads a pass
+    cores.threads = 1  # one of torch's threads a pass
     together = threading.Barrier(2, timeout=10)
 
     def work(item: int) -> int:
@@ -132,8 +131,8 @@ def test_what_is_independent_has_a_second_core_while_nobody_else_needs_it():
         return 2 * item
 
     with cores.share(), torch.inference_mode():
-        assert side_by_side(work, range(6)) == [0, 2, 4, 6, 8, 10]
-        assert side_by_side(work, [7]) == [14]
+        assert map_on_spare_core(work, range(6)) == [0, 2, 4, 6, 8, 10]
+        assert map_on_spare_core(work, [7]) == [14]
     assert len({thread for _, thread, *_ in seen}) == 2 and all(one[2:] == (True, 1) for one in seen)
 
     def fails(item: int) -> None:
@@ -141,13 +140,13 @@ def test_what_is_independent_has_a_second_core_while_nobody_else_needs_it():
             raise ValueError("item 3")
 
     with cores.share(), pytest.raises(ValueError, match="item 3"):
-        side_by_side(fails, range(9))
+        map_on_spare_core(fails, range(9))
     torch.set_num_threads(3)
 
 
 def test_a_second_core_is_left_to_the_next_visitor():
     cores, begun, come = Cores(2), threading.Event(), threading.Event()
-    cores.number = 1
+    cores.threads = 1
     mine, threads = threading.get_ident(), []
 
     def work(item: int) -> None:
@@ -165,13 +164,13 @@ def test_a_second_core_is_left_to_the_next_visitor():
     finished, visitor = threading.Event(), threading.Thread(target=other)
     visitor.start()
     with cores.share():
-        side_by_side(work, range(20))
+        map_on_spare_core(work, range(20))
         assert sum(thread != mine for thread in threads) == 1  # what it had begun, and no more
         finished.set()
     visitor.join(10)
     alone = []
-    side_by_side(lambda item: alone.append(threading.get_ident()), range(3))  # outside a share
+    map_on_spare_core(lambda item: alone.append(threading.get_ident()), range(3))  # outside a share
     with cores.share(), cores.share():  # as many passes as cores
-        side_by_side(lambda item: alone.append(threading.get_ident()), range(3))
+        map_on_spare_core(lambda item: alone.append(threading.get_ident()), range(3))
     assert alone == [mine] * 6
     torch.set_num_threads(3)

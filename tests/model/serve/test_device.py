@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from attention_atlas.model.serve.device import uncollected
+from attention_atlas.model.serve.device import paused_garbage_collection
 
 # Eight threads make and drop 64 MB each, with small blocks that stay in between: what they leave resident, in MB, of
 # a child that is told to give memory back, then of its parent, which is not.
@@ -77,7 +77,7 @@ def thawed() -> Iterator[None]:
 
 @pytest.mark.usefixtures("thawed")
 def test_what_is_made_uncollected_counts_as_old():
-    with uncollected():
+    with paused_garbage_collection():
         assert not gc.isenabled()
         made = [[] for _ in range(10_000)]
     assert gc.isenabled()
@@ -89,6 +89,6 @@ def test_what_is_made_uncollected_counts_as_old():
 @pytest.mark.usefixtures("thawed")
 def test_what_a_program_froze_stays_frozen():
     gc.freeze()
-    with uncollected():
+    with paused_garbage_collection():
         pass
     assert gc.get_freeze_count() > 0

@@ -146,7 +146,7 @@ def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
         except Busy as busy:
             answers.append(busy)
 
-    with toys.line.one():  # somebody else's turn
+    with toys.line.turn():  # somebody else's turn
         waiting = [threading.Thread(target=go) for _ in range(3)]
         for thread in waiting:
             thread.start()

@@ -17,7 +17,7 @@ from torch import Tensor
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.sweep import PatchValue, Sweep
-from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.interventions import Edge, HeadOutput, Interventions, Patch
 from attention_atlas.model.trace.kinds import AttentionKind
 
@@ -70,7 +70,7 @@ def effects_if_cut(case: Case, kind: AttentionKind, layer: int, head: int, how: 
         return case.metric() - case.measure(hidden).cpu().numpy()
 
     parts = case.chunks(len(cells))
-    for part, effects in zip(parts, side_by_side(without, parts)):
+    for part, effects in zip(parts, map_on_spare_core(without, parts)):
         found[tuple(cells[part].T)] = effects
     return found
 

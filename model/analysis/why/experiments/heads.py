@@ -16,7 +16,7 @@ from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.passes.ablations import Ablations, Instead, all_heads
 from attention_atlas.model.nets.blocks import most_probable
 from attention_atlas.model.nets.sweep import Sweep
-from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.effects import Head, HeadEffects, Replacement
@@ -89,7 +89,9 @@ def without(case: Case, sets: Sequence[Sequence[Head]], instead: Instead) -> Ten
     """The decoder's output [batch, d_model] at the question's row, row i without the heads of sets[i]."""
     ablations = Ablations(case, instead, last=1)
     hidden, parts = case.source_rows.new_empty(len(sets), case.model.config.d_model), ablations.dealt(sets)
-    for rows, found in zip(parts, side_by_side(lambda rows: ablations.without([sets[row] for row in rows]), parts)):
+    for rows, found in zip(
+        parts, map_on_spare_core(lambda rows: ablations.without([sets[row] for row in rows]), parts)
+    ):
         hidden[rows] = found[:, 0]
     return hidden
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from attention_atlas.model.analysis.why.case import Case, ask_case
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import PatchValue, Sweep
-from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
 from attention_atlas.model.trace.kinds import AttentionKind, NamedEnum, Side, SubLayerName, coerce_enums
 from attention_atlas.model.trace.language import Refusal
@@ -200,7 +200,7 @@ def patched(clean: Case, corrupt: Case, grid: Grid, direction: Direction) -> Pat
         return into.measure(_run(into, places, values, grid, wanted[part])).cpu().numpy()
 
     parts = into.chunks(len(wanted))
-    for part, found in zip(parts, side_by_side(with_some, parts)):
+    for part, found in zip(parts, map_on_spare_core(with_some, parts)):
         for (layer, column), metric in zip(wanted[part], found):
             metrics[layer, column] = metric
     return PatchEffects(grid, direction, metrics, into.metric(), giver.metric(), pairs)

@@ -21,7 +21,7 @@ from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.blocks import blocks, log_probabilities
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.sweep import Sweep
-from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.effects import Head, SmallestSet
@@ -67,7 +67,7 @@ class Whole:
                 return said(ablations.without([sets[row] for row in rows])[:, self.forced :])
 
         parts = ablations.dealt(sets)
-        return np.concatenate(side_by_side(some, parts))[np.argsort(np.concatenate(parts))]
+        return np.concatenate(map_on_spare_core(some, parts))[np.argsort(np.concatenate(parts))]
 
     @cached_property
     def _ablations(self) -> dict[int, Ablations]:

@@ -14,7 +14,7 @@ from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.method import Answer, Method
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.sweep import Changes
-from attention_atlas.model.serve.cores import side_by_side
+from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.language import say
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
 
@@ -126,7 +126,7 @@ class _Line:
             )
 
         parts = self.case.chunks(len(places))
-        for part, (metric, found) in zip(parts, side_by_side(slopes, parts)):
+        for part, (metric, found) in zip(parts, map_on_spare_core(slopes, parts)):
             for place, value, slope in zip(places[part].tolist(), metric.tolist(), found.cpu().numpy()):
                 self.metric[place], self.slope[place] = value, slope
 

@@ -16,7 +16,7 @@ from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.method import Answer, Method
 from attention_atlas.model.analysis.why.methods.gradients import gradients, times_input
 from attention_atlas.model.nets.places.visit import At
-from attention_atlas.model.nets.sweep import Sweep, joined
+from attention_atlas.model.nets.sweep import Sweep, combine
 from attention_atlas.model.trace.language import say
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
 
@@ -31,7 +31,7 @@ def attn_lrp(case: Case) -> Answer:
     shares = (*SHARES, *(GATED if case.model.config.gated else ()))
     halved = Sweep(edits=tuple((pattern, _sharing(share)) for pattern, share in shares))
     with _Rules():
-        _, *found = gradients(case, case.source_rows, case.target_rows, joined(case.interventions, halved))
+        _, *found = gradients(case, case.source_rows, case.target_rows, combine(case.interventions, halved))
     return times_input(case, *found)
 
 

@@ -197,6 +197,6 @@ def test_top_pieces_do_not_depend_on_the_block_size(tiny_translator, monkeypatch
     streams = torch.randn(3, 5, tiny_translator.config.d_model)
     with torch.inference_mode():
         expected = top_pieces(tiny_translator.model, streams)
-        monkeypatch.setattr("attention_atlas.model.nets.blocks.ROOM", 1)
+        monkeypatch.setattr("attention_atlas.model.nets.blocks.MAX_LOGITS", 1)
         for a, b in zip(expected, top_pieces(tiny_translator.model, streams)):
             torch.testing.assert_close(a, b)

@@ -78,7 +78,7 @@ def test_what_is_made_of_products_alone_is_handed_back_whole(tokenizer, monkeypa
     monkeypatch.setattr(model.source_positions, "forward", lambda *_: None)
     monkeypatch.setattr(model.target_positions, "forward", lambda *_: None)
     plain = attention.scaled_dot_product
-    monkeypatch.setattr(attention, "by_kernel", lambda *given, **options: plain(*given, **options)[0])
+    monkeypatch.setattr(attention, "fused_attention", lambda *given, **options: plain(*given, **options)[0])
     monkeypatch.setattr(attention, "_softmax", lambda scores, mask: scores if mask is None else scores * mask)
     found = relevance.attn_lrp(case).values.sum()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""A long text: queries and keys are kept, and the map that is computed later is the pass's own, to the last bit."""
+"""Long texts store queries and keys, and maps computed later equal those of the pass to the last bit."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.maps import ComputedWeights
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator import Translator, tracing
 from tests.conftest import SENTENCES, build_tiny_model
 
 TEXT = " ".join(SENTENCES[:6])  # longer than what the tiny models were made for: 64 tokens
 RELATIVE = {"position_code": PositionCode.RELATIVE, "scale_scores": False, "head_width": 24}
 
 
-def made(tokenizer, *, room: int = 1000, **changes) -> Translator:
+def build_translator(tokenizer, *, trace_bytes: int = 1000, **changes) -> Translator:
     model = build_tiny_model(tokenizer, **changes)
     for name, parameter in model.named_parameters():
         if "relative" in name:
@@ -32,7 +32,7 @@ def made(tokenizer, *, room: int = 1000, **changes) -> Translator:
     return Translator(
         Checkpoint("long", model, tokenizer, ("de-en",), {}, "6" * 16),
         torch.device("cpu"),
-        limits=BatchLimits(trace_bytes=room),
+        limits=BatchLimits(trace_bytes=trace_bytes),
     )
 
 
@@ -52,23 +52,23 @@ CUT = Interventions(
     ],
 )
 @pytest.mark.parametrize("beam", [1, 2])
-def test_a_map_that_is_computed_is_the_one_of_the_pass(tokenizer, changes, interventions, beam):
-    translator = made(tokenizer, **changes)
+def test_computed_maps_equal_those_of_the_pass(tokenizer, changes, interventions, beam):
+    translator = build_translator(tokenizer, **changes)
     trace = translator.translate(TEXT, interventions=interventions, beam=beam)
     output = translator.inspect(trace.source_ids, trace.target_ids, interventions=interventions)
-    again = storage.from_npz(storage.to_npz(trace))
-    assert len(trace.source_ids) > 64 and again.cross.weights.bias is None
+    loaded = storage.from_npz(storage.to_npz(trace))
+    assert len(trace.source_ids) > 64 and loaded.cross.weights.bias is None
     for kind in TRANSFORMER_KINDS:
-        recorded, maps, read = output.maps(kind, 0).numpy(), trace.maps(kind), again.maps(kind)
-        assert maps.computed and read.computed and maps.weights.shape == recorded.shape
+        recorded, maps, loaded_maps = output.maps(kind, 0).numpy(), trace.maps(kind), loaded.maps(kind)
+        assert maps.computed and loaded_maps.computed and maps.weights.shape == recorded.shape
         for layer in range(maps.num_layers):
             for head in range(maps.num_heads):
                 np.testing.assert_array_equal(maps.weights[layer, head], recorded[layer, head])
-                np.testing.assert_allclose(read.weights[layer, head], recorded[layer, head], atol=1e-5)
+                np.testing.assert_allclose(loaded_maps.weights[layer, head], recorded[layer, head], atol=1e-5)
 
 
-def test_it_is_indexed_as_the_array_would_be(tokenizer, monkeypatch):
-    maps = made(tokenizer).translate(TEXT).cross
+def test_computed_weights_are_indexed_like_an_array(tokenizer, monkeypatch):
+    maps = build_translator(tokenizer).translate(TEXT).cross
     whole, weights = np.asarray(maps.weights), maps.weights
     assert len(weights) == len(whole) and weights.size == whole.size and weights.dtype == whole.dtype
     cells = [np.s_[1], np.s_[-1, -1], np.s_[0:2, 1], np.s_[..., 2, 3], np.s_[:, :, 4:9], np.s_[2, :, 4], np.s_[...]]
@@ -92,18 +92,17 @@ def test_it_is_indexed_as_the_array_would_be(tokenizer, monkeypatch):
     assert not hasattr(weights, "no_such") and not hasattr(weights, "__array_interface__")
 
 
-def test_what_turns_out_to_fit_is_kept_whole(tokenizer, monkeypatch):
-    """And is what a pass records of it, as what is computed later is."""
-    fitting = made(tokenizer, room=10**7).translate(SENTENCES[0])
+def test_maps_that_fit_are_stored_as_arrays(tokenizer, monkeypatch):
+    """Stored and computed maps both equal those of a recorded pass."""
+    fitting = build_translator(tokenizer, trace_bytes=10**7).translate(SENTENCES[0])
     source, target = len(fitting.source_ids), len(fitting.target_ids)
-    held = made(tokenizer)
-    room = FLOAT * held.config.map_numbers(source, target)
-    for limit, computed_then in ((room, False), (room - 1, True)):
-        translator = made(tokenizer, room=limit)
-        monkeypatch.setattr(translator, "_is_long", lambda request: True)  # its translation might have been
+    map_bytes = FLOAT * build_translator(tokenizer).config.map_numbers(source, target)
+    for limit, is_computed in ((map_bytes, False), (map_bytes - 1, True)):
+        translator = build_translator(tokenizer, trace_bytes=limit)
+        monkeypatch.setattr(tracing, "is_long", lambda *_: True)  # as if its translation might be long
         trace = translator.translate(SENTENCES[0])
         assert trace.target_ids == fitting.target_ids
-        assert all(trace.maps(kind).computed is computed_then for kind in trace.kinds)
+        assert all(trace.maps(kind).computed is is_computed for kind in trace.kinds)
         recorded = translator.inspect(trace.source_ids, trace.target_ids)
         for kind in trace.kinds:
             np.testing.assert_array_equal(trace.maps(kind).weights, recorded.maps(kind, 0))
@@ -111,8 +110,8 @@ def test_what_turns_out_to_fit_is_kept_whole(tokenizer, monkeypatch):
         np.testing.assert_array_equal(trace.log_probability, fitting.log_probability)
 
 
-def test_long_texts_go_through_one_by_one_and_come_out_as_alone(tokenizer):
-    translator = made(tokenizer)
+def test_a_batch_of_long_texts_gives_each_texts_own_trace(tokenizer):
+    translator = build_translator(tokenizer)
     together = translator.trace_batch([TEXT, SENTENCES[0], TEXT[:90]])
     for trace in together:
         alone = translator.translate(trace.source_text)
@@ -120,8 +119,8 @@ def test_long_texts_go_through_one_by_one_and_come_out_as_alone(tokenizer):
         np.testing.assert_array_equal(alone.cross.weights[1, 2], trace.cross.weights[1, 2])
 
 
-def test_files_of_long_traces_are_small_and_what_does_not_fit_into_one_is_refused(tokenizer, tmp_path):
-    trace = made(tokenizer).translate(TEXT)
+def test_saved_long_traces_hold_queries_and_keys_and_wrong_files_are_refused(tokenizer, tmp_path):
+    trace = build_translator(tokenizer).translate(TEXT)
     trace.save(tmp_path / "long.npz")
     assert isinstance(TranslationTrace.load(tmp_path / "long.npz").cross.weights, ComputedWeights)
     with pytest.raises(Refusal, match="too long for JSON"):
@@ -143,11 +142,11 @@ def test_files_of_long_traces_are_small_and_what_does_not_fit_into_one_is_refuse
             TranslationTrace.load(tmp_path / "wrong.npz")
 
 
-def test_what_queries_and_keys_do_not_tell_is_refused(tokenizer):
-    translator = made(tokenizer)
+def test_edits_that_queries_and_keys_do_not_show_are_refused(tokenizer):
+    translator = build_translator(tokenizer)
     with pytest.raises(Refusal, match="no scores can be edited"):
         translator.translate(TEXT, interventions=Interventions(edits=(("encoder.0.self.scores", Scale(2.0)),)))
-    relative = made(tokenizer, **RELATIVE)
+    relative = build_translator(tokenizer, **RELATIVE)
     uneven = Interventions(edits=(("encoder.0.self.bias", Scale(0.0, positions=(2,))),))
     with pytest.raises(Refusal, match="depends on the distance alone"):
         relative.translate(TEXT, interventions=uneven)
@@ -156,7 +155,7 @@ def test_what_queries_and_keys_do_not_tell_is_refused(tokenizer):
     np.testing.assert_array_equal(flat.encoder_self.weights[0, 3], recorded.maps(AttentionKind.ENCODER_SELF, 0)[0, 3])
 
 
-def test_empty_parts_and_conversions_are_those_of_an_array():
+def test_empty_slices_equal_those_of_an_array():
     rows = np.random.default_rng(1).standard_normal((2, 3, 4, 5), np.float32)
     weights = ComputedWeights(rows, rows)
     whole = weights[:]
