@@ -76,7 +76,7 @@ def thawed() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("thawed")
-def test_what_is_made_uncollected_counts_as_old():
+def test_objects_made_while_collection_is_paused_count_as_old():
     with paused_garbage_collection():
         assert not gc.isenabled()
         made = [[] for _ in range(10_000)]
