@@ -1,4 +1,4 @@
-"""Sources, and changes to a decode of them: what the cached step does by itself, and what it leaves to a pass."""
+"""Sources for tests of decoding, and changes that the cached step applies itself (CACHED) or leaves to a pass."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ SWEEPS = {  # by the number of rows
         Interventions(patches=frozenset({PATCH})), values={PATCH: PatchValue(torch.ones(rows, 2, 32))}
     ),
 }
-LEAN = {
+CACHED = {
     "plain": lambda rows: Interventions(),
-    "broken": lambda rows: BROKEN,  # all that the cached step does by itself
+    "broken": lambda rows: BROKEN,  # everything that the cached step applies
     **{name: SWEEPS[name] for name in ("gates", "gates of all rows", "gates and heads off")},
 }
 
 
-def same_maps(found: Maps, whole: ForwardOutput, row: int = 0, *, atol: float = 1e-5) -> None:
-    """The maps of one sentence's steps beside those of a pass, which may be padded."""
-    assert found.kinds == whole.kinds
-    for kind in found.kinds:
-        ours = found.maps(kind, row)
+def same_maps(actual: Maps, whole: ForwardOutput, row: int = 0, *, atol: float = 1e-5) -> None:
+    """Assert that the maps of one sentence's steps equal those of a pass, which may be padded."""
+    assert actual.kinds == whole.kinds
+    for kind in actual.kinds:
+        ours = actual.maps(kind, row)
         theirs = whole.maps(kind, row)[:, :, : ours.shape[2], : ours.shape[3]]
         torch.testing.assert_close(ours, theirs, atol=atol, rtol=0)

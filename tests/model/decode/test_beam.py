@@ -24,7 +24,7 @@ def sources(count: int, tokenizer, seed: int = 3) -> list[list[int]]:
 def late_token(model, tokenizer) -> int:
     """The tiny model never ends a sentence by itself: let a token be the end symbol that greedy decoding writes often
     enough, but as late as possible, so that hypotheses have many lengths."""
-    found = greedy(
+    decoded = greedy(
         model,
         model.encode(pad(sources(200, tokenizer), tokenizer.pad_id)),
         [LIMIT] * 200,
@@ -32,7 +32,7 @@ def late_token(model, tokenizer) -> int:
         end_id=-1,
     )
     first_at: dict[int, list[int]] = {}
-    for ids in found:
+    for ids in decoded:
         for token in set(ids):
             first_at.setdefault(token, []).append(ids.index(token))
     often = {token: places for token, places in first_at.items() if len(places) >= 40}
@@ -42,21 +42,21 @@ def late_token(model, tokenizer) -> int:
 @pytest.fixture(scope="module")
 def setting(tiny_model, tokenizer):
     """(model, sources, options) for 200 sentences, many of which end before the limit."""
-    chosen = sources(200, tokenizer)
-    return tiny_model, chosen, {"begin_id": tokenizer.begin_id, "end_id": late_token(tiny_model, tokenizer)}
+    selected = sources(200, tokenizer)
+    return tiny_model, selected, {"begin_id": tokenizer.begin_id, "end_id": late_token(tiny_model, tokenizer)}
 
 
 @torch.inference_mode()
-def search(setting, chosen=None, **options):
+def search(setting, selected=None, **options):
     model, all_sources, ends = setting
-    chosen = all_sources if chosen is None else chosen
-    return beam_search(model, model.encode(pad(chosen, 0)), [LIMIT] * len(chosen), **{**ends, **options})
+    selected = all_sources if selected is None else selected
+    return beam_search(model, model.encode(pad(selected, 0)), [LIMIT] * len(selected), **{**ends, **options})
 
 
 @torch.inference_mode()
 def greedily(setting):
-    model, chosen, ends = setting
-    return greedy(model, model.encode(pad(chosen, 0)), [LIMIT] * len(chosen), **ends)
+    model, selected, ends = setting
+    return greedy(model, model.encode(pad(selected, 0)), [LIMIT] * len(selected), **ends)
 
 
 @torch.inference_mode()
@@ -138,13 +138,13 @@ def test_the_tree_keeps_the_best_of_what_it_compared(setting):
             if not step:
                 assert left == 0
                 break
-            chosen = [n for n in step if n.fate != Fate.PRUNED]
+            selected = [n for n in step if n.fate != Fate.PRUNED]
             dropped = [n.total for n in step if n.fate == Fate.PRUNED]
-            assert len(chosen) == left
-            assert not dropped or min(n.total for n in chosen) >= max(dropped)
+            assert len(selected) == left
+            assert not dropped or min(n.total for n in selected) >= max(dropped)
             for node in step:
                 assert node.parent is None or result.nodes[node.parent].fate == Fate.KEPT
-            left = sum(n.fate == Fate.KEPT for n in chosen)
+            left = sum(n.fate == Fate.KEPT for n in selected)
         assert all(
             (n.fate == Fate.FINISHED) == (n.token_id == setting[2]["end_id"])
             for n in result.nodes

@@ -86,12 +86,12 @@ def test_the_kernel_says_the_same_and_has_the_same_slopes(masked, scaled):
     mask = {"nothing": None, "padding": (torch.arange(KEYS) < 4).view(1, 1, 1, KEYS), "causal": causal_mask(KEYS)}[
         masked
     ]
-    given = [x.requires_grad_() for x in random_heads(KEYS, KEYS, KEYS)]
-    plain, _ = scaled_dot_product(*given, mask, scaled=scaled)
-    kernel = fused_attention(*given, mask, scaled=scaled)
+    inputs = [x.requires_grad_() for x in random_heads(KEYS, KEYS, KEYS)]
+    plain, _ = scaled_dot_product(*inputs, mask, scaled=scaled)
+    kernel = fused_attention(*inputs, mask, scaled=scaled)
     torch.testing.assert_close(kernel, plain, atol=1e-5, rtol=0)
     along = torch.randn(plain.shape)
-    slopes = [torch.autograd.grad((found * along).sum(), given) for found in (kernel, plain)]
+    slopes = [torch.autograd.grad((output * along).sum(), inputs) for output in (kernel, plain)]
     torch.testing.assert_close(*slopes, atol=1e-5, rtol=0)
 
 

@@ -1,4 +1,4 @@
-"""What other families change about the network, against torch.nn's layers and closed forms."""
+"""Networks of every family equal torch.nn's layers with the same weights, and codes of positions their formulas."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ SIZES = {
 }
 MARIAN = {"norm_first": False, "activation": "silu", "position_code": "halves", "logits_bias": True, "banned_ids": (0,)}
 FAMILIES = {
+    "pre-norm": {},
+    "post-norm": {"norm_first": False},
     "marian": MARIAN,
     "two vocabularies": {**MARIAN, "shared_embeddings": False, "target_vocabulary_size": 61, "activation": "relu"},
     "untied head": {**MARIAN, "tied_output": False},
@@ -67,7 +69,7 @@ def model(request) -> Transformer:
     return built.eval()
 
 
-def test_the_whole_model_equals_torchs_layers_between_the_families_ends(model):
+def test_the_whole_model_equals_a_stack_of_torchs_layers(model):
     config, real = model.config, SOURCE != 0
     state = model.state_dict()
 
@@ -100,7 +102,7 @@ def test_the_whole_model_equals_torchs_layers_between_the_families_ends(model):
     torch.testing.assert_close(model(SOURCE, TARGET).logits, logits, atol=1e-4, rtol=0)
 
 
-def test_the_cached_step_and_the_cache_follow_every_option(model):
+def test_cached_decoding_equals_the_full_pass_with_every_option(model):
     whole = model(SOURCE, TARGET)
     for record in (False, True):
         decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :1], record=record)
@@ -110,7 +112,7 @@ def test_the_cached_step_and_the_cache_follow_every_option(model):
                 decoder.append(TARGET[:, step])
 
 
-def test_every_option_has_gradients_and_its_own_parameters(model):
+def test_every_parameter_has_a_gradient_and_options_add_their_own(model):
     model(SOURCE, TARGET).logits.square().mean().backward()
     idle = [name for name, p in model.named_parameters() if p.grad is None]
     assert not idle
@@ -131,7 +133,7 @@ def test_every_option_has_gradients_and_its_own_parameters(model):
         (Activation.GELU, lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
     ],
 )
-def test_each_activation_is_its_formula(activation, formula):
+def test_activations_equal_their_formulas(activation, formula):
     feed_forward = Transformer(ModelConfig(**SIZES, activation=activation)).encoder.layers[0].feed_forward
     x = torch.randn(3, 4, 32)
     _, active = feed_forward(x)
@@ -140,13 +142,13 @@ def test_each_activation_is_its_formula(activation, formula):
     )
 
 
-def test_halves_are_the_papers_numbers_in_another_order():
+def test_halves_reorder_the_papers_code():
     halves = ComputedPositions(ModelConfig(**SIZES, position_code=PositionCode.HALVES)).table
     paper = sinusoidal_encoding(torch.arange(20), 32)
     assert torch.equal(halves[:, :16], paper[:, 0::2]) and torch.equal(halves[:, 16:], paper[:, 1::2])
 
 
-def test_fairseqs_code_has_its_own_wavelengths_and_origin():
+def test_fairseqs_code_equals_its_formula():
     code = ComputedPositions(ModelConfig(**SIZES, position_code=PositionCode.FAIRSEQ, position_offset=2))
     where, rates = np.arange(2, 22)[:, None], np.exp(-np.arange(16) * math.log(10_000.0) / 15)
     expected = np.concatenate((np.sin(where * rates), np.cos(where * rates)), axis=1)
@@ -158,7 +160,7 @@ def test_fairseqs_code_has_its_own_wavelengths_and_origin():
         fairseq_encoding(torch.arange(3), 2)
 
 
-def test_learned_positions_end_where_training_ended():
+def test_learned_positions_have_no_rows_beyond_training():
     code = LearnedPositions(ModelConfig(**SIZES, position_code=PositionCode.LEARNED, position_offset=2))
     assert torch.equal(code(0, 20), code.weight[2:]) and torch.equal(code(3, 4, Positions(shift=2)), code.weight[7:11])
     assert code(3, 4, Positions(enabled=False)) is None
@@ -167,7 +169,7 @@ def test_learned_positions_end_where_training_ended():
             code(first, 3, Positions(shift=shift))
 
 
-def test_a_shift_beyond_a_learned_table_is_refused_by_the_model():
+def test_a_shift_beyond_the_learned_positions_raises_an_error():
     model = Transformer(ModelConfig(**SIZES, position_code=PositionCode.LEARNED)).eval()
     with pytest.raises(ValueError, match="none for 106"):
         model(SOURCE, TARGET, interventions=Interventions(source_positions=Positions(shift=100)))

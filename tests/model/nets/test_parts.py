@@ -1,4 +1,4 @@
-"""Networks without a part of the paper's: what each lacks, and who honours it or refuses it by name."""
+"""Networks built without a part of the paper's: decoding, checks and experiments follow it or refuse it by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def without(tokenizer, part: str, **changes) -> Translator:
 
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("part", ["scale_scores", "residual"])
-def test_the_cached_step_and_the_cache_are_the_whole_pass_without(tokenizer, part, norm_first):
+def test_cached_decoding_without_a_part_equals_the_full_pass(tokenizer, part, norm_first):
     model = without(tokenizer, part, norm_first=norm_first).model
     whole = model(SOURCE, TARGET)
     plain = build_tiny_model(tokenizer, norm_first=norm_first)
@@ -42,13 +42,13 @@ def test_the_cached_step_and_the_cache_are_the_whole_pass_without(tokenizer, par
                 decoder.append(TARGET[:, step])
 
 
-def test_without_the_mask_every_row_sees_the_real_tokens_after_it_and_no_padding(tokenizer):
+def test_without_the_look_ahead_mask_rows_attend_to_later_tokens_but_not_to_padding(tokenizer):
     model, target = without(tokenizer, "look_ahead_mask").model, torch.tensor([[1, 30, 41, 52, 30], [1, 33, 44, 0, 0]])
     output = model(SOURCE, target, record=True)
     weights = output.weights(AttentionKind.DECODER_SELF)  # [layers, batch, heads, query, key]
     assert (weights[:, 0] > 0).all() and (weights[:, 1, :, :, 3:] == 0).all() and (weights[:, 1, :, :, :3] > 0).all()
     torch.testing.assert_close(model(SOURCE[1:, :4], target[1:, :3]).logits[0], output.logits[1, :3], atol=1e-4, rtol=0)
-    # A decode has no later tokens to see: it is what the same weights do under a mask, which they were not taught with.
+    # Decoding has no later tokens: it equals the same weights with a mask.
     masked, decoder = build_tiny_model(tokenizer), StepDecoder(model, model.encode(SOURCE), TARGET[:, :1])
     for step in range(1, 5):
         decoder.append(TARGET[:, step])
@@ -56,7 +56,7 @@ def test_without_the_mask_every_row_sees_the_real_tokens_after_it_and_no_padding
         assert (decoder.logits - model(SOURCE, TARGET).logits[:, step]).abs().max() > 1e-2
 
 
-def test_scores_without_the_division_are_sqrt_d_k_times_as_far_apart():
+def test_unscaled_scores_are_sqrt_d_k_times_as_large():
     queries, keys = torch.randn(1, 2, 3, 16), torch.randn(1, 2, 4, 16)
     plain = attention_weights(queries * math.sqrt(16), keys)
     torch.testing.assert_close(attention_weights(queries, keys, scaled=False), plain, atol=1e-6, rtol=0)
@@ -82,7 +82,7 @@ def test_scores_without_the_division_are_sqrt_d_k_times_as_far_apart():
         ("residual", {"Encoder layer = torch's", "Decoder layer = torch's", "Whole stack = torch's"}),
     ],
 )
-def test_verify_names_what_a_missing_part_breaks_and_nothing_else(tokenizer, part, broken):
+def test_verify_fails_exactly_the_checks_that_a_missing_part_breaks(tokenizer, part, broken):
     translator = without(tokenizer, part)
     results = list(verify.verify(translator, translator.translate(SENTENCES[0])))
     # Ten times the tolerance: scores four times as large round four times as coarsely in this random model.
@@ -93,25 +93,25 @@ def test_verify_names_what_a_missing_part_breaks_and_nothing_else(tokenizer, par
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_the_experiments_on_a_word_refuse_it_by_name(tokenizer, part):
+def test_attributions_refuse_a_network_without_a_part(tokenizer, part):
     translator = without(tokenizer, part)
     trace = translator.translate(SENTENCES[0])
     with pytest.raises(ValueError, match=f"built without {part}"):
         attribute(translator, trace, step=0)
 
 
-def test_the_loop_over_heads_honours_what_is_missing(tokenizer):
+def test_the_loop_over_heads_follows_a_missing_part(tokenizer):
     for part in ("scale_scores", "look_ahead_mask"):
         translator = without(tokenizer, part)
         trace = translator.translate(SENTENCES[0])
         output = translator.inspect(trace.source_ids, trace.target_ids)
-        given = loop.attention_input(translator, output, AttentionKind.DECODER_SELF, 1)
-        assert loop.compare_ways(given).output_difference < 1e-5
-        _, weights = loop.one_by_one(given)
+        inputs = loop.attention_input(translator, output, AttentionKind.DECODER_SELF, 1)
+        assert loop.compare_ways(inputs).output_difference < 1e-5
+        _, weights = loop.one_by_one(inputs)
         torch.testing.assert_close(weights, output.attention(AttentionKind.DECODER_SELF, 1).weights, atol=1e-5, rtol=0)
 
 
-def test_no_positions_make_the_encoder_blind_to_order(tokenizer):
+def test_without_positions_the_encoder_does_not_depend_on_order(tokenizer):
     model = build_tiny_model(tokenizer, position_code="none")
     order = torch.tensor([3, 0, 2, 1])
     ids = torch.tensor([[4, 20, 31, 45]])
@@ -123,7 +123,7 @@ def test_no_positions_make_the_encoder_blind_to_order(tokenizer):
     torch.testing.assert_close(decoder.logits, model(SOURCE, TARGET).logits[:, 1], atol=1e-4, rtol=0)
 
 
-def test_a_part_is_there_or_not_and_torch_has_no_layer_without_residuals():
+def test_parts_are_booleans_and_torch_has_no_layer_without_residuals():
     with pytest.raises(ValueError, match="residual must be true or false, found 'no'"):
         ModelConfig(**SIZES, residual="no")
     config = ModelConfig(**SIZES, residual=False, scale_scores=False)

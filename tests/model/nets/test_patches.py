@@ -59,8 +59,8 @@ def patching(values: dict[Patch, PatchValue], **options) -> Sweep:
 def test_a_value_put_where_it_stood_changes_nothing_and_a_weight_of_0_no_bit(model, place):
     plain = run(model, CORRUPT)
     own, other = value_at(plain, place), value_at(run(model, CLEAN), place)
-    again = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(own)}))
-    torch.testing.assert_close(again.logits, plain.logits, atol=1e-5, rtol=0)
+    repeated = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(own)}))
+    torch.testing.assert_close(repeated.logits, plain.logits, atol=1e-5, rtol=0)
     for where in (None, (1, 3)):
         value = other if where is None else other[:, where]
         unmoved = patching({Patch(place, where): PatchValue(value, torch.zeros(1, 1))})
@@ -70,21 +70,21 @@ def test_a_value_put_where_it_stood_changes_nothing_and_a_weight_of_0_no_bit(mod
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_the_value_stands_where_the_patch_says_and_nowhere_else(model, place):
     plain, clean, where = run(model, CORRUPT), value_at(run(model, CLEAN), place), (2, 4)
-    found = run(model, CORRUPT, interventions=patching({Patch(place, where): PatchValue(clean[:, where])}))
+    patched = run(model, CORRUPT, interventions=patching({Patch(place, where): PatchValue(clean[:, where])}))
     before = value_at(plain, place)
     if isinstance(place, HeadOutput):  # what the head said is on record as it was; what was heard is in the sum
         through = model.attention(place.kind, place.layer).output.weight[:, place.head * 8 : (place.head + 1) * 8]
         added, expected = (
             output.layer(place.kind, place.layer).sublayer(place.kind.sublayer).added.clone()
-            for output in (found, plain)
+            for output in (patched, plain)
         )
         expected[:, where] += (clean - before)[:, where] @ through.T
         torch.testing.assert_close(added, expected, atol=1e-5, rtol=0)
     else:
-        stands, others = value_at(found, place), [t for t in range(before.shape[1]) if t not in where]
+        stands, others = value_at(patched, place), [t for t in range(before.shape[1]) if t not in where]
         assert torch.equal(stands[:, where], clean[:, where])
         torch.testing.assert_close(stands[:, others], before[:, others], atol=1e-6, rtol=0)
-    assert not torch.allclose(found.logits, plain.logits, atol=1e-4)
+    assert not torch.allclose(patched.logits, plain.logits, atol=1e-4)
 
 
 def test_a_sublayers_new_output_goes_through_the_sum_and_the_norm(model):
@@ -101,15 +101,17 @@ def test_a_sublayers_new_output_goes_through_the_sum_and_the_norm(model):
 def test_patching_the_last_stream_of_a_row_brings_its_whole_answer(model):
     """The end of denoising: nothing comes after it. Earlier rows, which do not see it, stay as they were."""
     clean, corrupt, place = run(model, CLEAN), run(model, CORRUPT), Stream(Side.DECODER, 2, FEED_FORWARD)
-    found = run(model, CORRUPT, interventions=patching({Patch(place, (4,)): PatchValue(value_at(clean, place)[:, 4:])}))
-    torch.testing.assert_close(found.logits[:, 4], clean.logits[:, 4], atol=1e-5, rtol=0)
-    assert torch.equal(found.logits[:, :4], corrupt.logits[:, :4])
+    patched = run(
+        model, CORRUPT, interventions=patching({Patch(place, (4,)): PatchValue(value_at(clean, place)[:, 4:])})
+    )
+    torch.testing.assert_close(patched.logits[:, 4], clean.logits[:, 4], atol=1e-5, rtol=0)
+    assert torch.equal(patched.logits[:, :4], corrupt.logits[:, :4])
 
 
 def test_patching_the_encoders_last_stream_is_the_other_sentence(model):
     clean, place = run(model, CLEAN), Stream(Side.ENCODER, 1, FEED_FORWARD)
-    found = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(value_at(clean, place))}))
-    torch.testing.assert_close(found.logits, clean.logits, atol=1e-5, rtol=0)
+    patched = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(value_at(clean, place))}))
+    torch.testing.assert_close(patched.logits, clean.logits, atol=1e-5, rtol=0)
 
 
 def test_every_row_of_a_batch_has_its_own_patches(model):
@@ -169,8 +171,8 @@ def test_cached_equals_full(model, where):
 def test_padding_beside_a_patched_sentence_changes_nothing(model):
     clean, place = run(model, CLEAN), Stream(Side.ENCODER, 0, SELF)
     sweep = patching({Patch(place, (2, 4)): PatchValue(value_at(clean, place)[:, (2, 4)])})
-    beside = pad([CORRUPT, [*CORRUPT[:3], *CORRUPT]], 0)
-    together = model(beside, torch.tensor([PREFIX] * 2), interventions=sweep).logits
+    padded = pad([CORRUPT, [*CORRUPT[:3], *CORRUPT]], 0)
+    together = model(padded, torch.tensor([PREFIX] * 2), interventions=sweep).logits
     torch.testing.assert_close(together[:1], run(model, CORRUPT, interventions=sweep).logits, atol=1e-4, rtol=0)
 
 

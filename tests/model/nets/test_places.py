@@ -100,9 +100,9 @@ def test_what_is_kept_is_what_is_computed(translator, every):
         close(run[name][0][:, : weights.shape[1], : weights.shape[2]], weights, 1e-5)
 
 
-def close(found, expected, tolerance=1e-6):
+def close(actual, expected, tolerance=1e-6):
     scale = max(1.0, float(expected.abs().max()))
-    torch.testing.assert_close(found, expected, atol=tolerance * scale, rtol=0)
+    torch.testing.assert_close(actual, expected, atol=tolerance * scale, rtol=0)
 
 
 def bits(trace) -> list[bytes]:
@@ -119,8 +119,8 @@ def test_an_edit_that_adds_nothing_changes_no_bit(translator):
         assert [r.hypotheses for r in steered.beam([plain.source_ids], width=3)] == [
             r.hypotheses for r in translator.beam([plain.source_ids], width=3)
         ]
-        found = steered.inspect(plain.source_ids, plain.target_ids)
-        assert torch.equal(found.logits, translator.inspect(plain.source_ids, plain.target_ids).logits)
+        actual = steered.inspect(plain.source_ids, plain.target_ids)
+        assert torch.equal(actual.logits, translator.inspect(plain.source_ids, plain.target_ids).logits)
 
 
 @pytest.mark.parametrize("name", ["decoder.1.self.scores", "decoder.*.cross.pattern"])
@@ -157,15 +157,15 @@ def test_steps_beam_batches_and_one_pass_say_the_same(translator, name):
     )
     plain = translator.inspect(trace.source_ids, trace.target_ids).logits[0].log_softmax(-1)
     assert (log_p - plain).abs().max() > 1e-3, "it does something"
-    (found,) = steered.beam([trace.source_ids], width=1)
-    assert found.hypotheses[0].ids == trace.target_ids
+    (actual,) = steered.beam([trace.source_ids], width=1)
+    assert actual.hypotheses[0].ids == trace.target_ids
     wide = steered.beam([trace.source_ids], width=4)[0].hypotheses[0]
     scored = steered.log_probabilities([list(trace.source_ids)], [list(wide.ids)])[0]
     assert sum(scored) == pytest.approx(wide.log_probability, abs=1e-4)
     for other, text in zip(steered.trace_batch([SENTENCES[2], TEXT, "Hund."]), (SENTENCES[2], TEXT, "Hund.")):
-        one = steered.translate(text)
-        assert other.target_ids == one.target_ids
-        np.testing.assert_allclose(other.log_probability, one.log_probability, atol=1e-5)
+        single = steered.translate(text)
+        assert other.target_ids == single.target_ids
+        np.testing.assert_allclose(other.log_probability, single.log_probability, atol=1e-5)
     assert steered.translate_batch([TEXT]) == [trace.translation]
     assert steered.trace(TEXT, target=trace.target_ids).log_probability.tobytes() == trace.log_probability.tobytes()
 
@@ -231,8 +231,8 @@ def test_a_trace_is_read_by_its_own_tokens(translator):
     own = translator.run([text, TEXT], names=[place]).target_ids
     assert mixed.target_ids == (own[0], trace.target_ids, own[1])
     expected = translator.inspect(trace.source_ids, letters)
-    for found in (translator.inspect(trace), translator.inspect(text, trace), translator.inspect(trace, letters)):
-        assert torch.equal(found.logits, expected.logits)
+    for actual in (translator.inspect(trace), translator.inspect(text, trace), translator.inspect(trace, letters)):
+        assert torch.equal(actual.logits, expected.logits)
     scores = translator.log_probabilities([trace])
     np.testing.assert_allclose(scores[0], trace.log_probability, atol=1e-5)
     assert scores == translator.log_probabilities([text], [letters]) == translator.log_probabilities([text], [trace])
@@ -252,8 +252,8 @@ def test_a_trace_keeps_plain_edits_and_has_words_of_functions(translator):
     trace = translator.edit(EDITS["rows"]).translate(TEXT)
     for back in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
         assert back.interventions == trace.interventions
-        again = translator.translate(TEXT, interventions=back.interventions)
-        assert bits(again) == bits(trace)
+        repeated = translator.translate(TEXT, interventions=back.interventions)
+        assert bits(repeated) == bits(trace)
     assert json.dumps(interventions_file.to_plain(trace.interventions))
     trace = translator.edit(EDITS["function"]).translate(TEXT)
     assert trace.interventions.in_words == "decoder.2.resid_post edited by a function"
@@ -274,10 +274,10 @@ def test_twenty_threads_do_not_meet(translator):
     edits += [{"decoder.2.resid_post": lambda x, at, i=i: x + 0.05 * i * x.roll(1, -1)} for i in range(10)]
     expected = [translator.edit(edit).translate(TEXT).log_probability for edit in edits]
     with ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(lambda edit: translator.edit(edit).translate(TEXT).log_probability, edits * 2))
-    for one, other in zip(found, expected * 2):
-        assert one.shape == other.shape
-        np.testing.assert_allclose(one, other, atol=1e-5)
+        actual = list(pool.map(lambda edit: translator.edit(edit).translate(TEXT).log_probability, edits * 2))
+    for single, other in zip(actual, expected * 2):
+        assert single.shape == other.shape
+        np.testing.assert_allclose(single, other, atol=1e-5)
     assert len({array.tobytes() for array in expected}) > 15
 
 

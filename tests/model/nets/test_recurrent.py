@@ -48,7 +48,7 @@ def test_additive_attention_is_its_formula_in_a_loop():
     torch.manual_seed(2)
     module, query, keys = AdditiveAttention(4, 6, 5), torch.randn(2, 4), torch.randn(2, 3, 6)
     mask = torch.tensor([[True, True, True], [True, True, False]])
-    found = module(module.of_query(query), module.of_key(keys), mask)
+    weights = module(module.of_query(query), module.of_key(keys), mask)
     w, u, b, v = (
         p.detach().double().numpy()
         for p in (module.of_query.weight, module.of_key.weight, module.of_key.bias, module.score.weight[0])
@@ -60,8 +60,8 @@ def test_additive_attention_is_its_formula_in_a_loop():
             else 0.0
             for k in range(3)
         ]
-        np.testing.assert_allclose(found[row].detach().numpy(), np.array(scores) / sum(scores), atol=1e-6)
-    assert found[1, 2] == 0
+        np.testing.assert_allclose(weights[row].detach().numpy(), np.array(scores) / sum(scores), atol=1e-6)
+    assert weights[1, 2] == 0
 
 
 def test_the_encoder_reads_as_torchs_bidirectional_unit_does_whatever_the_padding(model):

@@ -97,8 +97,8 @@ def test_a_batch_of_gate_settings_is_as_many_single_runs(model):
     source, target = torch.tensor(SOURCES[:1]).expand(rows, -1), torch.tensor(TARGETS[1:]).expand(rows, -1)
     together = model(source, target, interventions=Sweep(gates=settings), record=True)
     for row in range(rows):
-        one = Sweep(gates={kind: values[row : row + 1] for kind, values in settings.items()})
-        alone = model(source[:1], target[:1], interventions=one, record=True)
+        single = Sweep(gates={kind: values[row : row + 1] for kind, values in settings.items()})
+        alone = model(source[:1], target[:1], interventions=single, record=True)
         torch.testing.assert_close(together.logits[row], alone.logits[0], atol=1e-5, rtol=1e-5)
         for kind in alone.kinds:
             torch.testing.assert_close(together.weights(kind)[:, row], alone.weights(kind)[:, 0], atol=1e-5, rtol=0)
@@ -174,16 +174,16 @@ def test_instead_of_a_closed_gate_something_else_is_heard(model):
     torch.manual_seed(6)
     source, target = batch()
     plain = model(source, target, record=True)
-    kept, heard, layer, head = 0.25, torch.randn(1, 3, HEADS, 1, 8), 2, 1
+    strength, replacement, layer, head = 0.25, torch.randn(1, 3, HEADS, 1, 8), 2, 1
     settings = torch.ones(1, 3, HEADS)
-    settings[0, layer, head] = kept
-    sweep = Sweep(gates={CROSS: settings}, instead={CROSS: heard})
+    settings[0, layer, head] = strength
+    sweep = Sweep(gates={CROSS: settings}, instead={CROSS: replacement})
     record = model(source, target, interventions=sweep, record=True).decoder_records[layer]
-    said = plain.attention(CROSS, layer).head_outputs[:, head]
+    head_output = plain.attention(CROSS, layer).head_outputs[:, head]
     through = model.attention(CROSS, layer).output.weight[:, head * 8 : (head + 1) * 8]
     expected = (
         plain.decoder_records[layer].sublayers[1].added
-        + ((kept - 1) * said + (1 - kept) * heard[0, layer, head]) @ through.T
+        + ((strength - 1) * head_output + (1 - strength) * replacement[0, layer, head]) @ through.T
     )
     torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
     own = {kind: plain.head_outputs(kind) for kind in TRANSFORMER_KINDS}
@@ -198,12 +198,12 @@ def test_gates_differ_by_row_while_sentences_end_at_their_own_time(model):
     settings = {kind: torch.cat((torch.ones_like(g[:1]), g[1:])) for kind, g in settings.items()}
     source, limits, ends = torch.tensor(SOURCES[:1]).expand(3, -1), [3, 9, 6], {"begin_id": 1, "end_id": -1}
     sweep = Sweep(gates=settings)
-    found = greedy(model, model.encode(source, interventions=sweep), limits, interventions=sweep, **ends)
+    decoded = greedy(model, model.encode(source, interventions=sweep), limits, interventions=sweep, **ends)
     for row, limit in enumerate(limits):
-        one = sweep.select(torch.tensor([row]))
-        alone = greedy(model, model.encode(source[:1], interventions=one), [limit], interventions=one, **ends)
-        assert found[row] == alone[0]
-    assert found[1] != found[2]
+        single = sweep.select(torch.tensor([row]))
+        alone = greedy(model, model.encode(source[:1], interventions=single), [limit], interventions=single, **ends)
+        assert decoded[row] == alone[0]
+    assert decoded[1] != decoded[2]
 
 
 def test_switched_off_heads_stay_off_whatever_their_gate(model):

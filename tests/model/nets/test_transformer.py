@@ -1,4 +1,7 @@
-"""The Transformer against torch.nn's layers with the same weights, and the properties that make it one."""
+"""Properties of the Transformer: records, padding, the look-ahead mask, caching, dropout and initialisation.
+
+test_options.py compares whole stacks with torch.nn's layers.
+"""
 
 from __future__ import annotations
 
@@ -11,42 +14,12 @@ import torch
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.cache import KeyValueCache
-from attention_atlas.model.nets.layer import Layer, SourceMemory
-from attention_atlas.model.nets.masks import causal_mask, pad
+from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
 from tests.conftest import build_tiny_model
 
 LOGITS, WEIGHTS = {"atol": 1e-4, "rtol": 0}, {"atol": 1e-5, "rtol": 0}
 SOURCE, TARGET = [4, 20, 31, 45, 20, 61, 2], [1, 30, 41, 52, 30]
-
-
-def copy_attention(ours: MultiHeadAttention, theirs: torch.nn.MultiheadAttention) -> None:
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(ours.projection.weight)
-        theirs.in_proj_bias.copy_(ours.projection.bias)
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
-
-
-def oracle_of(ours: Layer, config: ModelConfig) -> torch.nn.Module:
-    """torch's layer with our layer's weights, in evaluation mode."""
-    decoder = ours.cross_attention is not None
-    kind = torch.nn.TransformerDecoderLayer if decoder else torch.nn.TransformerEncoderLayer
-    theirs = kind(
-        config.d_model,
-        config.num_heads,
-        config.d_feedforward,
-        config.dropout,
-        batch_first=True,
-        norm_first=config.norm_first,
-    ).eval()
-    copy_attention(ours.self_attention, theirs.self_attn)
-    if decoder:
-        copy_attention(ours.cross_attention, theirs.multihead_attn)
-    theirs.linear1.load_state_dict(ours.feed_forward.expand.state_dict())
-    theirs.linear2.load_state_dict(ours.feed_forward.contract.state_dict())
-    for norm, sublayer in zip((theirs.norm1, theirs.norm2, getattr(theirs, "norm3", None)), ours.sublayers):
-        norm.load_state_dict(sublayer.norm.state_dict())
-    return theirs
 
 
 @pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
@@ -58,47 +31,7 @@ def two_sentences() -> tuple[torch.Tensor, torch.Tensor]:
     return pad([SOURCE, SOURCE[:4]], 0), pad([TARGET[:3], TARGET], 0)
 
 
-def test_encoder_layers_equal_torch(model):
-    torch.manual_seed(1)
-    x = torch.randn(2, 7, 32)
-    real = torch.ones(2, 7, dtype=torch.bool)
-    real[1, 4:] = False
-    for layer in model.encoder.layers:
-        ours, _ = layer(x, real[:, None, None])
-        theirs = oracle_of(layer, model.config)(x, src_key_padding_mask=~real)
-        torch.testing.assert_close(ours[real], theirs[real], **LOGITS)
-
-
-def test_decoder_layers_equal_torch(model):
-    torch.manual_seed(2)
-    x, memory = torch.randn(2, 5, 32), torch.randn(2, 7, 32)
-    real = torch.ones(2, 7, dtype=torch.bool)
-    real[0, 3:] = False
-    look_back = causal_mask(5)
-    for layer in model.decoder.layers:
-        ours, _ = layer(x, look_back, SourceMemory(memory, real[:, None, None]))
-        theirs = oracle_of(layer, model.config)(x, memory, tgt_mask=~look_back[0, 0], memory_key_padding_mask=~real)
-        torch.testing.assert_close(ours, theirs, **LOGITS)
-
-
-def test_the_whole_model_equals_a_stack_of_torch_layers(model):
-    source, target = two_sentences()
-    config, real = model.config, source != 0
-
-    def embed(ids):
-        return model.embedding(ids) * math.sqrt(config.d_model) + model.source_positions.table[: ids.shape[1]]
-
-    memory = embed(source)
-    for layer in model.encoder.layers:
-        memory = oracle_of(layer, config)(memory, src_key_padding_mask=~real)
-    memory, x = model.encoder.norm(memory), embed(target)
-    for layer in model.decoder.layers:
-        x = oracle_of(layer, config)(x, memory, tgt_mask=~causal_mask(5)[0, 0], memory_key_padding_mask=~real)
-    logits = model.decoder.norm(x) @ model.embedding.weight.T
-    torch.testing.assert_close(model(source, target).logits, logits, **LOGITS)
-
-
-def test_parameters_are_torchs_and_one_shared_embedding(tokenizer):
+def test_parameter_count_is_that_of_the_papers_layers_and_one_embedding(tokenizer):
     config = build_tiny_model(tokenizer).config
     d, f = config.d_model, config.d_feedforward
     attention, norm, feed_forward = 4 * d * d + 4 * d, 2 * d, 2 * d * f + d + f
@@ -111,7 +44,7 @@ def test_parameters_are_torchs_and_one_shared_embedding(tokenizer):
     assert sum(p.numel() for p in Transformer(config).parameters()) == expected
 
 
-def test_records_have_every_map_and_the_stated_shapes(model):
+def test_records_have_every_map_and_the_documented_shapes(model):
     source, target = two_sentences()
     output = model(source, target, record=True)
     assert (len(output.encoder_records), len(output.decoder_records)) == (2, 3)
@@ -135,8 +68,8 @@ def test_recording_changes_no_bit(model):
     assert torch.equal(plain.logits, recorded.logits) and torch.equal(plain.memory, recorded.memory)
 
 
-def test_records_chain_into_the_models_output(model):
-    """The residual streams of consecutive layers join, and the last one, normed, is what the projection reads."""
+def test_records_of_consecutive_layers_join_up_to_the_output(model):
+    """Each layer starts from the stream that the one before it left; the last one, normed, is projected."""
     output = model(*two_sentences(), record=True)
     for records, last, norm in (
         (output.encoder_records, output.memory, model.encoder.norm),
@@ -148,7 +81,7 @@ def test_records_chain_into_the_models_output(model):
     assert torch.equal(model.project(output.hidden), output.logits)
 
 
-def test_norm_scales_are_those_the_norms_used(model):
+def test_norm_scales_are_the_factors_of_the_norms(model):
     output = model(*two_sentences(), record=True)
     record, sublayer = output.decoder_records[1], model.decoder.layers[1].sublayers[0]
     read = record.before
@@ -161,7 +94,7 @@ def test_norm_scales_are_those_the_norms_used(model):
     )
 
 
-def test_padding_changes_nothing(model):
+def test_padding_does_not_change_outputs(model):
     source, target = two_sentences()
     together = model(source, target, record=True)
     for row, (s, t) in enumerate([(7, 3), (4, 5)]):
@@ -174,7 +107,7 @@ def test_padding_changes_nothing(model):
             assert (batched.cross_attention.weights[row, :, :, s:] == 0).all()
 
 
-def test_nothing_looks_ahead(model):
+def test_rows_do_not_depend_on_later_tokens(model):
     """Changing token t + 1 leaves the outputs of rows 0 .. t identical, bit for bit."""
     source = torch.tensor([SOURCE])
     plain = model(source, torch.tensor([TARGET])).logits
@@ -187,7 +120,7 @@ def test_nothing_looks_ahead(model):
 
 
 @pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (2, 3), (1, 3, 1)])
-def test_cached_equals_full(model, steps):
+def test_cached_decoding_equals_the_full_pass(model, steps):
     source, target = two_sentences()
     full = model(source, target, record=True)
     memory, cache, start = model.encode(source), KeyValueCache(3), 0
@@ -220,8 +153,8 @@ def test_cross_attention_is_projected_once(model, monkeypatch):
     assert len(calls) == 3  # once a layer
     second = memory.select(torch.tensor([1]))
     for layer in model.decoder.layers:
-        for kept, whole in zip(second.keys_values(layer), memory.keys_values(layer)):
-            assert torch.equal(kept, whole[1:])
+        for selected, whole in zip(second.keys_values(layer), memory.keys_values(layer)):
+            assert torch.equal(selected, whole[1:])
     assert len(calls) == 3
 
 
@@ -235,12 +168,12 @@ def test_dropout_acts_in_training_only(tokenizer):
     assert not torch.allclose(first, model(source, target).logits)
 
 
-def test_positions_beyond_the_table_work(model):
+def test_positions_beyond_the_table_are_computed(model):
     ids = torch.randint(4, 300, (1, 90))  # the table has 64 rows
     assert torch.isfinite(model(ids, ids).logits).all()
 
 
-def test_initialisation_is_xaviers_for_each_matrix(tokenizer):
+def test_each_matrix_is_initialised_by_its_own_fan_in_and_fan_out(tokenizer):
     torch.manual_seed(0)
     model = Transformer(ModelConfig(len(tokenizer), d_model=128, num_heads=8, d_feedforward=384))
     attention = model.encoder.layers[0].self_attention

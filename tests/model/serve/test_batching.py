@@ -282,8 +282,8 @@ class OneByOne:
 
 
 @pytest.mark.parametrize("how", ["alone", "whole", "late"])
-def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_batch_or_late(monkeypatch, how):
-    monkeypatch.setattr(batching, "PATIENCE", 0.3 if how == "late" else 60)
+def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_batch_or_late(monkeypatch, situation):
+    monkeypatch.setattr(batching, "PATIENCE", 0.3 if situation == "late" else 60)
     run = OneByOne()
     batcher = Batcher(run, BatchLimits(rows=4, at_once=2))
     with ThreadPoolExecutor(8) as pool:
@@ -295,15 +295,15 @@ def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_bat
         run.let_go["a"].set()
         run.let_go["y"].set()
         assert two[1].result(5) == "y"
-        if how == "whole":
+        if situation == "whole":
             rest += calls(batcher, [("c", 1, None), ("d", 1, None)], pool)
-        if how != "alone":
+        if situation != "alone":
             assert run.entered["a"].wait(5), "they did not wait for the slow one"
         else:
             assert not run.entered["a"].wait(0.1)
         run.let_go["x"].set()
-        assert [f.result(5) for f in rest] == list("abcd" if how == "whole" else "ab")
-    assert run.batches == ["x", "y", "abcd" if how == "whole" else "ab"]
+        assert [f.result(5) for f in rest] == list("abcd" if situation == "whole" else "ab")
+    assert run.batches == ["x", "y", "abcd" if situation == "whole" else "ab"]
 
 
 def test_who_waits_for_the_main_thread_goes_on_when_it_is_done(monkeypatch):
@@ -313,12 +313,12 @@ def test_who_waits_for_the_main_thread_goes_on_when_it_is_done(monkeypatch):
 
     def others(pool: ThreadPoolExecutor) -> list:
         assert run.entered["x"].wait(5)
-        beside = pool.submit(batcher, "y", length=1)
+        parallel = pool.submit(batcher, "y", length=1)
         assert run.entered["y"].wait(5)
         rest = calls(batcher, [("a", 1, None), ("b", 1, None)], pool)
         run.let_go["a"].set()
         run.let_go["y"].set()
-        assert beside.result(5) == "y"
+        assert parallel.result(5) == "y"
         until = time.monotonic() + 5
         while not batcher._idle and time.monotonic() < until:
             time.sleep(0.001)
@@ -362,7 +362,7 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
     pick = random.Random(5)
     plain = Interventions()
     changed = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}), source_positions=Positions(shift=3))
-    asked = [
+    requests = [
         (
             " ".join(pick.choices(words, k=pick.randint(1, 9))),
             pick.choice(tiny_translator.directions),
@@ -379,9 +379,9 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
     whole = translator._batcher._run
     translator._batcher._run = lambda items: batches.append(len(items)) or whole(items)
     with ThreadPoolExecutor(40) as pool:
-        traces = list(pool.map(lambda a: translator.translate(a[0], a[1], interventions=a[2]), asked))
-    assert sum(batches) == len(asked) and max(batches) > 4, batches
-    for trace, (text, direction, interventions) in zip(traces, asked):
+        traces = list(pool.map(lambda a: translator.translate(a[0], a[1], interventions=a[2]), requests))
+    assert sum(batches) == len(requests) and max(batches) > 4, batches
+    for trace, (text, direction, interventions) in zip(traces, requests):
         assert trace.interventions == interventions
         assert_same(trace, tiny_translator.trace_batch([text], direction, interventions=interventions)[0])
 

@@ -34,8 +34,8 @@ def test_results_keep_their_order_and_threads_are_divided():
 
 
 def test_a_new_thread_ends_with_its_work_and_its_error_is_raised():
-    found = run_in_new_thread(lambda item: (threading.current_thread(), item, torch.get_num_threads()), 7)
-    assert found[1:] == (7, 3) and not found[0].is_alive()
+    result = run_in_new_thread(lambda item: (threading.current_thread(), item, torch.get_num_threads()), 7)
+    assert result[1:] == (7, 3) and not result[0].is_alive()
     with pytest.raises(ValueError, match="as it was said"):
         run_in_new_thread(_fail, "as it was said")
 
@@ -86,11 +86,11 @@ def test_batches_beside_one_another_give_the_same_translations(tiny_translator, 
 
 
 def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
-    cores, found = Cores(4), []
+    cores, result = Cores(4), []
     both, done = threading.Barrier(2, timeout=10), threading.Barrier(2, timeout=10)
 
     def run(items: list[int]) -> list[int]:
-        found.append(torch.get_num_threads())
+        result.append(torch.get_num_threads())
         if items[0] > 1:  # until the other one has begun, too
             both.wait()
             done.wait()
@@ -98,7 +98,7 @@ def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
 
     limits = BatchLimits(rows=1, at_once=2, cores=cores)
     batches, turns = Batcher(run, limits), Turns(limits)
-    assert batches(1, length=1) == 1 and found == [4]  # a single waiting request
+    assert batches(1, length=1) == 1 and result == [4]  # a single waiting request
     with turns.turn():
         assert torch.get_num_threads() == 4  # and a single action on the page
     others = [threading.Thread(target=batches, args=(item,), kwargs={"length": 1}) for item in (2,)]
@@ -106,7 +106,7 @@ def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
         thread.start()
     both.wait()
     with turns.turn():
-        assert found == [4, 4] and torch.get_num_threads() == 2
+        assert result == [4, 4] and torch.get_num_threads() == 2
         with turns.turn():
             assert torch.get_num_threads() == 1
     done.wait()
