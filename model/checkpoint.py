@@ -27,7 +27,6 @@ from attention_atlas.model.files import (
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.cores import run_in_new_thread
-from attention_atlas.model.serve.device import paused_garbage_collection
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.pieces import PieceTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
@@ -112,7 +111,6 @@ def save(
     write_json(folder / CONFIG, config)
 
 
-@paused_garbage_collection()
 def load(folder: str | Path) -> Checkpoint:
     """Load a checkpoint folder: ours, or one of a family in model/families in a hub's layout.
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import math
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -96,25 +94,6 @@ def keep_freed_memory() -> bool:
     time: an update of 2,048 target tokens took 0.9 s of one core instead of 1.2 s.
     """
     return _set_allocator_options((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1), (M_TOP_PAD, TOP_PAD))
-
-
-@contextlib.contextmanager
-def paused_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection while loading, then freeze and thaw what was loaded, so that it counts as old.
-
-    Loading makes many objects that stay, such as the pieces of a vocabulary. They would trigger a collection of
-    everything that importing torch left, which takes as long as loading a shipped checkpoint.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            if not gc.get_freeze_count():  # unfreeze would also thaw what the program froze itself
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 def _set_allocator_options(*options: tuple[int, int]) -> bool:

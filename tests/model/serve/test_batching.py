@@ -281,7 +281,7 @@ class OneByOne:
         return items
 
 
-@pytest.mark.parametrize("how", ["alone", "whole", "late"])
+@pytest.mark.parametrize("situation", ["alone", "whole", "late"])
 def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_batch_or_late(monkeypatch, situation):
     monkeypatch.setattr(batching, "PATIENCE", 0.3 if situation == "late" else 60)
     run = OneByOne()
