@@ -1,17 +1,20 @@
-"""The recurrent network against torch.nn.GRU, additive attention against a plain loop, and its way through the rest."""
+"""The recurrent network equals torch.nn.GRU and a plain loop, and checkpoints, translators and checks accept it."""
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model import align, faithfulness, means, survey
+from attention_atlas.model import align, checkpoint, faithfulness, means, survey
 from attention_atlas.model.checks import verify
 from attention_atlas.model.checks.oracle import torch_unit
 from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.recurrent import AdditiveAttention, GatedUnit, Recurrent, RecurrentConfig
 from attention_atlas.model.trace import storage
@@ -33,7 +36,7 @@ def model(request) -> Recurrent:
     return built.eval()
 
 
-def test_a_gated_unit_is_torchs():
+def test_a_gated_unit_equals_torchs_gru():
     torch.manual_seed(1)
     unit, rows, state = GatedUnit(5, 7), torch.randn(3, 6, 5), torch.randn(3, 7)
     with torch.no_grad():
@@ -44,7 +47,7 @@ def test_a_gated_unit_is_torchs():
         torch.testing.assert_close(state, expected[:, at], atol=1e-5, rtol=0)
 
 
-def test_additive_attention_is_its_formula_in_a_loop():
+def test_additive_attention_equals_its_formula():
     torch.manual_seed(2)
     module, query, keys = AdditiveAttention(4, 6, 5), torch.randn(2, 4), torch.randn(2, 3, 6)
     mask = torch.tensor([[True, True, True], [True, True, False]])
@@ -64,7 +67,7 @@ def test_additive_attention_is_its_formula_in_a_loop():
     assert weights[1, 2] == 0
 
 
-def test_the_encoder_reads_as_torchs_bidirectional_unit_does_whatever_the_padding(model):
+def test_the_encoder_equals_torchs_bidirectional_gru_with_any_padding(model):
     memory = model.encode(SOURCE).memory
     for row, length in ((0, 7), (1, 4)):
         rows = model.token_rows(SOURCE[row : row + 1, :length])
@@ -75,7 +78,7 @@ def test_the_encoder_reads_as_torchs_bidirectional_unit_does_whatever_the_paddin
     torch.testing.assert_close(alone.logits[0], model(SOURCE, TARGET).logits[1], atol=1e-5, rtol=0)
 
 
-def test_step_by_step_is_the_whole_pass_and_can_go_back(model):
+def test_decoding_steps_equal_the_full_pass_and_can_be_rewound(model):
     whole = model(SOURCE, TARGET, record=True)
     decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :2], record=True)
     for step in (2, 3):
@@ -88,7 +91,7 @@ def test_step_by_step_is_the_whole_pass_and_can_go_back(model):
     assert whole.kinds == ((AttentionKind.ALIGNMENT,) if model.config.attention else ())
 
 
-def test_every_parameter_learns(model):
+def test_every_parameter_has_a_gradient(model):
     model.train()
     model(SOURCE, TARGET).logits.square().mean().backward()
     assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
@@ -99,15 +102,30 @@ def translator(recurrent_checkpoint) -> Translator:
     return Translator.load(recurrent_checkpoint, device="cpu")  # its own: a test changes a weight
 
 
-def test_its_traces_hold_one_kind_of_map_and_every_check_of_it_passes(translator):
+def test_translations_have_the_alignment_of_a_recorded_pass(translator):
+    alone = [translator.translate(text) for text in SENTENCES[:3]]
+    for trace in alone:
+        assert trace.kinds == (AttentionKind.ALIGNMENT,) and trace.encoder_self is None
+        assert trace.alignment.weights.shape == (1, 1, len(trace.target_ids), len(trace.source_ids))
+        output = translator.inspect(trace.source_ids, trace.target_ids)
+        assert output.kinds == trace.kinds
+        alignment = output.weights(AttentionKind.ALIGNMENT)[:, 0].numpy()
+        np.testing.assert_allclose(alignment, trace.alignment.weights, atol=1e-6)
+        assert output.logits[0].argmax(-1).tolist() == list(trace.target_ids)
+    for single, together in zip(alone, translator.trace_batch(SENTENCES[:3])):
+        assert single.target_ids == together.target_ids
+    assert translator.beam([alone[0].source_ids], width=2)[0].hypotheses
+    with pytest.raises(ValueError, match="has no encoder_self attention"):
+        alone[0].maps(AttentionKind.ENCODER_SELF)
+
+
+def test_every_check_passes_and_finds_a_changed_weight(translator):
     trace = translator.translate(SENTENCES[0])
-    assert trace.kinds == (AttentionKind.ALIGNMENT,)
-    assert trace.alignment.weights.shape == (1, 1, len(trace.target_ids), len(trace.source_ids))
     assert storage.from_npz(storage.to_npz(trace)).kinds == trace.kinds
     assert storage.from_json(storage.to_json(trace)).alignment.weights.tobytes() == trace.alignment.weights.tobytes()
     results = list(verify.verify(translator, trace))
     assert len(results) == 9 and not [result for result in results if not result.passed]
-    translator.model.writer.recall.bias.data[:16] += 0.5  # of the reset gate: the trace is no longer the model's
+    translator.model.writer.recall.bias.data[:16] += 0.5  # the reset gate's: the trace is no longer the model's
     try:
         failed = {result.name for result in verify.verify(translator, trace) if not result.passed}
         assert "Maps are the model's" in failed and "Decoder outputs = torch's" not in failed
@@ -115,7 +133,7 @@ def test_its_traces_hold_one_kind_of_map_and_every_check_of_it_passes(translator
         translator.model.writer.recall.bias.data[:16] -= 0.5
 
 
-def test_what_it_cannot_be_asked_is_refused_in_words(translator):
+def test_questions_about_heads_are_refused(translator):
     with pytest.raises(ValueError, match="recurrent network has no heads"):
         translator.translate(SENTENCES[0], interventions=positions_off())
     for program, more in ((means, ()), (survey, ()), (faithfulness, ()), (align, ("a.de", "a.en"))):
@@ -125,3 +143,20 @@ def test_what_it_cannot_be_asked_is_refused_in_words(translator):
         RecurrentConfig(10, d_model=7)
     with pytest.raises(ValueError, match="attention must be true or false"):
         RecurrentConfig(10, attention=1)
+
+
+def test_unknown_networks_and_configs_are_refused(recurrent_checkpoint, tmp_path, monkeypatch, tokenizer):
+    folder = shutil.copytree(recurrent_checkpoint, tmp_path / "copy")
+    config = json.loads((folder / checkpoint.CONFIG).read_text())
+    assert config["network"] == "gru" and type(checkpoint.load(folder).model) is Recurrent
+    for change, message in (
+        ({"network": "convolutional"}, r"config\.json: there is no network 'convolutional': .*'gru'"),
+        ({"model": {"vocabulary_size": 5, "d_model": 0}}, "d_model must be"),
+    ):
+        (folder / checkpoint.CONFIG).write_text(json.dumps(config | change))
+        with pytest.raises(ValueError, match=message):
+            checkpoint.load(folder)
+    model = checkpoint.load(recurrent_checkpoint).model
+    monkeypatch.delitem(networks.NETWORKS, "gru")
+    with pytest.raises(ValueError, match="Recurrent is not among the networks 'transformer'"):
+        checkpoint.save(tmp_path / "unknown", model, tokenizer, ("de-en",))
