@@ -17,7 +17,7 @@ from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.questions.traces import weight_bytes
 from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.wire.file import File, check_size
-from attention_atlas.viz.wire.payload import LARGEST, block, descriptor, key_of, thumbnails
+from attention_atlas.viz.wire.payload import MAX_BYTES, block, descriptor, key_of, thumbnails
 from attention_atlas.viz.wire.tiles import strip, tiles
 
 
@@ -34,7 +34,7 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
     small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", AttentionKind))]
     size, blocks = sum(len(kind["data"]) for kind in small), []
     for kind, layer in field.each(fields, "wanted", field.kind_and_layer):
-        if size > LARGEST:
+        if size > MAX_BYTES:
             break
         blocks.append(block(trace, kind, layer, layer + 1))
         size += len(blocks[-1]["data"])

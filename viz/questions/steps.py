@@ -235,7 +235,7 @@ def _reply(
             branch,
             vocabulary=translator.config.num_target_tokens,
             respelled=None if retokenized == ids else tokenizer.tokens(retokenized),
-            held=path,
+            known=path,
         ),
         "at": at,
     }

@@ -1,4 +1,5 @@
-"""A translation in a page's address, behind the # that no server sees: text, model, search, changes to the model."""
+"""Links to a translation: the text, the model, the search and the interventions, in the part of a URL behind `#`,
+which browsers do not send to the server."""
 
 from __future__ import annotations
 
@@ -9,37 +10,41 @@ from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import Decoding
 from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 
-MAX_LENGTH = 65_536  # characters of all changes in a link
+MAX_LENGTH = 65_536  # characters of all interventions in a link
 
 
-def link_fields(of: TranslationTrace | Address, decoding: Decoding | None) -> dict:
-    """What the page makes a link of, JSON-ready. beam: the width of the search, null where that is not known;
-    interventions: JSON, "" for none, null for those that no link can carry."""
+def link_fields(source: TranslationTrace | Address, decoding: Decoding | None) -> dict:
+    """Return what the page makes a link of, JSON-ready.
+
+    beam is the width of the search, null if unknown. interventions is JSON text, "" for none, null for those that no
+    link can carry.
+    """
     return {
-        "text": of.text if isinstance(of, Address) else of.source_text,
-        "direction": of.direction,
-        "checkpoint": of.checkpoint,
+        "text": source.text if isinstance(source, Address) else source.source_text,
+        "direction": source.direction,
+        "checkpoint": source.checkpoint,
         "beam": decoding and decoding.beam,
-        "interventions": interventions_file.to_text(of.interventions, MAX_LENGTH),
+        "interventions": interventions_file.to_text(source.interventions, MAX_LENGTH),
     }
 
 
 def query_fields(trace: TranslationTrace) -> dict[str, str]:
-    """The fields of a link to a trace, without the changes that no link can carry."""
-    found = link_fields(trace, trace.decoding)
-    return {name: str(value) for name, value in found.items() if value and (name, value) != ("beam", 1)}
+    """Return the fields of a link to a trace as text, without defaults and interventions that no link can carry."""
+    fields = link_fields(trace, trace.decoding)
+    return {name: str(value) for name, value in fields.items() if value and (name, value) != ("beam", 1)}
 
 
 def fragment(trace: TranslationTrace) -> str:
-    """The fields as they stand behind a page's address."""
+    """Return the URL fragment that opens a page at this trace, with its `#`."""
     return f"#{urlencode(query_fields(trace))}"
 
 
 def link(trace: TranslationTrace, page: str = "") -> str:
-    """An address that opens a page at this translation: the same text, model and search, under the same changes. Of a
-    target that was given it opens what the model itself writes.
+    """Return a link that opens a page at this translation: the same text, model, search and interventions.
 
-    page: where one is served, such as "http://127.0.0.1:7860/". ValueError, in words, for changes that no link can
+    If the target was given, the link opens the model's own translation instead.
+
+    page: the address of a served page, such as "http://127.0.0.1:7860/". ValueError for interventions that no link can
     carry.
     """
     if link_fields(check_trace(trace), trace.decoding)["interventions"] is None:

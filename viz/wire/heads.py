@@ -1,4 +1,4 @@
-"""Every head of the model as a cell, for the block that viz/web/lab/heads.js draws."""
+"""Blocks with a cell for every head of the model, which viz/web/lab/heads.js draws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.wire.blocks import compact
 from attention_atlas.viz.wire.question import with_minus_sign
 
-NARROW = 12  # heads above which a cell has no room for its number
+MAX_HEADS_WITH_TEXT = 12  # of a layer; with more heads, cells are too narrow for numbers
 DIGITS = 2
 
 
@@ -26,18 +26,21 @@ def effects_block(
     done: bool,
     kinds: Sequence[AttentionKind],
 ) -> dict:
-    """Return what each head is worth: measured where it is, else estimated. about: a name under which the page keeps
-    what is switched off; joint: the slot that says what that does together; done: nothing more comes."""
-    known, values = {}, {}  # by kind [layers, heads]
+    """Return a block with the effect of each head: measured if it is already, else estimated.
+
+    about: the name under which the page stores which heads are switched off; joint: the slot for their joint effect;
+    done: whether this is the last block of the stream.
+    """
+    is_known, values = {}, {}  # by kind [layers, heads]
     for kind in kinds:
         estimated = estimates.effects[kind]
-        found = measured.effects[kind] if measured else np.full_like(estimated, np.nan)
-        known[kind] = ~np.isnan(found)
-        values[kind] = np.where(known[kind], found, estimated)
+        effects = measured.effects[kind] if measured else np.full_like(estimated, np.nan)
+        is_known[kind] = ~np.isnan(effects)
+        values[kind] = np.where(is_known[kind], effects, estimated)
     limit = max(float(np.abs(of_kind).max()) for of_kind in values.values()) or 1.0
 
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
-        value, is_measured = float(values[kind][layer, head]), bool(known[kind][layer, head])
+        value, is_measured = float(values[kind][layer, head]), bool(is_known[kind][layer, head])
         flips = is_measured and measured.flips is not None and bool(measured.flips[kind][layer, head])
         where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": format_effect(value)}
         if not is_measured:
@@ -67,9 +70,12 @@ def effects_block(
 def sets_block(
     about: str, sets: Sequence[SmallestSet], kinds: Mapping[AttentionKind, int], heads: Mapping[AttentionKind, int]
 ) -> dict:
-    """Return in how many of the sets each head is. kinds: layers of each kind; heads: of each in a layer."""
+    """Return a block with the number of sets that each head is in.
+
+    kinds: the number of layers of each kind; heads: the number of heads in a layer of each kind.
+    """
     counts = {kind: np.zeros((layers, heads[kind]), int) for kind, layers in kinds.items()}
-    for kind, layer, head in (place for one in sets for place in one.kept):
+    for kind, layer, head in (place for smallest in sets for place in smallest.kept):
         counts[kind][layer, head] += 1
 
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
@@ -92,13 +98,13 @@ def _block(
     done: bool = False,
     legend: Mapping[str, Words] = {},
 ) -> dict:
-    """values: by kind [layers, heads]. A cell has no room for its text among many heads."""
+    """Return the block. values: by kind [layers, heads], of which cell(kind, layer, head) makes a cell."""
     kinds = []
     for kind, of_kind in values.items():
         layers, heads = of_kind.shape
         rows = [[cell(kind, layer, head) for head in range(heads)] for layer in range(layers)]
-        if heads > NARROW:
-            rows = [[{**one, "text": ""} for one in row] for row in rows]
+        if heads > MAX_HEADS_WITH_TEXT:
+            rows = [[{**entry, "text": ""} for entry in row] for row in rows]
         kinds.append({"kind": kind.value, "title": labels.KIND_TITLES[kind], "rows": rows})
     notes = [{"marks": marks, "text": text} for marks, text in legend.items()]
     return {
@@ -113,12 +119,12 @@ def _block(
 
 
 def format_effect(value: float) -> str:
-    """A number of nats with its sign: "+1.3", "−0.21"; "0" below what is worth saying."""
+    """Format an effect in nats with its sign: "+1.3", "−0.21"; "0" below 0.005."""
     if abs(value) < 0.005:
         return "0"
     return with_minus_sign(f"{value:+.{1 if abs(value) >= 0.995 else 2}f}")
 
 
 def head_name(kind: AttentionKind, layer: int, head: int) -> Words:
-    """A head in few words; layer and head from 0."""
+    """Return a short name of a head; layer and head from 0."""
     return say("{kind} {layer}.{head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)

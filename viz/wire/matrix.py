@@ -1,4 +1,4 @@
-"""A matrix of numbers as a block of a panel (viz/web/lab/matrix.js): coloured cells, and sums in the margin."""
+"""A matrix of numbers as a block of a panel: coloured cells, and sums in the margin. viz/web/lab/matrix.js draws it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EVIDENCE = {Evidence.MEASURED: say("measured"), Evidence.EXACT_SPLIT: say("exact
 class Line:
     """A row of a matrix.
 
-    key      what the page calls it when it asks for what is behind a cell
-    cells    of cells(); None: the page asks for the line by itself (the act "row" of its panel)
-    margins  of margin(), one for each of the matrix's
-    about    sentences that are shown when one points at its name
-    layers, layer   how many layers it can be asked about one by one, and which it is about, from 1; 0: all together
-    folded   whether it is out of sight until it is asked for
+    key            its name in requests of the page
+    cells          of cells(); None: the page requests the line when it is opened (the act "row" of its panel)
+    margins        of margin(), one for each margin of the matrix
+    about          sentences of the tooltip of its name
+    layers, layer  the number of layers that can be shown one by one, and the layer shown, from 1; 0: all together
+    folded         whether it is hidden at first
     """
 
     key: str
@@ -38,18 +38,23 @@ class Line:
     folded: bool = False
 
     def payload(self) -> dict:
-        """JSON-ready."""
-        found = {"type": "line", **vars(self)}
-        if (evidence := found.pop("evidence")) is not None:
-            found |= {"kind": evidence.value, "evidence": EVIDENCE[evidence]}
-        return found
+        """Return the line as JSON-ready data."""
+        data = {"type": "line", **vars(self)}
+        if (evidence := data.pop("evidence")) is not None:
+            data |= {"kind": evidence.value, "evidence": EVIDENCE[evidence]}
+        return data
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The columns of a matrix. groups: (title, how many columns), in order; texts: what each is called; special: which
-    of them are dimmed; names: what is read out, where the text alone does not say it; sight: the column that must be
-    seen at first, where there are more than the page is wide."""
+    """The columns of a matrix.
+
+    groups   (title, number of columns) pairs, in order
+    texts    the columns' labels
+    special  which columns are dimmed
+    names    texts for screen readers, if the labels are not enough
+    sight    the column to scroll to at first; None: no scrolling
+    """
 
     groups: Sequence[tuple[Words, int]]
     texts: Sequence[str]
@@ -67,8 +72,14 @@ def matrix(
     act: str = "",
     none: Words = say("There is no such number."),
 ) -> dict:
-    """label: for those who do not see it. margins: (title, about) of the columns at the right end. act: of the panel,
-    which a click on a cell asks for with {row, column}, for the slot of that name. none: why a cell is empty."""
+    """Return a matrix as a block.
+
+    label    a description for screen readers
+    margins  (title, explanation) of the columns at the right end
+    act      the act of the panel that a click on a cell requests with {row, column}; its answer goes into the slot of
+             the same name
+    none     why a cell is empty
+    """
     special, names = axis.special or [False] * len(axis.texts), axis.names or [""] * len(axis.texts)
     columns = [
         {"cell": "token", "text": text, "special": bool(dim), "name": name}
@@ -82,13 +93,16 @@ def matrix(
         "none": none,
         "sight": axis.sight,
         "groups": [list(group) for group in axis.groups if group[1]],
-        "margins": [list(one) for one in margins],
+        "margins": [list(heading) for heading in margins],
         "lines": [line.payload() for line in lines],
     }
 
 
 def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[dict | None]:
-    """{text, share of the full colour, -1 to 1} of each value, None for NaN. limit: at full colour; 0: the largest."""
+    """Return {text, share} of each value, None for NaN; share is that of the full colour, -1 to 1.
+
+    limit: the value at full colour; 0: the largest.
+    """
     values = np.asarray(values, np.float64)
     scale = limit or float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
 
@@ -102,21 +116,21 @@ def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[di
 
 
 def margin(*parts: Words | str) -> list[dict]:
-    """Words in a margin, one below the other."""
+    """Return texts below each other in a margin."""
     return [_note(part) for part in parts]
 
 
 def noted(words: Words) -> list[dict]:
-    """A mark in a margin, whose words stand below the matrix."""
+    """Return a mark in a margin for a remark that is printed below the matrix."""
     return [_note(words, "noted")]
 
 
-def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:
-    """A sum beside what it should be, its error when one points at it."""
-    written = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two_decimals
-    words = say("{found} of {expected}", found=written(found.found), expected=written(found.expected))
-    mark, look = ("✓", "holds") if found.holds else ("✗", "misses")
-    return [_note(join((words, mark), " "), look, say("error {n}", n=compact(found.error, 2)))]
+def sum_margin(total: Sum, unit: Unit = Unit.NATS) -> list[dict]:
+    """Return a sum and its expected value for a margin, with the error as a tooltip."""
+    format_value = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two_decimals
+    words = say("{found} of {expected}", found=format_value(total.found), expected=format_value(total.expected))
+    mark, look = ("✓", "holds") if total.holds else ("✗", "misses")
+    return [_note(join((words, mark), " "), look, say("error {n}", n=compact(total.error, 2)))]
 
 
 def _note(text: Words | str, look: str = "", about: Words | str = "") -> dict:
@@ -124,5 +138,5 @@ def _note(text: Words | str, look: str = "", about: Words | str = "") -> dict:
 
 
 def two_decimals(value: float) -> str:
-    """A number to two decimals."""
+    """Format a number with two decimals."""
     return with_minus_sign(f"{value:.2f}")

@@ -1,8 +1,8 @@
-"""A trace as one compact JSON value for the page: weights at 16 bits, compressed; what is large, piece by piece.
+"""The payload: a trace as compact JSON for the page, which viz/web/explorer/trace.js reads.
 
-viz/web/explorer/trace.js reads it. A block {kind, first, last, codec, data} holds weights [layers, heads, query, key]
-of the layers first .. last - 1, in one of the codecs of viz/wire/codecs.py; thumbnails {kind, rows, columns, codec,
-data} hold every head of a kind [layers, heads, rows, columns].
+A block {kind, first, last, codec, data} holds the weights [layers, heads, query, key] of layers first .. last - 1 in
+one of the codecs of viz/wire/codecs.py. Thumbnails {kind, rows, columns, codec, data} hold every head of a kind
+[layers, heads, rows, columns]. For long texts the page requests further blocks and tiles when they are looked at.
 """
 
 from __future__ import annotations
@@ -24,42 +24,45 @@ from attention_atlas.viz.maps.patterns import head_patterns
 from attention_atlas.viz.maps.reduce import THUMBNAIL, View, pool
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
-from attention_atlas.viz.wire.tiles import all_tiles, described, is_large, strip, tiles
+from attention_atlas.viz.wire.tiles import all_tiles, describe_patterns, is_large, strip, tiles
 from attention_atlas.viz.words import say
 
 FORMAT = 1
-LARGEST = 1_000_000  # bytes sent at once; where all weights are more, the rest is sent when it is asked for
-_THUMBNAILS, _WEIGHTS = 0.42, 0.8  # shares of it: of a kind's thumbnails, and with the open layer; the rest is words
-_BYTES_A_CODE = 4 / 3  # before gzip, which saves little on real weights
+MAX_BYTES = 1_000_000  # of a payload; further weights are sent on request
+_THUMBNAILS, _WEIGHTS = 0.42, 0.8  # shares of it for a kind's thumbnails, and for these with the open layer
+_BYTES_PER_CODE = 4 / 3  # in base64, not compressed
 
 
-def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = False, largest: int = LARGEST) -> dict:
-    """Everything the explorer needs of a trace, JSON-ready.
+def payload(
+    trace: TranslationTrace, selection: object = None, *, exact: bool = False, max_bytes: int = MAX_BYTES
+) -> dict:
+    """Return everything that the explorer needs of a trace, JSON-ready.
 
-    selection: something with kind, layer, head, query and key to open with (viz.panels.scene.Selection), or None.
-    exact: every layer, as float32. largest: bytes above which weights are left to block(). Then there are the
-    thumbnails of the kind that is open, and the layer of the selection where there is room for it beside them. Of kinds
-    whose maps are large tiles come when they are looked at (viz/wire/tiles.py); an exact payload, which can ask for
-    nothing, holds one head's and says what it leaves out.
+    selection  an object with kind, layer, head, query and key to open with (viz.panels.scene.Selection), or None
+    exact      include every layer as float32, for a file without a server
+    max_bytes  if the weights have more, send only the thumbnails of the open kind, and the selection's layer if it fits
+
+    Kinds with large maps are sent in tiles (viz/wire/tiles.py); an exact payload holds the tiles of one head and says
+    what it leaves out.
     """
     kinds = {kind: trace.maps(kind) for kind in trace.kinds}
-    whole = {kind: maps for kind, maps in kinds.items() if not is_large(trace, kind)}
-    lazy = not exact and 2 * _BYTES_A_CODE * sum(maps.weights.size for maps in kinds.values()) > largest
+    small_kinds = {kind: maps for kind, maps in kinds.items() if not is_large(trace, kind)}
+    is_lazy = not exact and 2 * _BYTES_PER_CODE * sum(maps.weights.size for maps in kinds.values()) > max_bytes
     small, blocks, kind, layer = [], [], trace.kinds[-1], 0
     if selection:
         kind, layer = selection.kind, selection.layer
-    if lazy and kind in whole:
-        small = [thumbnails(trace, kind, largest=_THUMBNAILS * largest)]
-        room = _WEIGHTS * largest - len(small[0]["data"])
-        fits = 2 * _BYTES_A_CODE * kinds[kind].weights[layer].size <= room
+    if is_lazy and kind in small_kinds:
+        small = [thumbnails(trace, kind, max_bytes=_THUMBNAILS * max_bytes)]
+        bytes_left = _WEIGHTS * max_bytes - len(small[0]["data"])
+        fits = 2 * _BYTES_PER_CODE * kinds[kind].weights[layer].size <= bytes_left
         blocks = [block(trace, kind, layer, layer + 1)] if fits else []
-    elif not lazy:
-        blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in whole.items()]
+    elif not is_lazy:
+        blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in small_kinds.items()]
     return {
-        **(_alone(trace, selection or View(kind)) if exact and len(whole) < len(kinds) else {}),
+        **(_one_large_map(trace, selection or View(kind)) if exact and len(small_kinds) < len(kinds) else {}),
         "format": FORMAT,
         "key": key_of(trace),
-        "lazy": lazy,
+        "lazy": is_lazy,
         "blocks": blocks,
         "thumbnails": small,
         **link_fields(trace, trace.decoding),
@@ -81,9 +84,9 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
     }
 
 
-def _alone(trace: TranslationTrace, shown: object) -> dict:
-    """Of large maps the one that is shown, whole, and thumbnails of its kind. shown: a selection, or a view."""
-    kind, layer, head = shown.kind, shown.layer, shown.head
+def _one_large_map(trace: TranslationTrace, selection: object) -> dict:
+    """Return all tiles of the selected head, and thumbnails of its kind. selection: a Selection or a View."""
+    kind, layer, head = selection.kind, selection.layer, selection.head
     if not is_large(trace, kind):
         return {"left_out": say("For so long a translation this file leaves these maps out: it has the smaller ones.")}
     title = {"title": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1}
@@ -99,7 +102,7 @@ def _alone(trace: TranslationTrace, shown: object) -> dict:
 
 
 def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *, exact: bool = False) -> dict:
-    """The weights of layers first .. last - 1 of a kind. ValueError if there are no such layers."""
+    """Return the weights of layers first .. last - 1 of a kind. ValueError if there are no such layers."""
     maps = trace.maps(kind)
     if not 0 <= first < last <= maps.num_layers:
         raise ValueError(f"{kind.value} has layers 0 to {maps.num_layers - 1}, found {first} to {last - 1}")
@@ -108,10 +111,10 @@ def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *
     return {"kind": kind.value, "first": first, "last": last, "codec": codec.name, "data": codec.encode(weights)}
 
 
-def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, largest: float = _THUMBNAILS * LARGEST) -> dict:
-    """Every head of a kind, pooled to so many cells that all of them take no more than `largest` bytes."""
+def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, max_bytes: float = _THUMBNAILS * MAX_BYTES) -> dict:
+    """Return every head of a kind, pooled so that together they have at most `max_bytes` bytes."""
     maps = trace.maps(kind)
-    side = max(1, min(THUMBNAIL, math.isqrt(int(largest / _BYTES_A_CODE / (maps.num_layers * maps.num_heads)))))
+    side = max(1, min(THUMBNAIL, math.isqrt(int(max_bytes / _BYTES_PER_CODE / (maps.num_layers * maps.num_heads)))))
     pooled = maps.of_heads(lambda weights: pool(weights, side))
     return {
         "kind": kind.value,
@@ -123,12 +126,12 @@ def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, largest: float =
 
 
 def key_of(trace: TranslationTrace) -> str:
-    """A name for what a trace shows: that of its identity."""
+    """Return the key of the trace's identity."""
     return trace.identity.key
 
 
 def selection_dict(selection: object) -> dict:
-    """A Selection as the page reads it."""
+    """Convert a Selection to JSON-ready data."""
     return {**vars(selection), "kind": selection.kind.value}
 
 
@@ -146,8 +149,10 @@ def _tokens(tokens: Sequence[str]) -> dict:
 
 def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> dict:
     layers, heads, queries, keys = maps.weights.shape
-    # Of a large kind the patterns come with each layer's thumbnails (viz/wire/tiles.py).
-    told = [{}] * layers if is_large(trace, kind) else [described(layer) for layer in head_patterns(trace, kind)]
+    # Large kinds get their patterns with each layer's thumbnails (viz/wire/tiles.py).
+    patterns = [{}] * layers
+    if not is_large(trace, kind):
+        patterns = [describe_patterns(layer) for layer in head_patterns(trace, kind)]
     return {
         "title": labels.KIND_TITLES[kind],
         "layers": layers,
@@ -155,37 +160,38 @@ def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> 
         "queries": queries,
         "keys": keys,
         "large": is_large(trace, kind),
-        "entropies": [layer.get("entropies") for layer in told],
-        "readings": [layer.get("readings") for layer in told],
+        "entropies": [layer.get("entropies") for layer in patterns],
+        "readings": [layer.get("readings") for layer in patterns],
     }
 
 
-def descriptor(name: str, title: str, kind: AttentionKind, found: ScoreMap) -> dict:
-    """Return a derived map as the page draws it, JSON-ready: {id, title, kind, unit, signed, range, rows, columns,
-    codec, data}. rows, columns: {title, labels, positions}; range: the values at the two ends of the colours, of which
-    0 is one or, if signed, the middle."""
-    values = found.values
-    within = not found.signed and values.size and values.min() >= 0 and values.max() <= 1  # not with a NaN either
-    codec = ROOT if within else SIGNED
+def descriptor(name: str, title: str, kind: AttentionKind, score_map: ScoreMap) -> dict:
+    """Return a score map as JSON-ready data: {id, title, kind, unit, signed, range, rows, columns, codec, data}.
+
+    rows and columns are {title, labels, positions}; range holds the values at the two ends of the colours.
+    """
+    values = score_map.values
+    is_share = not score_map.signed and values.size and values.min() >= 0 and values.max() <= 1  # False with NaN
+    codec = ROOT if is_share else SIGNED
     return {
         "id": name,
         "title": title,
         "kind": kind.value,
-        "unit": found.unit,
-        "signed": found.signed,
-        "range": _limits(found),
-        "rows": _axis(found.row_title, found.rows, found.row_positions),
-        "columns": _axis(found.column_title, found.columns, found.column_positions),
+        "unit": score_map.unit,
+        "signed": score_map.signed,
+        "range": _limits(score_map),
+        "rows": _axis(score_map.row_title, score_map.rows, score_map.row_positions),
+        "columns": _axis(score_map.column_title, score_map.columns, score_map.column_positions),
         "codec": codec.name,
         "data": codec.encode(values),
     }
 
 
-def _limits(found: ScoreMap) -> list[float]:
-    """[low, high] at full colour: the map's own, else its largest absolute value; even about 0 if it is signed."""
-    low, high = found.limits or (0.0, float(np.nanmax(np.abs(found.values), initial=0.0)))
+def _limits(score_map: ScoreMap) -> list[float]:
+    """Return the values at full colour: the map's limits or its largest absolute value, symmetric if it is signed."""
+    low, high = score_map.limits or (0.0, float(np.nanmax(np.abs(score_map.values), initial=0.0)))
     end = max(abs(low), abs(high)) or 1.0
-    return [-end if found.signed else 0.0, end]
+    return [-end if score_map.signed else 0.0, end]
 
 
 def _axis(title: str, names: tuple[str, ...], positions: Groups) -> dict:

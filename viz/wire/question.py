@@ -1,4 +1,7 @@
-"""The question of the tab "Why" as the page draws it, and its answer as a sentence of measured numbers."""
+"""The question of the tab "Why" (why this token rather than that one?) as JSON, and its answer in sentences.
+
+The functions format_* write numbers for people.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +20,41 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.wire import blocks
 
 SPELLED = say("␣ is a piece of its own: a word begins here that is then spelled out in smaller pieces.")
-COMMON = 1.0  # nats of log p(token): a word of which more is lost is told, also where the metric says little of it
+COMMON_LOSS = 1.0  # nats of log p(token); a word that costs more is mentioned even if the metric hardly changes
 
 
 def token_text(token: str, *, goes_on: bool = False) -> str:
-    """A token among words: without the space mark; where a word goes on before or after it, with an ellipsis."""
+    """Return a token for use in a sentence: without the space mark, with an ellipsis where its word goes on.
+
+    goes_on: whether the word continues after the token.
+    """
     if is_symbol(token):
         return str(token)
-    inside = not token.startswith(SPACE) and not is_punctuation(token)
+    is_inside_word = not token.startswith(SPACE) and not is_punctuation(token)
     return (
-        ("…" if inside else "")
+        ("…" if is_inside_word else "")
         + (labels.display(token.removeprefix(SPACE)) if token != SPACE else "␣")
         + ("…" if goes_on else "")
     )
 
 
 def token_names(trace: TranslationTrace, question: Question) -> tuple[str, str | None]:
-    """What the pinned token and its contrast are called."""
+    """Return the texts of the pinned token and of its contrast (None: no contrast) for use in sentences."""
     word = next(group for group in word_groups(trace.target_tokens) if question.step in group)
-    first = question.step == word[0] and not question.token.startswith(SPACE)  # a script without spaces, a full stop
-    token = token_text(question.token, goes_on=question.step < word[-1]).removeprefix("…" if first else "")
-    return token, None if question.contrast is None else token_text(question.contrast).removeprefix(
-        "…" if first else ""
-    )
+    # A word may begin without a space mark: in a script without spaces, or if it is a full stop.
+    is_first = question.step == word[0] and not question.token.startswith(SPACE)
+    ellipsis = "…" if is_first else ""
+    token = token_text(question.token, goes_on=question.step < word[-1]).removeprefix(ellipsis)
+    return token, None if question.contrast is None else token_text(question.contrast).removeprefix(ellipsis)
 
 
 def question_payload(trace: TranslationTrace, question: Question, contrasts: Sequence[int]) -> dict:
-    """{tokens, step, token, contrast, contrasts, metric, note}, JSON-ready. tokens: what was written, to pin another;
-    contrasts: the most probable other tokens with their probabilities; metric: what is measured, in words."""
+    """Return the question as {tokens, step, token, contrast, contrasts, metric, note}, JSON-ready.
+
+    tokens     the written tokens, any of which can be pinned
+    contrasts  the most probable other tokens with their probabilities
+    metric     what the tab's numbers measure, in words
+    """
     step = question.step
     probable = {
         int(i): (token, float(p))
@@ -67,7 +77,7 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
 
 
 def metric_words(token: str, contrast: str | None) -> Words:
-    """What every number of the tab is about."""
+    """Describe the metric of the tab's numbers."""
     if contrast is None:
         return say(
             "The number in question is log p({token}), in nats. What can be split exactly is the token's logit minus "
@@ -83,30 +93,33 @@ def metric_words(token: str, contrast: str | None) -> Words:
 
 
 def headline(trace: TranslationTrace, question: Question, losses: Losses, columns: Columns) -> list[Words]:
-    """Two or three sentences of measured numbers alone."""
+    """Return the answer as two or three sentences of measured numbers."""
     token, contrast = token_names(trace, question)
     best, loss = largest_loss(losses.of_metric, columns)
-    named = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
+    values = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
     left, without = losses.metric - loss, None
     if loss <= 0:
         without = say("No single word speaks for it: whichever is taken away, it loses nothing.")
     if contrast is None:
         return [
             say("{token} has a probability of {p}.", token=token, p=format_percent(losses.metric)),
-            without or say("Without “{word}” it would have {p}.", word=named["word"], p=format_percent(left)),
+            without or say("Without “{word}” it would have {p}.", word=values["word"], p=format_percent(left)),
         ]
-    found = [_against(named, losses.metric), without or _against_without(named, losses.metric, left)]
+    sentences = [_against(values, losses.metric), without or _against_without(values, losses.metric, left)]
     other, fall = largest_loss(losses.of_log_p, columns)
-    if other == best or fall < COMMON:
-        return found
-    values = {**named, "word": columns.labels[other]}
-    return [*found, _both_without(values, losses, other)]
+    if other != best and fall >= COMMON_LOSS:
+        sentences.append(_both_without({**values, "word": columns.labels[other]}, losses, other))
+    return sentences
 
 
 def losses_payload(question: Question, losses: Losses, columns: Columns, tokens: Sequence[str]) -> dict:
-    """What taking away each word did, JSON-ready: {p, words}. p: the token's probability; of each word its text,
-    whether it is of the source and special, the nats that the metric loses, p without it, and `instead`, the most
-    probable other tokens then with their probabilities. tokens: of losses.ids, row after row."""
+    """Return the measured effect of removing each word as {p, words}, JSON-ready.
+
+    p is the token's probability. Each word has its text, whether it is in the source and special, the loss of the
+    metric in nats, p without it, and `instead`: the most probable other tokens without it, with their probabilities.
+
+    tokens: the tokens of losses.ids, row after row.
+    """
     width = losses.ids.shape[1]
     runs = [
         [
@@ -134,34 +147,37 @@ def losses_payload(question: Question, losses: Losses, columns: Columns, tokens:
 
 
 def largest_loss(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
-    """The ordinary column without which most is lost, and how much: losses float64 [column]. Of none, 0 and -inf."""
+    """Return the position and the value of the largest loss, float64 [column], among columns that are not special.
+
+    Returns 0 and -inf if there are none.
+    """
     ordinary = np.where(columns.special | np.isnan(losses), -np.inf, losses)
     best = int(ordinary.argmax()) if len(ordinary) else 0
     return best, float(ordinary[best]) if len(ordinary) else -np.inf
 
 
-def _against(named: dict, metric: float) -> Words:
-    values = {"token": named["token"], "contrast": named["contrast"], "n": format_ratio(metric)}
+def _against(texts: dict, metric: float) -> Words:
+    values = {"token": texts["token"], "contrast": texts["contrast"], "n": format_ratio(metric)}
     if values["n"] == EVEN:
-        return say("{token} and {contrast} are equally likely.", token=named["token"], contrast=named["contrast"])
+        return say("{token} and {contrast} are equally likely.", token=texts["token"], contrast=texts["contrast"])
     if metric >= 0:
         return say("{token} is {n} as likely as {contrast}.", **values)
     return say("{contrast} is {n} as likely as {token}.", **values)
 
 
-def _against_without(named: dict, metric: float, left: float) -> Words:
-    values = {"word": named["word"], "n": format_ratio(left)}
+def _against_without(texts: dict, metric: float, left: float) -> Words:
+    values = {"word": texts["word"], "n": format_ratio(left)}
     if values["n"] == EVEN:
-        return say("Without “{word}”, they would be equally likely.", word=named["word"])
+        return say("Without “{word}”, they would be equally likely.", word=texts["word"])
     if left < 0 and (metric >= 0 or format_ratio(metric) == EVEN):
-        return say("Without “{word}”, {contrast} would be {n} as likely as {token}.", **named, n=values["n"])
+        return say("Without “{word}”, {contrast} would be {n} as likely as {token}.", **texts, n=values["n"])
     if metric >= 0:
         return say("Without “{word}”, only {n}.", **values)
     return say("Without “{word}”: {n}.", **values)
 
 
 def headline_in_nats(losses: Losses, columns: Columns) -> Words:
-    """The headline's numbers in nats."""
+    """Return the numbers of the headline in nats."""
     best, loss = largest_loss(losses.of_metric, columns)
     if loss <= 0:
         return say("{n} nats", n=format_nats(losses.metric))
@@ -174,21 +190,21 @@ def headline_in_nats(losses: Losses, columns: Columns) -> Words:
 
 
 def format_ratio(value: float) -> str:
-    """How many times as likely that many nats make something: "3.3 ×"."""
+    """Format the factor of likelihood that a difference in nats means: "3.3 ×"."""
     ratio = math.exp(min(abs(value), 300.0))
-    written = f"{ratio:.1f}" if ratio < 9.95 else blocks.compact(int(float(f"{ratio:.2g}"))) if ratio < 1e6 else "> 10⁶"
-    return f"{written} ×"
+    text = f"{ratio:.1f}" if ratio < 9.95 else blocks.compact(int(float(f"{ratio:.2g}"))) if ratio < 1e6 else "> 10⁶"
+    return f"{text} ×"
 
 
 EVEN = format_ratio(0.0)
 
 
-def _both_without(named: dict, losses: Losses, column: int) -> Words:
-    """A word that speaks for both: of what it does the metric says next to nothing."""
+def _both_without(texts: dict, losses: Losses, column: int) -> Words:
+    """Describe a word that makes both tokens likelier, which the metric hardly shows."""
     left, against = losses.log_p - losses.of_log_p[column], losses.metric - losses.of_metric[column]
     return say(
         "Without “{word}”, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
-        **named,
+        **texts,
         p=format_percent(losses.log_p),
         q=format_percent(left),
         r=format_percent(losses.log_p - losses.metric),
@@ -197,32 +213,34 @@ def _both_without(named: dict, losses: Losses, column: int) -> Words:
 
 
 def format_nats(value: float) -> str:
-    """A number of nats to one decimal, to two below one."""
+    """Format a number of nats with one decimal, or two below 1."""
     return with_minus_sign(f"{value:.{1 if abs(value) >= 1 else 2}f}")
 
 
-def with_minus_sign(written: str) -> str:
-    """A number as people write it: with a minus sign, but for 0."""
-    return written.replace("-", "−" if written.strip("-0.%") else "")
+def with_minus_sign(text: str) -> str:
+    """Replace hyphens in a formatted number by minus signs, or remove them if the number is 0."""
+    return text.replace("-", "−" if text.strip("-0.%") else "")
 
 
 def format_percent(log_p: float) -> str:
-    """A log-probability as a percentage."""
+    """Format a log-probability as a percentage."""
     p = float(np.exp(log_p))
     return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%"
 
 
-def candidates_table(found: Removal, tokens: Sequence[str], question: Question, before: Words, after: Words) -> dict:
-    """A table of what the model would write before and after a change: the most probable tokens of either run with both
-    probabilities. tokens: of found.ids; before, after: headings."""
-    asked = (question.token_id, question.contrast_id)
+def candidates_table(removal: Removal, tokens: Sequence[str], question: Question, before: Words, after: Words) -> dict:
+    """Return a table of the most probable next tokens before and after a change, with both probabilities.
+
+    tokens: the tokens of removal.ids; before, after: headings.
+    """
+    compared = (question.token_id, question.contrast_id)
     rows = [
         [blocks.token(labels.display(token)), blocks.bar(float(p)), blocks.bar(float(q))]
-        for token, p, q in zip(tokens, *found.probabilities)
+        for token, p, q in zip(tokens, *removal.probabilities)
     ]
     return blocks.table(
         (say("Next token"), before, after),
         rows,
-        marked=[i for i, one in enumerate(found.ids) if one in asked],
+        marked=[i for i, token_id in enumerate(removal.ids) if token_id in compared],
         caption=say("Probabilities, measured: the most probable tokens of either run; those compared are marked."),
     )

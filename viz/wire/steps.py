@@ -1,4 +1,4 @@
-"""What the stepper's page needs, as plain JSON-ready values; viz/web/stepper/ draw them."""
+"""The stepper's branches, steps and comparisons as JSON-ready data, which viz/web/stepper/ draws."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.wire.payload import block
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
-LARGEST = 1_000_000  # bytes above which a path's maps of these kinds come some steps at a time
-AT_ONCE = 400_000  # bytes of those steps: an answer costs the model a pass, so that one step each would be too few
-_BYTES_A_WEIGHT = 2 * 4 / 3
+MAX_BYTES = 1_000_000  # of a path's maps; larger ones are sent some steps at a time
+STEPS_BYTES = 400_000  # of those steps: each answer costs a pass, so that it has several steps
+_BYTES_PER_WEIGHT = 2 * 4 / 3
 
 
 def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
-    """The branches with their tokens and probabilities; of those the page knows, numbers. beam: the width of the search
-    that found the translation which the tree began with; null where that is not known."""
+    """Return the branches with their tokens and probabilities; only the numbers of branches that the page knows.
+
+    beam is the width of the search of the first branch, null if unknown.
+    """
     return {
         "key": tree.key,
         **link_fields(tree.address, tree.branches[0].decoding),
         "limit": MAX_BRANCHES,
         "dropped": tree.dropped,
-        "branches": [b.number if b.number in known else _branch(b) for b in tree.branches],
+        "branches": [b.number if b.number in known else _branch_to_plain(b) for b in tree.branches],
     }
 
 
-def _branch(branch: Branch) -> dict:
+def _branch_to_plain(branch: Branch) -> dict:
     return {
         "number": branch.number,
         "origin": branch.origin.value,
@@ -59,16 +61,19 @@ def path_payload(
     *,
     vocabulary: int | None = None,
     respelled: Sequence[str] | None = None,
-    held: Branch | None = None,
+    known: Branch | None = None,
 ) -> dict:
-    """Every step of one branch. vocabulary: how many tokens each step chooses from. respelled: how the tokenizer would
-    spell its text, where that is another way. held: a branch whose path the page has: the steps that the two share stay
-    out, and `rows` [layers, heads, query, key] of the others, as in viz/wire/codecs.py but not compressed, take the
-    blocks' place."""
-    whole = _whole(trace, len(trace.target_ids))
-    if held and whole and not _whole(trace, len(held.ids)):
-        held = None  # of that one, the page has only some rows
-    shared = common_prefix(held.ids, branch.ids) if held else 0
+    """Return every step of one branch.
+
+    vocabulary  the number of tokens that each step chooses from
+    respelled   the tokenizer's own tokens of the branch's text, if they differ
+    known       a branch whose path the page already has. Shared steps are left out, and instead of blocks `rows`
+                [layers, heads, query, key] of the other steps are sent, in the codec root16 without compression
+    """
+    fits = _fits(trace, len(trace.target_ids))
+    if known and fits and not _fits(trace, len(known.ids)):
+        known = None  # the page has only some of its rows
+    shared = common_prefix(known.ids, branch.ids) if known else 0
     kinds = {
         kind.value: dict(zip(("layers", "heads", "queries", "keys"), trace.maps(kind).weights.shape))
         for kind in trace.kinds
@@ -83,17 +88,17 @@ def path_payload(
         "kinds": kinds,
         "colours": theme.SCALES["viridis"],
         "blocks": [block(trace, kind, 0, trace.maps(kind).num_layers) for kind in SHOWN_KINDS]
-        if whole and not shared
+        if fits and not shared
         else [],
-        "rows": {kind.value: _rows(trace, kind, shared) for kind in SHOWN_KINDS} if whole and shared else None,
+        "rows": {kind.value: _rows(trace, kind, shared) for kind in SHOWN_KINDS} if fits and shared else None,
         "respelled": None if respelled is None else _tokens(respelled),
     }
 
 
-def _whole(trace: TranslationTrace, length: int) -> bool:
-    """Whether the maps of a target of this length, of the trace's sentence, are sent at once."""
+def _fits(trace: TranslationTrace, length: int) -> bool:
+    """Whether the maps of a target of this length are sent at once."""
     maps = trace.cross
-    return _BYTES_A_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens)) <= LARGEST
+    return _BYTES_PER_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens)) <= MAX_BYTES
 
 
 def _rows(trace: TranslationTrace, kind: AttentionKind, first: int, last: int | None = None) -> str:
@@ -114,19 +119,26 @@ def _step(trace: TranslationTrace, step: int) -> dict:
 
 
 def rows_payload(trace: TranslationTrace, step: int) -> dict:
-    """Rows [layers, heads, steps, keys] of each kind, of a step and those after it up to about 0.4 MB, as `rows` of
-    path_payload(): for a path whose maps are too large to send at once."""
+    """Return rows [layers, heads, steps, keys] of each kind from a step on, up to about 0.4 MB, as in path_payload().
+
+    For paths whose maps are too large to send at once.
+    """
     shapes = [trace.maps(kind).weights.shape for kind in SHOWN_KINDS]
-    a_step = _BYTES_A_WEIGHT * sum(layers * heads * keys for layers, heads, _, keys in shapes)
-    last = min(len(trace.target_ids), step + max(1, int(AT_ONCE / a_step)))
+    bytes_per_step = _BYTES_PER_WEIGHT * sum(layers * heads * keys for layers, heads, _, keys in shapes)
+    last = min(len(trace.target_ids), step + max(1, int(STEPS_BYTES / bytes_per_step)))
     return {"first": step, "last": last, "rows": {kind.value: _rows(trace, kind, step, last) for kind in SHOWN_KINDS}}
 
 
 def details_payload(
     details: object, temperatures: Sequence[float], top_tokens: Mapping[str, Sequence[Sequence[str]]]
 ) -> dict:
-    """details: a model.analysis.temperatures.Details; top_tokens: by lens, [layers + 1][step], the pieces it finds.
-    A lens' nats [layers + 1]: how far from the end each layer is, the mean over steps."""
+    """Return the effect of temperatures and what lenses read, JSON-ready.
+
+    details     a model.analysis.temperatures.Details
+    top_tokens  lens -> [layers + 1][step] its most probable tokens
+
+    A lens' nats [layers + 1] are the mean divergence of each layer from the last.
+    """
     return {
         "temperatures": list(temperatures),
         "log_normalisers": _rounded(details.log_normalisers, 6),
@@ -145,21 +157,21 @@ def details_payload(
     }
 
 
-def comparison_payload(a: Branch, b: Branch, found: Comparison) -> dict:
-    """Two branches side by side. Maps [layers][heads] in bits, or null where no step can be compared."""
-    none = not len(found.steps)
+def comparison_payload(a: Branch, b: Branch, comparison: Comparison) -> dict:
+    """Return two branches side by side. Maps [layers][heads] are in bits, or null if no step can be compared."""
+    has_steps = len(comparison.steps) > 0
     return {
         "numbers": [a.number, b.number],
-        "shared": found.shared,
+        "shared": comparison.shared,
         "rows": aligned(a.ids, b.ids),
-        "steps": len(found.steps),
-        "cross": None if none else _rounded(found.cross, 6),
-        "decoder_self": None if none else _rounded(found.decoder_self, 6),
+        "steps": len(comparison.steps),
+        "cross": _rounded(comparison.cross, 6) if has_steps else None,
+        "decoder_self": _rounded(comparison.decoder_self, 6) if has_steps else None,
     }
 
 
 def beam_payload(result: object, pieces: Sequence[str]) -> dict:
-    """result: a model.decode.beam.BeamResult; pieces: the vocabulary."""
+    """Return the tree of a beam search, JSON-ready. result: a model.decode.beam.BeamResult; pieces: the vocabulary."""
     return {
         "nodes": [
             {

@@ -1,4 +1,4 @@
-"""A translation in brief: what the head of the page shows, as plain data."""
+"""The summary of a translation that the page's header shows, as JSON-ready data."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from attention_atlas.model.trace.words import SPACE, word_groups
 from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.words import Words, say, say_plural
 
-BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
-UNSTATED = "not stated"  # a licence in metrics.json
-INVITATION = say("Nothing is translated yet. Type a sentence above and press Enter.")  # wherever a translation will be
+BYTE_SHARE_LIMIT = 0.15  # of the source's tokens; above it a warning says that the input is unusual
+UNSTATED = "not stated"  # as a licence in metrics.json
+INVITATION = say("Nothing is translated yet. Type a sentence above and press Enter.")
 
 
 def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> dict:
-    """The translation, its tokens with their probabilities, warnings, and a line on the model. JSON-ready.
+    """Return the translation, its tokens with their probabilities, warnings, and facts about the model.
 
-    model: the Translator, for its metrics and sizes. lacking: panels that do not apply, {name, panel, why}.
+    model: the Translator, for its metrics and sizes. lacking: panels that do not apply, as {name, panel, why}.
     """
     return {
         "text": trace.translation,
@@ -48,9 +48,12 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
 
 
 def in_text(text: str, tokens: Sequence[str]) -> list[dict]:
-    """The words of a text, so that what stands before each ("gap") and their own ("text") put together are the text;
-    `tokens`: positions of a word's tokens, and `pieces` what each of them spells, [] where they do not spell it one by
-    one, as bytes. Empty where the tokens do not spell the text, such as one that the tokenizer has normalised."""
+    """Split a text into its words, as {gap, text, tokens, pieces}.
+
+    The gaps and texts joined are the text. tokens are the positions of a word's tokens, and pieces the text of each,
+    [] if they do not spell the word one by one (bytes). Returns [] if the tokens do not spell the text, for example
+    because the tokenizer normalised it.
+    """
     words, end = [], 0
     for group in word_groups(tokens):
         if is_symbol(tokens[group[0]]):
@@ -59,19 +62,21 @@ def in_text(text: str, tokens: Sequence[str]) -> list[dict]:
         start = text.find(label, end)
         if start < 0 or text[end:start].strip():
             return []
-        whole = "".join(pieces) == label and all(pieces)
-        words.append({"gap": text[end:start], "text": label, "tokens": list(group), "pieces": pieces if whole else []})
+        is_spelled = "".join(pieces) == label and all(pieces)
+        words.append(
+            {"gap": text[end:start], "text": label, "tokens": list(group), "pieces": pieces if is_spelled else []}
+        )
         end = start + len(label)
     return words if not text[end:].strip() else []
 
 
 def invitation(model) -> dict:
-    """What stands there before anything is translated. JSON-ready."""
+    """Return the header's data before anything is translated."""
     return {"invitation": INVITATION, "facts": _facts(model), "about": about(model)}
 
 
 def _facts(model) -> list[Words]:
-    """A model's size and the longest text that it takes."""
+    """Describe a model's size and its longest text."""
     config = model.config
     limit = say("texts of up to {n} tokens", n=model.max_tokens)
     if AttentionKind.CROSS not in model.model.num_layers:
@@ -90,7 +95,7 @@ def _target_token(trace: TranslationTrace, step: int) -> dict:
         "text": trace.target_tokens[step],
         "byte": is_byte(trace.target_tokens[step]),
         "symbol": is_symbol(trace.target_tokens[step]),
-        "given": step < given and bool(trace.chosen_rank[step] > 1),  # and not what the model would have written, too
+        "given": step < given and bool(trace.chosen_rank[step] > 1),  # the model would have written another token
         "probability": float(np.exp(trace.log_probability[step])),
         "rank": int(trace.chosen_rank[step]),
         "entropy": float(trace.entropy[step]),
@@ -101,12 +106,12 @@ def _target_token(trace: TranslationTrace, step: int) -> dict:
 
 
 def warnings(trace: TranslationTrace) -> list[Words]:
-    """Gentle words where the input looks unlike the training data, each with the number it rests on."""
-    found = []
+    """Return warnings about unusual input, each with its number, and about toys and unfinished translations."""
+    messages = []
     content = [t for t in trace.source_tokens if not is_symbol(t)]
     share = sum(map(is_byte, content)) / max(1, len(content))
     if share > BYTE_SHARE_LIMIT:
-        found.append(
+        messages.append(
             say(
                 "{share} of the input is spelled out byte by byte: the vocabulary does not know these "
                 "characters, and the model saw few like them.",
@@ -114,26 +119,28 @@ def warnings(trace: TranslationTrace) -> list[Words]:
             )
         )
     if trace.recipe is not None:
-        found.append(
+        messages.append(
             say(
                 "This is the network that you trained. It lasts as long as your visit: a link names it without "
                 "containing it, and files contain only its maps."
             )
         )
     if not trace.finished:
-        found.append(say("Stopped after {n} tokens without reaching the end of the sentence.", n=len(trace.target_ids)))
-    return found
+        messages.append(
+            say("Stopped after {n} tokens without reaching the end of the sentence.", n=len(trace.target_ids))
+        )
+    return messages
 
 
 def about(model) -> dict:
-    """What the model is, what it was trained on and how it scores: from the checkpoint's metrics.json."""
+    """Return the model's name, size, training data and scores, from the checkpoint's metrics.json."""
     parameters = model.metrics.get("parameters")
     return {
         "name": model.name,
         "digest": model.digest,
         "parameters": parameters,
         "training": model.metrics.get("training", ""),
-        # Those by a published protocol, of the same translations, are the cards'.
+        # Scores by a published protocol, of the same translations, are left to the model card.
         "scores": [score for score in model.metrics.get("scores", []) if "protocol" not in score],
         "origin": _origin(model.metrics.get("origin")),
         "notes": model.metrics.get("notes", []),
@@ -141,11 +148,11 @@ def about(model) -> dict:
     }
 
 
-def _origin(found: dict | None) -> Words | None:
-    """Where another family's model comes from, in its own card's words; None: it is this project's."""
-    if not found:
+def _origin(origin: dict | None) -> Words | None:
+    """Describe where another family's model comes from; None for this project's own models."""
+    if not origin:
         return None
-    licence = say("not stated") if found["licence"] == UNSTATED else found["licence"]
+    licence = say("not stated") if origin["licence"] == UNSTATED else origin["licence"]
     return say(
-        "Made by others: {name}. Licence, as its own card states it: {licence}.", name=found["name"], licence=licence
+        "Made by others: {name}. Licence, as its own card states it: {licence}.", name=origin["name"], licence=licence
     )

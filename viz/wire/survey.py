@@ -1,4 +1,4 @@
-"""What travels to the page of a survey of heads: every statistic of every head, to be filtered there."""
+"""Blocks of a survey of heads: every statistic of every head, which the page filters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.words import Words, join, say
 
-PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of a measurement, a statistic
-# What stands on a head's picture for a name: the picture is as large as a fingertip.
+PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of an Estimate, a Statistic
+# The marks of names on small pictures of heads.
 MARKS = {
     "previous": "←",
     "itself": "○",
@@ -37,16 +37,16 @@ MARKS = {
 }
 
 
-def describe_head(found: KindSurvey, layer: int, head: int, names: Sequence[str]) -> Words:
-    """What a head does, and how much of it: of each of its names; without one, of its leading habit."""
-    leading = [found.leading(layer, head)]
-    said = [_grade(found, layer, head, name) for name in (names or leading) if name is not None]
-    said = [words for words in said if words is not None]
-    return join(said, "; ") if said else say("none of these habits stands out")
+def describe_head(survey: KindSurvey, layer: int, head: int, names: Sequence[str]) -> Words:
+    """Describe what a head does and how much: for each of its names or, without one, for its leading statistic."""
+    leading = [survey.leading(layer, head)]
+    grades = [_grade(survey, layer, head, name) for name in (names or leading) if name is not None]
+    grades = [grade for grade in grades if grade is not None]
+    return join(grades, "; ") if grades else say("none of these habits stands out")
 
 
-def _grade(found: KindSurvey, layer: int, head: int, name: str) -> Words | None:
-    value = float(found.statistics[name].value[layer, head])
+def _grade(survey: KindSurvey, layer: int, head: int, name: str) -> Words | None:
+    value = float(survey.statistics[name].value[layer, head])
     does = {"does": STATISTICS[name].plain, "share": f"{value:.0%}"}
     if value >= 0.9:
         return say("almost always {does} ({share})", **does)
@@ -55,9 +55,9 @@ def _grade(found: KindSurvey, layer: int, head: int, name: str) -> Words | None:
     return say("partly {does} ({share})", **does) if value >= 0.2 else None
 
 
-def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
-    """A block: the overview of all heads. trace: what a link to it is to bring back beside it."""
-    used = {name for kind in found.kinds.values() for name in kind.statistics}
+def survey(direction: DirectionSurvey, trace: TranslationTrace) -> dict:
+    """Return the overview of all heads as a block. trace: the translation that a link to it opens."""
+    used = {name for kind in direction.kinds.values() for name in kind.statistics}
     return {
         "type": "survey",
         "link": link_fields(trace, trace.decoding),
@@ -66,42 +66,42 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
             for name, s in STATISTICS.items()
             if name in used
         },
-        "kinds": [{"kind": kind.value, "title": KIND_TITLES[kind], **_kind(k)} for kind, k in found.kinds.items()],
+        "kinds": [{"kind": kind.value, "title": KIND_TITLES[kind], **_kind(k)} for kind, k in direction.kinds.items()],
     }
 
 
-def _kind(found: KindSurvey) -> dict:
-    """sure: whether a value differs from that of random rows. graded: by head, what it does most."""
-    layers, heads = found.shape
+def _kind(survey: KindSurvey) -> dict:
+    """sure: whether a value differs from that of random rows; graded: each head's description."""
+    layers, heads = survey.shape
     return {
         "layers": layers,
         "heads": heads,
-        "graded": [describe_head(found, layer, head, ()) for layer, head in np.ndindex(layers, heads)],
+        "graded": [describe_head(survey, layer, head, ()) for layer, head in np.ndindex(layers, heads)],
         "statistics": {
             name: {
                 **{part: np.round(getattr(e, part).reshape(-1), 3).tolist() for part in PARTS},
                 "sure": (e.adjusted.reshape(-1) <= FALSE_DISCOVERIES).tolist(),
             }
-            for name, e in found.statistics.items()
+            for name, e in survey.statistics.items()
         },
     }
 
 
-@lru_cache(maxsize=16)  # it comes with every translation
-def marks(found: DirectionSurvey | None) -> dict:
-    """The names of heads, in few bytes, for whoever shows all heads at once: by statistic and kind its mark, its title,
+@lru_cache(maxsize=16)  # sent with every translation
+def marks(direction: DirectionSurvey | None) -> dict:
+    """Return the heads' names in few bytes, for a view of all heads: for each statistic and kind its mark, its title,
     and [layer, head, mean weight] of the heads that have it."""
-    if found is None:
+    if direction is None:
         return {}
     by_name: dict[tuple[str, str], list[list]] = {}
-    for kind, k in found.kinds.items():
+    for kind, k in direction.kinds.items():
         for layer, row in enumerate(k.head_names()):
             for head, names in enumerate(row):
                 for name in names:
                     value = round(float(k.statistics[name].value[layer, head]), 2)
                     by_name.setdefault((kind.value, name), []).append([layer, head, value])
     return {
-        "sentences": found.sentences,
+        "sentences": direction.sentences,
         "named": [
             {"kind": kind, "mark": MARKS[name], "title": STATISTICS[name].title, "heads": heads}
             for (kind, name), heads in by_name.items()
@@ -110,16 +110,20 @@ def marks(found: DirectionSurvey | None) -> dict:
 
 
 def work_block(work: str, begin: Words, about: Words) -> dict:
-    """A block: work of many parts that can be done here. work: its key; begin: what the button says; about: what stands
-    above it. The page then asks the panel again, with the key in the field "begun"."""
+    """Return a block with a button that starts a long computation.
+
+    work: the key of the computation, which the page then sends to the panel as "begun"; begin: the button's text;
+    about: the text above it.
+    """
     return {"type": "take", "work": work, "begin": begin, "about": about}
 
 
 def open_head(kind: str, layer: int, head: int) -> dict:
-    """A block: a button that shows this head in the explorer."""
+    """Return a block with a button that shows this head in the explorer."""
     return {"type": "open_head", "kind": kind, "layer": layer, "head": head}
 
 
 def pick(title: Words, options: Sequence[Words], *, act: str, slot: str) -> dict:
-    """A block: a menu. The number of what is chosen goes to an act as "option"; the answer takes the slot's place."""
+    """Return a menu as a block. The number of the selected option goes to an act as "option"; the answer replaces the
+    slot."""
     return {"type": "pick", "title": title, "options": list(options), "act": act, "slot": slot}

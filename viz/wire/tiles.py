@@ -1,9 +1,9 @@
-"""A large map as a pyramid: level 0 has its cells, each level above one cell for two by two of the level below. The
-page draws the level whose cells are at least a pixel large, in tiles of 256 x 256, and so never all of a large map.
+"""Large maps as pyramids of tiles, of which the page requests only those that it draws.
 
-Of each level there are two pictures: the largest weight of each cell's block, in which the thinnest bright line or a
-single cell stays visible at any size, and the mean, which says how much lies there. A byte is 255 sqrt(w) (`root2` in
-viz/wire/codecs.py): a level's largest is the largest of its cells in bytes, too.
+Level 0 of a pyramid is the map; a cell of each further level covers two by two cells of the level below. The page draws
+the level whose cells are at least one pixel large, in tiles of 256 x 256 cells. Each level has two pictures: the
+largest weight of each block, in which single cells and thin lines stay visible at any size, and the mean. Weights are
+sent in the codec `root2` (viz/wire/codecs.py), which keeps the order of values, so that maxima stay maxima.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.patterns import Pattern, pattern_of
 from attention_atlas.viz.wire.codecs import HALF
 
-SIDE = 256  # cells a side of a tile, and of the largest map that is sent and drawn whole
-TOP = 64  # cells a side that the highest level has at most: a thumbnail
-AT_ONCE = 40  # tiles of one answer
+SIDE = 256  # cells on a side of a tile, and of the largest map that is not sent in tiles
+TOP = 64  # most cells on a side of the highest level, which serves as a thumbnail
+MAX_TILES = 40  # in one answer
 
-Wanted = tuple[int, int, int]  # level, row and column of a tile
+Tile = tuple[int, int, int]  # level, row, column
 
 
 def is_large(trace: TranslationTrace, kind: AttentionKind) -> bool:
@@ -33,67 +33,72 @@ def is_large(trace: TranslationTrace, kind: AttentionKind) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """largest, mean: float32 [rows, columns] of the weights of each cell's block; of level 0 the same array."""
+    """The largest and the mean weight of each cell's block, float32 [rows, columns]; at level 0 the same array."""
 
     largest: np.ndarray
     mean: np.ndarray
 
 
 def pyramid(weights: np.ndarray) -> list[Level]:
-    """The levels of a map [query, key], the cells themselves first. At the edges a block has what there is of it."""
+    """Return the levels of a map [query, key], from level 0. Blocks at the edges may be smaller."""
     levels = [Level(weights, weights)]
     counts = np.ones((len(weights), 1), np.float32), np.ones((1, weights.shape[1]), np.float32)
     while max(levels[-1].largest.shape) > TOP:
         below = levels[-1]
-        sums = _halved(below.mean * counts[0] * counts[1], np.add)
-        counts = _halved(counts[0], np.add, axes=(0,)), _halved(counts[1], np.add, axes=(1,))
-        levels.append(Level(_halved(below.largest, np.maximum), sums / (counts[0] * counts[1])))
+        sums = _halve(below.mean * counts[0] * counts[1], np.add)
+        counts = _halve(counts[0], np.add, axes=(0,)), _halve(counts[1], np.add, axes=(1,))
+        levels.append(Level(_halve(below.largest, np.maximum), sums / (counts[0] * counts[1])))
     return levels
 
 
-def _halved(values: np.ndarray, join: np.ufunc, axes: tuple[int, ...] = (0, 1)) -> np.ndarray:
+def _halve(values: np.ndarray, join: np.ufunc, axes: tuple[int, ...] = (0, 1)) -> np.ndarray:
     for axis in axes:
         length = values.shape[axis]
         even, odd = (values.take(range(start, length, 2), axis) for start in (0, 1))
-        if length % 2:  # the last one stands alone: 0 joins as nothing does, for sums and for weights
+        if length % 2:  # pair the last with 0, which changes neither sums nor maxima of weights
             odd = np.concatenate([odd, np.zeros_like(odd.take([0], axis) if odd.size else even.take([0], axis))], axis)
         values = join(even, odd)
     return values
 
 
-def tiles(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int, wanted: Iterable[Wanted]) -> dict:
-    """Tiles of a head's pyramid: `largest` and, above level 0, `mean` of each, [rows, columns] in `root2`. A Refusal
-    for those that there are not, or for too many."""
-    wanted, levels = list(wanted), pyramid(trace.maps(kind).weights[layer, head])
-    if len(wanted) > AT_ONCE:
-        raise Refusal("The page asked for {n} tiles; up to {limit} are sent at once.", n=len(wanted), limit=AT_ONCE)
-    found = []
-    for number, row, column in wanted:
+def tiles(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int, requested: Iterable[Tile]) -> dict:
+    """Return tiles of a head's pyramid: `largest` and, above level 0, `mean` of each, [rows, columns] in `root2`.
+
+    Raises a Refusal for unknown tiles, or for too many.
+    """
+    requested, levels = list(requested), pyramid(trace.maps(kind).weights[layer, head])
+    if len(requested) > MAX_TILES:
+        raise Refusal(
+            "The page asked for {n} tiles; up to {limit} are sent at once.", n=len(requested), limit=MAX_TILES
+        )
+    answers = []
+    for number, row, column in requested:
         level = levels[number] if 0 <= number < len(levels) else None
         cells = np.s_[row * SIDE : (row + 1) * SIDE, column * SIDE : (column + 1) * SIDE]
         if level is None or min(row, column) < 0 or not level.largest[cells].size:
             raise Refusal("The page asked for something unknown: {what}", what=f"tile {(number, row, column)}")
         rows, columns = level.largest[cells].shape
-        sent = {"level": number, "row": row, "column": column, "rows": rows, "columns": columns}
-        found.append({**sent, "largest": HALF.encode(level.largest[cells])})
+        place = {"level": number, "row": row, "column": column, "rows": rows, "columns": columns}
+        answers.append({**place, "largest": HALF.encode(level.largest[cells])})
         if number:
-            found[-1]["mean"] = HALF.encode(level.mean[cells])
-    return {"kind": kind.value, "layer": layer, "head": head, "codec": HALF.name, "tiles": found}
+            answers[-1]["mean"] = HALF.encode(level.mean[cells])
+    return {"kind": kind.value, "layer": layer, "head": head, "codec": HALF.name, "tiles": answers}
 
 
-def all_tiles(trace: TranslationTrace, kind: AttentionKind) -> list[Wanted]:
-    """Every tile of a head's pyramid."""
+def all_tiles(trace: TranslationTrace, kind: AttentionKind) -> list[Tile]:
+    """Return all tiles of a head's pyramid."""
     rows, columns = trace.maps(kind).weights.shape[2:]
-    found, level = [], 0
+    every, level = [], 0
     while True:
-        found += [(level, row, column) for row in range(-(-rows // SIDE)) for column in range(-(-columns // SIDE))]
+        every += [(level, row, column) for row in range(-(-rows // SIDE)) for column in range(-(-columns // SIDE))]
         if max(rows, columns) <= TOP:
-            return found
+            return every
         rows, columns, level = -(-rows // 2), -(-columns // 2), level + 1
 
 
 def strip(trace: TranslationTrace, kind: AttentionKind, layer: int) -> dict:
-    """A layer's heads whose maps are large: tops of the pyramids [heads, rows, columns] in `root2`, and patterns."""
+    """Return thumbnails of a layer's large maps (the tops of the pyramids, [heads, rows, columns] in `root2`) and their
+    patterns."""
     maps, tops, patterns = trace.maps(kind), [], []
     measure = pattern_of(trace, kind)
     for head in range(maps.num_heads):
@@ -107,12 +112,12 @@ def strip(trace: TranslationTrace, kind: AttentionKind, layer: int) -> dict:
         "columns": tops[0].shape[1],
         "codec": HALF.name,
         "data": HALF.encode(np.stack(tops)),
-        **described(patterns),
+        **describe_patterns(patterns),
     }
 
 
-def described(patterns: Iterable[Pattern]) -> dict:
-    """What the page says of a layer's heads."""
+def describe_patterns(patterns: Iterable[Pattern]) -> dict:
+    """Return the entropies and the readings of a layer's heads."""
     patterns = list(patterns)
     return {
         "entropies": [round(pattern.entropy, 2) for pattern in patterns],

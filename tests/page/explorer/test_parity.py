@@ -195,7 +195,7 @@ def test_a_signed_scale_has_zero_in_its_middle(script_page):
 
 def test_long_inputs_are_completed_layer_by_layer(script_page):
     trace = random_trace(64, 70, layers=3)
-    load(script_page, trace, largest=200_000)
+    load(script_page, trace, max_bytes=200_000)
     view = as_options(View("cross", 1, 2, combine="rollout"))
     missing = script_page.evaluate("(view) => atlas.missingLayers(trace, view)", view)
     assert sorted(map(tuple, missing)) == sorted(

@@ -154,7 +154,7 @@ def test_a_branch_that_is_new_is_always_sent(act, own):
 
 def test_long_maps_come_step_by_step(act, own, monkeypatch):
     tree = Tree.of(own)
-    monkeypatch.setattr(steps, "LARGEST", 10)
+    monkeypatch.setattr(steps, "MAX_BYTES", 10)
     path = act("force", tree, branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holding(tree, 1)).page["path"]
     assert path["shared"] == 2 and not path["blocks"] and path["rows"] is None
 
@@ -163,7 +163,7 @@ def test_steps_of_long_maps_are_sent_some_at_a_time(act, own, monkeypatch):
     tree, (layers, heads, steps_, source) = Tree.of(own), own.cross.weights.shape
     a_step = layers * heads * (source + steps_) * 8 / 3
     for room, expected in ((0, 1), (3.5 * a_step, 3), (1e6, steps_ - 1)):
-        monkeypatch.setattr(steps, "AT_ONCE", room)
+        monkeypatch.setattr(steps, "STEPS_BYTES", room)
         rows = act("rows", tree, branch=1, step=1).page["rows"]
         assert (rows["first"], rows["last"]) == (1, 1 + expected)
         for kind in steps.SHOWN_KINDS:

@@ -70,7 +70,7 @@ def test_what_is_sent_of_a_large_translation_is_small_and_a_file_says_what_it_le
     """Tiles come when they are looked at; an exact payload, which can ask for nothing, holds one head's."""
     trace = random_trace(300, 40, layers=2)
     sent = payload.payload(trace)
-    assert len(json.dumps(sent)) < payload.LARGEST and not sent["blocks"] and sent["lazy"]
+    assert len(json.dumps(sent)) < payload.MAX_BYTES and not sent["blocks"] and sent["lazy"]
     assert [sent["kinds"][kind.value]["large"] for kind in trace.kinds] == [True, False, True]
     assert sent["kinds"]["cross"]["readings"] == [None, None] != sent["kinds"]["decoder_self"]["readings"]
     alone = payload.payload(trace, Selection(SELF, 1, 3), exact=True)
