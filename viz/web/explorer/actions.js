@@ -8,7 +8,14 @@ import { openAddress } from "../store/translation.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
 
-// scene: what is looked at; able: whether a server can be asked; ask(name, fields)
+/**
+ * Create the part that cuts the pinned edge out of the model: the sentence is translated again, and the change is shown below
+ * the map.
+ * @param {object} setup
+ * @param {any} setup.scene what the explorer shows
+ * @param {boolean} setup.able whether there is a server to ask
+ * @param {(name: string, fields: any) => void} setup.ask
+ */
 export function createCut({ scene, able, ask }) {
   const how = el("select", { "aria-label": t("What happens to the edge's weight") }, [
     el("option", { value: "renormalise" }, t("the rest of its row takes its weight")),
@@ -22,10 +29,10 @@ export function createCut({ scene, able, ask }) {
     el("div", { class: "cut-bar" }, runButton, how),
     result,
   ]);
-  let shown = "", // the cell that the region is about
-    opens = null; // the address of the last translation without an edge
+  let shown = "", // the edges that the result is about, as JSON
+    opens = null; // address of the translation without the edge
 
-  // What is pinned, as edges: all pieces of a word, and every head of a combined map.
+  // Return the pinned cell as edges – all tokens of a word, every head of a combined map – or null.
   function edges() {
     const { state, map, trace } = scene;
     if (!able || !map) return null;
@@ -34,7 +41,7 @@ export function createCut({ scene, able, ask }) {
     const shift = states.keyOffset(state, map, trace),
       keys = map.columns[column].positions.map((key) => key - shift),
       size = trace.kinds[state.kind].keys;
-    if (keys.some((key) => key < 0 || key >= size)) return null; // of a joint map the half that this kind does not read
+    if (keys.some((key) => key < 0 || key >= size)) return null; // columns of a joint map that this kind does not read
     const { kind } = state,
       heads = model.usedHeads(trace, states.viewOf(state));
     return { key: trace.key, kind, queries: map.rows[row].positions, keys, heads };
@@ -48,7 +55,7 @@ export function createCut({ scene, able, ask }) {
 
   return {
     root,
-    // After every change of what is pinned or shown.
+    // Update after every change of what is pinned or shown.
     follow() {
       const found = edges(),
         name = JSON.stringify(found);
@@ -56,7 +63,7 @@ export function createCut({ scene, able, ask }) {
       if (name !== shown) result.replaceChildren();
       shown = name;
     },
-    // {same, before, after, words, opens} or {error}, from viz/explorer/cut.py
+    // Show the answer of viz/explorer/cut.py: {same, before, after, words, opens}, or {error}.
     receive({ error, same, before, after, words, ...answer }) {
       root.setAttribute("aria-busy", "false");
       if (error) return result.replaceChildren(el("p", { role: "alert" }, error));
@@ -73,7 +80,7 @@ export function createCut({ scene, able, ask }) {
   };
 }
 
-// A map by Plotly, with what is pinned.
+// Return a map as Plotly's SVG, with frames around what is pinned.
 function mapPicture(detail) {
   const { data, layout } = detail.figure(),
     { row, column } = detail.pinned();
@@ -85,7 +92,7 @@ function mapPicture(detail) {
   return plotlySvg({ data, layout: { ...layout, shapes } });
 }
 
-// Two maps beside each other.
+// Return an SVG of two maps side by side.
 async function pairPicture(pair) {
   const parts = [];
   let at = 0,
@@ -104,7 +111,7 @@ async function pairPicture(pair) {
   return svgDocument(at, height, paper + parts.join(""));
 }
 
-// The view as one SVG: maps as they are drawn, the other views as they stand on the page.
+/** Return the view as an SVG: maps as Plotly draws them, other views as they are laid out on the page. */
 export function viewSvg(views) {
   const pair = views.shown() === "compare" ? views.compare.pair() : [];
   if (views.shown() === "map") return mapPicture(views.pane());
@@ -113,8 +120,16 @@ export function viewSvg(views) {
     : elementSvg(views.root, ".compare-bar, .lines-bar > label");
 }
 
-// scene: what is looked at; formats: of viz/export/formats.py, none where no server can be asked; ask(event, data); views; title()
-// and caption() of what is shown; tell(text)
+/**
+ * Create the buttons that export the view or copy its link.
+ * @param {object} setup
+ * @param {any} setup.scene what the explorer shows
+ * @param {any[] | null} setup.formats of viz/export/formats.py; null without a server
+ * @param {(name: string, fields: any) => void} setup.ask
+ * @param {any} setup.views
+ * @param {() => string} setup.title @param {() => string} setup.caption of the picture
+ * @param {(text: string) => void} setup.tell shows a message
+ */
 export function createExports({ scene, formats, ask, views, title, caption, tell }) {
   const name = (ending) => {
     const { kind, layer, head, overlay } = scene.state;
@@ -134,11 +149,11 @@ export function createExports({ scene, formats, ask, views, title, caption, tell
     }
   }
 
-  // Without a server: the page's own weights are exact there.
+  // Without a server, from the page's weights, which are exact in an exported file.
   const csv = () =>
     download(name("csv"), new Blob([model.toCsv(scene.map, pairs())], { type: "text/csv" }));
 
-  // A file of the server's: the whole trace, or the map of this view.
+  // Request a file from the server: the whole trace, or the map of this view.
   const file = (format) =>
     ask("export", {
       format,

@@ -1,10 +1,11 @@
-// The explorer alone: a page of its own, or a frame in a notebook. What it is made of (viz/export/standalone.py) stands in this
-// document, or in that of another frame of the same notebook, which leaves it in the window that both can see.
+// The explorer outside the app: an exported page, or a frame in a notebook's cell. Its bundle
+// (viz/export/standalone.py) is in this document, or in that of another frame of the same notebook,
+// which leaves it in the window that both can reach.
 (async () => {
   "use strict";
   const root = document.getElementById("explorer"),
     own = document.getElementById("bundle");
-  const notebook = window.frameElement && window.parent; // null of another origin, too
+  const notebook = window.frameElement && window.parent; // null if the parent has another origin
 
   function unpack(text) {
     const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -27,7 +28,7 @@
     return text;
   }
 
-  // The frame that holds it may come later: a notebook draws its cells in no certain order.
+  // Wait for the frame that has the bundle: a notebook may create its cells in any order.
   function waiting(name) {
     const words = root.querySelector(".waiting"),
       own = JSON.parse(words.dataset.words)[document.documentElement.dataset.language];
@@ -36,7 +37,7 @@
     return new Promise((resolve) => notebook?.addEventListener(name, resolve, { once: true }));
   }
 
-  // As dark as what the frame stands on; a page of its own, as the person's system.
+  // Dark like the notebook's background; an exported page like the person's system.
   const system = matchMedia("(prefers-color-scheme: dark)");
   function isDark() {
     for (let node = notebook && frameElement; node; node = node.parentElement) {
@@ -53,7 +54,7 @@
 
   function followNotebook() {
     const page = notebook.document,
-      changed = () => [0, 500].forEach((wait) => setTimeout(follow, wait)); // its sheets load
+      changed = () => [0, 500].forEach((wait) => setTimeout(follow, wait)); // its style sheets load
     for (const node of [page.documentElement, page.body])
       new MutationObserver(changed).observe(node, { attributes: true });
     const fit = () =>
@@ -72,7 +73,7 @@
     );
   add("style", style);
   add("script", plotly);
-  // No module loads from a file's address, nor has a frame of its own one: each becomes a blob, found by its name.
+  // A file's address cannot load modules: each becomes a blob, found by its name.
   const imports = Object.fromEntries(
     Object.entries(modules).map(([name, text]) => [
       name,
@@ -87,5 +88,5 @@
     JSON.parse(node.textContent),
   );
   const { default: explorer } = await import("explorer/explorer.js");
-  explorer(root, { value: () => traces[0], later: traces.slice(1) }); // as when a person translates one sentence after another
+  explorer(root, { value: () => traces[0], later: traces.slice(1) }); // the first is shown, the others can be chosen
 })();

@@ -1,11 +1,15 @@
-// The explorer's controls: segmented buttons and labelled selects over the state; nothing here computes.
+// The explorer's controls: rows of buttons and menus that change its state.
 import { formatSignificant } from "../core/format.js";
 import { button as plainButton, el } from "../core/dom.js";
 import { KINDS } from "../core/kinds.js";
 import { toText, t } from "../core/language.js";
 import * as naming from "./words.js";
 
-// A row of buttons of which one is pressed. options: value -> label; keys: value -> the key that does the same.
+/**
+ * Create a row of buttons of which one is pressed.
+ * @param {string} label @param {Record<string, any>} options value -> label @param {(value: string) => void} onPick
+ * @param {Record<string, string>} [keys] value -> the key that does the same
+ */
 export function createSegmented(label, options, onPick, keys = {}) {
   const buttons = Object.entries(options).map(([value, text]) => {
     const key = keys[value],
@@ -22,7 +26,11 @@ export function createSegmented(label, options, onPick, keys = {}) {
   };
 }
 
-// A menu. options: value -> text.
+/**
+ * Create a labelled menu.
+ * @param {string} label @param {Record<string, any>} options value -> text @param {(value: string) => void} onPick
+ * @param {string | null} [title] tooltip
+ */
 export function createSelect(label, options, onPick, title = null) {
   const field = el("select", { onchange: () => onPick(field.value) });
   const menu = {
@@ -38,8 +46,12 @@ export function createSelect(label, options, onPick, title = null) {
 
 const VIEW_KEYS = { map: "m", lines: "l", text: "t", compare: "c" };
 
-// update(changes) is called with what a person changed, open(key) with the sentence to show; overlays: the descriptors of what
-// can be shown in attention's place.
+/**
+ * Create all controls.
+ * @param {any[]} overlays descriptors of maps that can replace attention
+ * @param {(changes: any) => void} update called with changes of the state
+ * @param {(key: string) => void} open called with the translation to show
+ */
 export function createControls(overlays, update, open) {
   const kinds = Object.entries(KINDS),
     of = (name) => Object.fromEntries(kinds.map(([kind, about]) => [kind, about[name]]));
@@ -55,7 +67,7 @@ export function createControls(overlays, update, open) {
     (value) => update({ view: value }),
     VIEW_KEYS,
   );
-  // A menu of values of the state.
+  // A menu that sets a field of the state.
   const choice = (name, label, options, title) =>
     createSelect(label, options, (value) => update({ [name]: value }), title);
   const overlay = choice(
@@ -134,9 +146,9 @@ export function createControls(overlays, update, open) {
       glosses.root.hidden = !shown.glosses;
       for (const button of kind.buttons) button.hidden = !shown.kinds[button.dataset.value];
     },
-    // map: what is shown, or null while it is not there
+    // Show a state. map: the map that is drawn, or null while it is missing.
     show(state, map) {
-      const large = Boolean(map?.pyramid); // of so large a map a head's alone is shown, as it is
+      const large = Boolean(map?.pyramid); // a large map shows one head's weights, unchanged
       for (const { field } of [overlay, words, special]) field.disabled = large;
       for (const button of view.buttons) button.disabled = large && button.dataset.value !== "map";
       combine.field.disabled = large || Boolean(state.overlay);
@@ -149,7 +161,7 @@ export function createControls(overlays, update, open) {
       for (const [name, menu] of Object.entries(chosen)) menu.show(state[name]);
       words.show(state.words ? "words" : "pieces");
       glosses.show(state.glosses ? "links" : "");
-      const { [state.kind]: predicted = false } = state.predicted; // an encoder's rows read
+      const { [state.kind]: predicted = false } = state.predicted; // an encoder's rows have one token
       rows.show({ null: "both", true: "predicted", false: "read" }[predicted]);
     },
   };

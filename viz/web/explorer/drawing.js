@@ -1,4 +1,5 @@
-// What is looked at, drawn: the map, the sentences, the small pictures of all heads, and what is said of them in words.
+// Draws the explorer's scene: the map, the sentences, the thumbnails of all heads, and the words
+// about them.
 import { el, afterPaint } from "../core/dom.js";
 import { textParts, toText, say, t } from "../core/language.js";
 import { markTerms } from "../lab/glossary.js";
@@ -7,11 +8,14 @@ import * as states from "./state.js";
 import * as colouring from "./views/scale.js";
 import * as words from "./words.js";
 
-const FLICKER = 150; // milliseconds in which a map that is asked for is mostly here: nothing says before that it is awaited
-const READ = 400; // and in which a person may be at the next one: a screen reader is told of none before
+const FLICKER = 150; // milliseconds before a missing map is replaced by a message: most arrive sooner
+const READ = 400; // milliseconds before a screen reader is told of a map: the person may go on to the next
 
-// explorer: {scene: what is looked at, lines: the sentences as a picture, diverging: colours of what has a sign}, and its other
-// parts under their own names.
+/**
+ * Create the drawing of an explorer.
+ * @param {any} explorer {scene, lines, diverging} and the other parts by name; lines: the sentences' picture; diverging: the
+ *   colours of signed values
+ */
 export function createDrawing(explorer) {
   const { scene, maps, controls, thumbnails, views, sentence, lines, cut, diverging } = explorer;
   const guide = el("p", { class: "guide" }),
@@ -24,16 +28,17 @@ export function createDrawing(explorer) {
     tip = el("p", { class: "tip" });
   let waiting = null, // timers
     telling = null,
-    due = false; // whether the sentences are to be drawn after the next frame
+    due = false; // whether the sentences will be drawn after the next frame
 
-  // Of hundreds of tokens a mean weight is next to nothing: a linear scale would show a dark square.
+  // Over hundreds of tokens the mean weight is close to 0: a linear scale would show a dark square.
   const toned = () =>
     scene.trace.kinds[scene.state.kind].large && scene.state.transform === "linear"
       ? { ...scene.state, transform: "sqrt" }
       : scene.state;
   const overlayOf = () => states.overlayOf(scene.state, scene.overlays);
 
-  // before: the state that was drawn last, where only what has changed since is to be drawn.
+  // Draw the scene. before: the state drawn last, to draw only what has changed since; null to draw
+  // everything.
   function draw(before = null) {
     views.measure();
     const { state, trace } = scene,
@@ -69,7 +74,7 @@ export function createDrawing(explorer) {
     thumbnails.select(state);
     if (!before) drawSentence();
     else if (!due) {
-      // The map of another head does not wait for the lines between its words.
+      // The map is drawn before the lines between words.
       due = true;
       afterPaint().then(() => {
         due = false;
@@ -93,14 +98,14 @@ export function createDrawing(explorer) {
   function drawSentence() {
     const { state, trace } = scene;
     lines.hidden = trace.kinds[state.kind].large;
-    if (lines.hidden) return; // its words would be a hundred lines
+    if (lines.hidden) return; // a large map's words would fill a hundred lines
     const view = {
       ...states.viewOf({ ...state, overlay: "", heads: [], combine: "single" }),
       words: true,
       special: "hide",
       predicted: true,
     };
-    if (model.missingLayers(trace, view).length) return; // drawn when they have come
+    if (model.missingLayers(trace, view).length) return; // drawn when the layers arrive
     const small = model.scoreMap(trace, view);
     const glosses = state.glosses ? states.glossesOf(state, trace) : null;
     sentence.draw(
@@ -127,7 +132,7 @@ export function createDrawing(explorer) {
     hover(null);
   }
 
-  // What is said of a head below the small pictures.
+  // Describe a head below the thumbnails.
   function hover(layer, head) {
     const { state, trace } = scene,
       { entropies, readings } = trace.kinds[state.kind];
@@ -148,7 +153,7 @@ export function createDrawing(explorer) {
   const pointing = (row, column) =>
     words.describeCell(scene.map, row, column, scene.trace, scene.state.kind);
 
-  // What is said of a cell, a row or a column of the map; of none of what is pinned.
+  // Describe a cell, a row or a column of the map; without one, what is pinned.
   function point(row, column) {
     if (row === null && column === null) showPinned();
     else if (scene.map) status.replaceChildren(...pointing(row, column));
@@ -176,7 +181,7 @@ export function createDrawing(explorer) {
     hover,
     point,
     showPinned,
-    // The small pictures of large maps, and what is said of their heads, which come later than the map.
+    // Draw what arrives after a large map: its thumbnails and readings.
     heads() {
       drawAtlas();
       thumbnails.select(scene.state);

@@ -1,5 +1,5 @@
-// The attention explorer: its parts and where each stands, its memory of translations, and what becomes of what a person and the
-// server say.
+// The attention explorer: builds its parts, remembers translations, and handles what a person does
+// and what the server answers.
 import { ask as askServer } from "../core/ask.js";
 import { debounce, download, el, showInvitation, onThemeChange } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
@@ -18,12 +18,13 @@ import { createThumbnails } from "./views/atlas.js";
 import { createSentence } from "./views/sentence.js";
 import { createViews } from "./views/views.js";
 
-const REMEMBERED = 6; // translations that stay reachable
+const REMEMBERED = 6; // translations
 
 export default function explorer(root, api) {
   const { formats, pairs, diverging, overlays = [] } = api.options ?? {};
-  // What is looked at, for all parts. traces: oldest first; trace: the one that is shown; map: what is drawn of it, or null;
-  // refused: in words, why there is none; overlays: what can be shown in attention's place, {id, title, about, kinds, scope, asks}.
+  // What all parts show. traces: oldest first; trace: the translation that is shown; map: its map,
+  // or null; refused: why there is no map; overlays: descriptors {id, title, about, kinds, scope,
+  // asks} of maps that can replace attention.
   const scene = {
     state: states.initialState(),
     traces: [],
@@ -32,7 +33,7 @@ export default function explorer(root, api) {
     refused: null,
     overlays,
   };
-  let awaited = null; // a state to take on when the translation of a shared link arrives
+  let awaited = null; // the state to open when a link's translation arrives
 
   // --- its parts --------------------------------------------------------------------------------------------------
   const isInApp = Boolean(formats);
@@ -55,7 +56,7 @@ export default function explorer(root, api) {
   });
   const cut = createCut({ scene, able: isInApp, ask });
   const help = createHelp(scene, isInApp);
-  // The words of a picture, and what arrow keys do where one is presented.
+  // Titles of pictures, and what keys do in a presentation.
   const about = {
     title: () => drawing.title(),
     caption: () => drawing.caption(),
@@ -63,7 +64,7 @@ export default function explorer(root, api) {
     page: (by) => update(states.pageHead(scene.state, shownKind(), by)),
     hint: t("← → heads · ↑ ↓ layers"),
   };
-  const sentence = createSentence({ pin }), // whose words may be hidden or cut into pieces in the large map
+  const sentence = createSentence({ pin }), // The words above the map; the map may show tokens instead
     lines = createPicture(sentence.root, { ...about, name: t("What each word read") });
   const looks = { controls, thumbnails, views, sentence, lines, cut };
   const drawing = createDrawing({ scene, maps, diverging, ...looks });
@@ -118,7 +119,7 @@ export default function explorer(root, api) {
   ];
   listenKeys(root, { scene, acts: { update, step, toggleHeads }, thumbnails, views, help });
 
-  // In place of the empty frame, as late as there is something to show in it: nothing jumps.
+  // Replace the empty frame by the parts, once there is something to show in them.
   function lay() {
     if (!help.root.isConnected) root.replaceChildren(...parts);
   }
@@ -126,13 +127,13 @@ export default function explorer(root, api) {
   // --- what a person does -----------------------------------------------------------------------------------------
   const shownKind = () => scene.trace.kinds[scene.state.kind];
 
-  // Another state: everything on the page can look up what is selected.
+  // Set the state, and the selection that the other tabs follow.
   function take(state) {
     scene.state = state;
     store.set({ selection: states.selectionOf(state) });
   }
 
-  // Another state, all of it, or what has changed since the state that was drawn before.
+  // Open a state. before: the state drawn last, to draw only what changed; null to draw everything.
   function open(state, before = null) {
     take(states.fitState(state, scene.trace, overlays));
     drawing.draw(before);
@@ -156,7 +157,7 @@ export default function explorer(root, api) {
     drawing.showPinned();
   }
 
-  // Whether the pointer or the keyboard's cursor is at a cell of a large map.
+  // Whether a cell of a large map is pointed at.
   function isPointed(row, column) {
     const at = views.large.cursor();
     return at?.row === row && at.column === column;
@@ -186,7 +187,7 @@ export default function explorer(root, api) {
   }
 
   // --- what the server says ---------------------------------------------------------------------------------------
-  // Ask the server about the translation with this key. A translation without an address, as in an exported file, has no
+  // Send a question about a translation. A translation of an exported file has no address, and no
   // server.
   async function ask(name, { key, ...fields }) {
     const trace = key === undefined ? scene.trace : known(key),
@@ -230,7 +231,7 @@ export default function explorer(root, api) {
     const isShown = ({ kind }) => kind === state.kind;
     if (!map || owner !== trace || part.thumbnails?.some(isShown)) drawing.draw();
     else if (part.strips?.some(isShown)) drawing.heads();
-    if (scene.map?.pyramid) views.large.more(); // what it lacks is asked for before anything else
+    if (scene.map?.pyramid) views.large.more(); // its tiles are requested first
     maps.askAhead();
   }
 
@@ -240,7 +241,7 @@ export default function explorer(root, api) {
     controls.history(scene.traces, scene.trace);
   }
 
-  // A sentence to compare with: beside the one that is shown, and not in its place.
+  // Add a translation to compare with the one that is shown.
   async function receiveKept(payload) {
     const one = known(payload.key) ?? (await Trace.from(payload));
     remember(...new Set([one, scene.trace]));
@@ -248,7 +249,7 @@ export default function explorer(root, api) {
     views.compare.keep(one);
   }
 
-  // What a link says to compare with: here already, or to be translated by the same model.
+  // Compare with a link's sentence, which is here already or is translated by the same model.
   function bringBeside(text) {
     if (!text || !pairs) return;
     const one = views.compare.plain(text);
@@ -268,7 +269,7 @@ export default function explorer(root, api) {
     showInvitation(root, null);
     remember(scene.trace);
     const { selection, link } = payload;
-    if (link) scene.state = states.parseFragment(link).state; // of a file: all that was chosen where it was made
+    if (link) scene.state = states.parseFragment(link).state; // an exported file opens with the state it was made in
     const wanted = awaited;
     awaited = null;
     open(wanted ?? { ...scene.state, ...selection });
@@ -276,7 +277,7 @@ export default function explorer(root, api) {
     store.set({ drawCount: store.state.drawCount + 1 });
   }
 
-  // One translation after another, however long each takes to unpack.
+  // Receive translations in order, however long each takes to unpack.
   let taken = Promise.resolve();
   function receiveNext(value) {
     const next = () => receive(value);
@@ -284,7 +285,7 @@ export default function explorer(root, api) {
   }
 
   // --- what other parts of the page say ---------------------------------------------------------------------------
-  // Another token is pinned in the tab "Why": what is about it is computed anew.
+  // A question of the tab "Why" changes overlays that are about it.
   store.follow(["asked"], () => {
     if (scene.trace && states.overlayOf(scene.state, overlays)?.asks) drawing.draw();
   });
@@ -297,13 +298,13 @@ export default function explorer(root, api) {
   });
   tabOpeners.explorer = (head) => update({ ...head, heads: [], overlay: "" });
   tabLinks.explorer = () => scene.trace && states.toFragment(scene.state, scene.trace);
-  // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
+  // Lets a panel ask the server to check the weights that this page draws.
   explorerMaps.key = () => scene.trace?.key ?? null;
   explorerMaps.weights = () =>
     scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };
 
   onThemeChange(() => scene.trace && drawing.draw());
-  let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
+  let drawnWidth = 0; // only a new width requires drawing: the height follows the content
   new ResizeObserver(
     debounce(() => {
       if (!scene.trace || views.root.clientWidth === drawnWidth) return;
@@ -314,6 +315,6 @@ export default function explorer(root, api) {
   window.addEventListener("hashchange", openLink);
   const first = api.value();
   if (first.address) store.set({ address: first.address });
-  for (const value of [first, ...(api.later ?? [])]) receiveNext(value); // several of a file or a notebook
+  for (const value of [first, ...(api.later ?? [])]) receiveNext(value); // an exported file may have several
   taken.then(openLink);
 }

@@ -1,4 +1,4 @@
-// Everything the mouse can do, from the keyboard; and a dialog that lists the keys and explains the marks in tokens and on heads.
+// The explorer's keys, and a dialog that lists them and explains the marks in tokens and on heads.
 import { button, el } from "../core/dom.js";
 import { arrowStep, isKeyFor, isTyping } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
@@ -37,7 +37,10 @@ const MARKS = [
   ],
 ];
 
-// scene: what is looked at; app: whether it stands in the app. The dialog {root, open, button}.
+/**
+ * Create the dialog of keys and marks.
+ * @param {any} scene what the explorer shows @param {boolean} app whether it is part of the app
+ */
 export function createHelp(scene, app) {
   const keys = [...KEYS];
   if (scene.overlays.length)
@@ -51,7 +54,7 @@ export function createHelp(scene, app) {
     el("dl", {}, [rows.map(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])]);
   const habits = el("div", {});
   const root = el("dialog", { class: "help", "aria-label": t("Keys and marks") }, [
-    el("h2", { tabindex: "-1", autofocus: true }, t("Keys")), // it opens at its top
+    el("h2", { tabindex: "-1", autofocus: true }, t("Keys")), // focused, so that the dialog opens at its top
     list(keys),
     el("h2", {}, t("Marks in tokens")),
     list(MARKS),
@@ -62,7 +65,7 @@ export function createHelp(scene, app) {
     button(t("Close"), () => root.close()),
   ]);
   function open() {
-    // What a survey names the heads of this model by.
+    // The habits by which a survey named this model's heads.
     const { named = [], sentences } = scene.trace?.marks ?? {},
       titles = new Map(named.map(({ mark, title }) => [mark, title]));
     habits.replaceChildren();
@@ -77,7 +80,12 @@ export function createHelp(scene, app) {
   return { root, open, button: opener };
 }
 
-// acts: update(changes), step(down, right), toggleHeads(heads), of the explorer
+/**
+ * Listen to the explorer's keys.
+ * @param {HTMLElement} root
+ * @param {{scene: any, acts: any, thumbnails: any, views: any, help: any}} setup acts: the explorer's update(changes),
+ *   step(down, right) and toggleHeads(pairs)
+ */
 export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
   const { update, step, toggleHeads } = acts;
   const after = (all, value) => all[(all.indexOf(value) + 1) % all.length];

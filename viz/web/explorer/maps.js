@@ -1,19 +1,19 @@
-// The map that a state shows, from what has come of its translation. What has not is asked for, and is kept with that
-// translation when it comes: one question at a time, since an answer carries up to about 1 MB.
-// A map may be one that the server computes to be shown in attention's place (viz/explorer/overlays.py). The page knows nothing of
-// what it is: it draws what its descriptor says.
+// Finds the map of a state, and requests what the page does not have yet: layers, thumbnails,
+// tiles, overlays. One request at a time, because an answer has up to about 1 MB. An overlay's map
+// (viz/explorer/overlays.py) is computed by the server; the page draws what its descriptor says.
 import { store } from "../store/store.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
 import { CODECS, unpack } from "./trace.js";
 import { createLargeMap } from "./views/pyramid.js";
 
-const TILES = 40; // of a large map that are asked for at once
-const BUSY = 150; // milliseconds after which a number is asked for again that had to wait for another question
-const PATIENCE = 15000; // milliseconds after which an answer is no longer waited for
-const KEPT = 100; // overlays of one translation
+const TILES = 40; // per request
+const BUSY = 150; // milliseconds until the request for a cell is repeated, if another request was under way
+const PATIENCE = 15000; // milliseconds after which a request counts as lost
+const KEPT = 100; // overlays per translation
 
-// A name for what an overlay's map depends on: the same for all heads where the overlay is.
+// Return a key of everything an overlay's map depends on: heads share it where the map does not
+// depend on the head.
 function overlayKey(overlay, view) {
   const place = { head: [view.layer, view.head], layer: [view.layer], sentence: [] }[overlay.scope],
     asked = overlay.asks ? [store.state.asked] : [];
@@ -21,13 +21,13 @@ function overlayKey(overlay, view) {
   return JSON.stringify([overlay.id, kind, ...place, words, special, predicted, ...asked]);
 }
 
-// A descriptor of viz/wire/payload.py -> the map to draw, as scoreMap (model.js) makes them of attention.
+// Convert an overlay's map of viz/wire/payload.py to the form of scoreMap() in model.js.
 async function overlayMap({ rows, columns, codec, data, ...sent }, { kinds, tokens }) {
   const axis = ({ labels, positions }) =>
     labels.map((label, i) => ({ label, positions: positions[i] }));
   const keys = axis(columns),
     sourceLength = tokens.source.labels.length;
-  // Source and prefix side by side: more columns than the kind has keys.
+  // A joint map has the source's and the prefix's columns, more than the kind has keys.
   const joint = (keys.at(-1)?.positions.at(-1) ?? 0) >= kinds[sent.kind].keys;
   return {
     values: CODECS[codec](await unpack(data)),
@@ -47,13 +47,19 @@ async function overlayMap({ rows, columns, codec, data, ...sent }, { kinds, toke
   };
 }
 
-// scene: what is looked at; ask(event, question): of the server; isPointed(row, column): whether that cell of a large map is.
+/**
+ * Create the maps of a scene.
+ * @param {object} setup
+ * @param {any} setup.scene what the explorer shows
+ * @param {(name: string, fields: any) => void} setup.ask sends a question to the server
+ * @param {(row: number, column: number) => boolean} setup.isPointed whether a cell of a large map is pointed at
+ */
 export function createMaps({ scene, ask, isPointed }) {
-  let asked = null; // when something was asked for that has not come yet
-  const beside = new Set(); // translations of which a view waits for thumbnails
+  let asked = null; // time of the request under way, or null
+  const beside = new Set(); // translations whose thumbnails a comparison waits for
   const traceOf = (key) => scene.traces.find((one) => one.key === key);
 
-  // Whether it was asked: one question waits for another.
+  // Send a request unless one is under way; return whether it was sent.
   function request(event, question) {
     const now = performance.now();
     if (asked !== null && now - asked < PATIENCE) return false;
@@ -62,12 +68,12 @@ export function createMaps({ scene, ask, isPointed }) {
     return true;
   }
 
-  // Layers, and the thumbnails of a kind where it lacks them.
+  // Request layers, and a kind's thumbnails if they are missing.
   const askLayers = (trace, wanted, kind) =>
     request("layers", { key: trace.key, wanted, thumbnails: trace.lacks(kind) ? [kind] : [] });
 
-  // The map, null where it has not been sent, or {refused: words}. What is missing is asked for, but for layers of a translation
-  // that is not shown itself.
+  // Return a map, null while it is missing, or {refused: words}. Missing layers are requested only
+  // for the translation that is shown.
   function mapOf(trace, state) {
     const view = states.viewOf(state),
       overlay = states.overlayOf(state, scene.overlays);
@@ -94,7 +100,7 @@ export function createMaps({ scene, ask, isPointed }) {
   const tiles = ({ head }, wanted) =>
     request("tiles", { key: scene.trace.key, head, wanted: wanted.slice(0, TILES) });
 
-  // Ask for the number of a cell of a large map, of which a tile has a byte.
+  // Request the exact weight of a cell of a large map; its tile has one byte per cell.
   function exact(map, row, column) {
     if (map !== scene.map || !isPointed(row, column)) return;
     if (map.pyramid.exact.has(`${row}.${column}`)) return;
@@ -102,14 +108,14 @@ export function createMaps({ scene, ask, isPointed }) {
       setTimeout(() => exact(map, row, column), BUSY);
   }
 
-  // While a person looks at one layer, the thumbnails of the other kinds come, then the other layers of this one, one by one.
+  // Request ahead: thumbnails of the other kinds, then the other layers of this kind one by one.
   function askAhead() {
     const { trace, state } = scene,
       { kind } = state;
     if (asked !== null) return;
     const waiting = [...beside].find((one) => one.lacks(kind));
     if (waiting) {
-      beside.delete(waiting); // asked for once: what is no longer remembered would be asked for without end
+      beside.delete(waiting); // requested once, because the server may have forgotten it
       return askLayers(waiting, [], kind);
     }
     if (!trace.lazy) return;
@@ -126,13 +132,14 @@ export function createMaps({ scene, ask, isPointed }) {
     tiles,
     exact,
     askAhead,
-    beside, // a new drawing says anew which
+    beside, // filled anew by each drawing
     takeExact(key, { head, row, column, value }) {
       const pyramid = traceOf(key)?.pyramid(...head);
       pyramid?.exact.set(`${row}.${column}`, value);
       asked = null;
     },
-    // Parts of a translation, which is returned once it has them all: a redraw in between would ask for the same again.
+    // Add the parts of an answer; return the translation once they are all there, so that it is
+    // redrawn once.
     async take({ key, layers = [], thumbnails = [], strips = [], tiles, overlay, as }) {
       const trace = traceOf(key);
       if (trace) {
@@ -146,7 +153,7 @@ export function createMaps({ scene, ask, isPointed }) {
       asked = null;
       return trace;
     },
-    // There is no answer, for this reason. Returns whether it is about the translation that is shown, as a map of it.
+    // Take a refusal; return whether it concerns a map of the translation that is shown.
     refuse({ key, as, error }) {
       const trace = as && traceOf(key);
       trace?.overlays.set(as, { refused: error });

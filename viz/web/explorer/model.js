@@ -1,8 +1,9 @@
-// What the explorer computes: a payload of viz/wire/payload.py in, the map to draw out. No page is needed here.
-// viz/maps/reduce.py and viz/figures/attention.py say the same in Python; tests/page/explorer/test_parity.py holds them equal.
+// The explorer's computations: which map a view shows, from the weights of a payload
+// (viz/wire/payload.py). Pure functions, without a page. viz/maps/reduce.py computes the same in
+// Python, and tests/page/explorer/test_parity.py compares the two.
 import { t } from "../core/language.js";
 
-// Which (layer, head) pairs a view combines.
+/** Return the [layer, head] pairs that a view combines. */
 export function usedHeads(trace, view) {
   if (view.combine === "single") return [[view.layer, view.head]];
   if (view.combine === "rollout" || !view.heads.length)
@@ -14,7 +15,7 @@ export function headsOfLayer(trace, kind, layer) {
   return Array.from({ length: trace.kinds[kind].heads }, (_, head) => [layer, head]);
 }
 
-// The [kind, layer] pairs whose weights a view needs.
+/** Return the [kind, layer] pairs whose weights a view needs. */
 function neededLayers(trace, view) {
   const upTo = (kind, count) => Array.from({ length: count }, (_, layer) => [kind, layer]);
   if (view.combine !== "rollout") {
@@ -29,11 +30,14 @@ function neededLayers(trace, view) {
   ];
 }
 
-// Of these, the ones that have not been sent yet.
+/** Return the [kind, layer] pairs that a view needs and the page does not have yet. */
 export const missingLayers = (trace, view) =>
   neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
 
-// Of tokens: i -> what a row or a column is called, and whether a sentence ends there with others behind it.
+/**
+ * Return a function from a token's index to its row or column: {label, positions, special, ends}; ends: the token ends a
+ * sentence that others follow.
+ */
 export const axisEntry = (tokens) => {
   const ends = new Set(tokens.ends);
   return (i) => ({
@@ -55,7 +59,7 @@ function combineHeads(trace, kind, heads, combine) {
 const meanOfHeads = (trace, kind, heads) =>
   combineHeads(trace, kind, heads, (sum, weight) => sum + weight / heads.length);
 
-// [n, m] times [m, p]
+// Multiply a [n, m] and b [m, p].
 function multiply(a, b, n, m, p) {
   const out = new Float64Array(n * p);
   for (let i = 0; i < n; i++) {
@@ -68,7 +72,8 @@ function multiply(a, b, n, m, p) {
   return out;
 }
 
-// R_l = (0.5 mean over heads(W_l) + 0.5 I) R_(l-1): Abnar and Zuidema 2020. Returns R after `layers` layers.
+// Return the encoder's attention rollout after `layers` layers (Abnar and Zuidema 2020): R_l = (0.5
+// mean over heads(W_l) + 0.5 I) R_(l-1).
 function rollout(trace, layers) {
   const n = trace.kinds.encoder_self.queries;
   let flow = new Float64Array(n * n);
@@ -86,7 +91,8 @@ function halfWithIdentity(trace, kind, layer, n) {
   return mixed;
 }
 
-// Jointly over [source | prefix]; the formula stands in viz/maps/reduce.py, decoder_rollout.
+// Return the decoder's rollout over [source | prefix]; decoder_rollout in viz/maps/reduce.py has
+// the formula.
 function decoderRollout(trace, layers) {
   const { queries: target, keys: source } = trace.kinds.cross,
     width = source + target;
@@ -104,7 +110,9 @@ function decoderRollout(trace, layers) {
   return flow;
 }
 
-// These rows and columns of values [row, width]. A row with nothing left is blank: NaN.
+// Keep these rows and columns of values [row, width], and rescale the rows if `renormalise`. A row
+// whose weight is all hidden becomes NaN. hidden: the mean share of the rows' weight that is not
+// kept.
 function hideTokens(values, width, rows, columns, renormalise) {
   const left = new Float64Array(rows.length * columns.length);
   let hidden = 0;
@@ -120,8 +128,8 @@ function hideTokens(values, width, rows, columns, renormalise) {
   return { values: left, hidden: rows.length ? hidden / rows.length : null };
 }
 
-// Sum over a word's keys, mean over its queries; of a score that is no attention the largest over both. Blank rows
-// count for nothing.
+// Merge tokens into words: sum over a word's keys, mean over its queries. For scores that are not
+// attention, the maximum over both. NaN rows do not count.
 function mergeWords(values, width, rows, columns, attention) {
   const out = new Float64Array(rows.length * columns.length).fill(NaN);
   const add = attention ? (a, b) => a + b : Math.max;
@@ -168,7 +176,8 @@ function joinTokens(first, second) {
   };
 }
 
-// The words of these tokens, as rows or columns. places: where a word's pieces stand among those that are shown.
+// Return the words of these tokens as rows or columns; places: the indices of a word's tokens among
+// the visible ones.
 function wordsOf(tokens, shown) {
   const places = new Map(shown.map((position, place) => [position, place]));
   return tokens.words
@@ -181,8 +190,13 @@ function wordsOf(tokens, shown) {
     .filter(({ places: [first] }) => first !== undefined);
 }
 
-// The map that a view shows, like reduce.score_map: values row by row (NaN: blank), rows and columns as
-// {label, positions}, unit, attention, hidden, sourceColumns (where a joint map's prefix begins).
+/**
+ * Return the map of a view, as score_map of viz/maps/reduce.py does.
+ *
+ * @param {any} trace @param {any} view of viewOf() in state.js
+ * @returns {any} {values, rows, columns, unit, attention, hidden, joint, sourceColumns}: values row by row, NaN where blank;
+ *   rows and columns {label, positions}; sourceColumns: the index at which a joint map's prefix begins
+ */
 export function scoreMap(trace, view) {
   const used = usedHeads(trace, view),
     joint = view.combine === "rollout" && view.kind !== "encoder_self",
@@ -217,7 +231,10 @@ export function scoreMap(trace, view) {
   return { values, rows, columns, unit, attention, hidden, joint, sourceColumns };
 }
 
-// The fewest cells of each row that cover `coverage` (0 to 1) of its mass, whatever their sign: [{row, column, value}].
+/**
+ * Return the fewest cells of each row that cover a share of its absolute mass: [{row, column, value}].
+ * @param {any} map @param {number} coverage 0 to 1
+ */
 export function strongestEdges(map, coverage) {
   const width = map.columns.length,
     found = [];
@@ -238,9 +255,12 @@ export function strongestEdges(map, coverage) {
   return found;
 }
 
-// The map as a table: the key tokens in the first line, the query token in the first column. Nine significant digits
-// are a float32 exactly; a blank row has empty cells. A label that a spreadsheet would run as a formula gets an apostrophe
-// in front, as in viz/export/table.py. pairs: the two tokens that name each row, where both do.
+/**
+ * Return a map as CSV: keys in the first line, queries in the first column. Nine significant digits represent a float32
+ * exactly; NaN is an empty cell. A label that a spreadsheet would run as a formula gets an apostrophe, as in
+ * viz/export/table.py.
+ * @param {any} map @param {string[][] | null} [pairs] the two tokens that name each row, where both do
+ */
 export function toCsv(map, pairs = null) {
   const inert = (text) => (/^'*[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text);
   const quoted = (text) => `"${inert(text).replaceAll('"', '""')}"`;

@@ -1,4 +1,5 @@
-// What a person has chosen to look at, and the link that brings it back.
+// The explorer's state – what a person chose to look at – with the functions that change it, and
+// its form as the fields of a link.
 import { clamp } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { linkFields } from "../core/links.js";
@@ -14,10 +15,15 @@ export const CHOICES = {
   compare: ["pair", "grid"],
 };
 
-// predicted: whether decoder rows carry the token predicted or the one read, kind by kind; null: both. query and key: the
-// pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one. overlay: what is
-// shown in attention's place, of the selected head alone; "" for attention. beside: the sentence that stands beside this one
-// in the comparison, where the same model translates it; "" for none.
+/**
+ * Return the state before anything is chosen.
+ *
+ * - predicted: per kind, whether a decoder row is named by the token it predicts or the one it reads; null: by both
+ * - query, key: the pinned row and column, as token positions
+ * - heads: [layer, head] pairs chosen in addition to the selected head
+ * - overlay: the id of a map that replaces the selected head's attention; "" for attention
+ * - beside: a sentence to compare with, translated by the same model; "" for none
+ */
 export function initialState() {
   return {
     kind: "cross",
@@ -42,10 +48,10 @@ export function initialState() {
   };
 }
 
-// Which of a row's two tokens puts words together and is hidden as a symbol, where a row carries both.
+// Where a row has two tokens: whether the predicted one decides about words and special tokens.
 const COUNTS = { cross: true, decoder_self: false, alignment: true };
 
-// The options of scoreMap (explorer/model.js).
+/** Return the options of scoreMap() in model.js. */
 export function viewOf(state) {
   return {
     kind: state.kind,
@@ -59,16 +65,16 @@ export function viewOf(state) {
   };
 }
 
-// Of a large map: a head's alone, as it is.
+// What a large map is limited to: one head's weights, unchanged.
 const ALONE = { view: "map", combine: "single", words: false, special: "show", overlay: "" };
 
-// What a state shows in attention's place, of these descriptors {id, title, about, kinds, scope, asks}; null for attention.
+/** Return the descriptor {id, title, about, kinds, scope, asks} of the overlay that replaces attention, or null. */
 export const overlayOf = (state, overlays) =>
   overlays.find(({ id, kinds }) => id === state.overlay && kinds.includes(state.kind)) ?? null;
 
-// The same state, inside the limits of a trace, without an overlay that there is not.
+/** Return the state limited to what a trace has: its kinds, heads and tokens, and the available overlays. */
 export function fitState(given, trace, overlays) {
-  // Another network may have other kinds of attention; a recurrent one has no layers to roll out.
+  // Networks differ in their kinds of attention, and a recurrent one has no layers to roll out.
   const state = trace.kinds[given.kind]
     ? { ...given }
     : withKind(given, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
@@ -87,7 +93,7 @@ export function fitState(given, trace, overlays) {
   };
 }
 
-// Another kind: what is pinned stays pinned on an axis that both kinds have.
+// Change the kind; a pin stays if both kinds have its axis.
 function withKind(state, kind) {
   const [now, before] = [KINDS[kind], KINDS[state.kind]];
   return {
@@ -100,14 +106,14 @@ function withKind(state, kind) {
   };
 }
 
-// The same state after what a person changed. predicted: of the kind of this state.
+/** Return the state after a person's changes. changes.predicted is the setting for the current kind. */
 export function changeState(state, { predicted, ...changes }) {
   const isOther = changes.kind && changes.kind !== state.kind;
   const next = { ...(isOther ? withKind(state, changes.kind) : state), ...changes };
   if (predicted !== undefined) next.predicted = { ...next.predicted, [next.kind]: predicted };
-  // Several heads as one map: of attention alone.
+  // Only attention is combined over heads.
   if (changes.heads?.length || (changes.combine || "single") !== "single") next.overlay = "";
-  // Lines show several heads one by one, all other views their mean.
+  // Lines show several heads separately; all other views show their mean.
   if (changes.view && next.heads.length > 1 && !next.overlay) {
     const [from, to] = changes.view === "lines" ? ["mean", "single"] : ["single", "mean"];
     if (next.combine === from) next.combine = to;
@@ -115,13 +121,13 @@ export function changeState(state, { predicted, ...changes }) {
   return next;
 }
 
-// The head so many layers below and heads to the right.
+/** Return the {layer, head} that lies `down` layers and `right` heads away. */
 export const stepHead = (state, { layers, heads }, down, right) => ({
   layer: clamp(state.layer + down, layers),
   head: clamp(state.head + right, heads),
 });
 
-// The next head of all layers, or by -1 the one before; of maps of all heads of a layer, the next layer.
+/** Return the next (by 1) or previous (by -1) head over all layers; of a layer's combined map, the next layer. */
 export function pageHead(state, { layers, heads }, by) {
   if (state.combine !== "single" && !state.heads.length)
     return stepHead(state, { layers, heads }, by, 0);
@@ -129,8 +135,10 @@ export function pageHead(state, { layers, heads }, by) {
   return { layer: Math.floor(at / heads), head: at % heads };
 }
 
-// These heads added to the choice; if all of them are in it, taken out. Another head joins the selected one. A single
-// head is shown as it is, not as the mean of one.
+/**
+ * Add these [layer, head] pairs to the chosen heads; if all of them are chosen, remove them. A further head joins the selected
+ * one. A single head is shown as it is, not as a mean.
+ */
 export function toggleHeads(state, pairs) {
   const within = (list, pair) => list.some((other) => other.join() === pair.join());
   const selected = [[state.layer, state.head]],
@@ -149,7 +157,7 @@ export function toggleHeads(state, pairs) {
   };
 }
 
-// What the server and the other tabs know of a state.
+/** Return what the server and the other tabs know of a state. */
 export const selectionOf = ({ kind, layer, head, query, key }) => ({
   kind,
   layer,
@@ -158,11 +166,11 @@ export const selectionOf = ({ kind, layer, head, query, key }) => ({
   key,
 });
 
-// A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
+/** Return the offset of the decoder's own keys: a joint map lists the source before the prefix. */
 export const keyOffset = ({ kind }, map, trace) =>
   map.joint && kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
 
-// Row and column of a map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
+/** Return the {row, column} of the pinned tokens in a map; null where none is pinned or it is hidden. */
 export function pinnedCells(state, map, trace) {
   const find = (items, position) => {
     const at = items.findIndex((item) => item.positions.includes(position));
@@ -172,8 +180,10 @@ export function pinnedCells(state, map, trace) {
   return { row: find(map.rows, state.query), column: find(map.columns, key) };
 }
 
-// Each row's two tokens, [read, written], where a row carries both: a decoder's, piece by piece; of a map so large
-// that labels are few, one.
+/**
+ * Return each row's [read, written] tokens, where a decoder's rows are named by both; null for words, for large maps (which
+ * have few labels), and where the state chooses one of them.
+ */
 export function rowPairs(state, map, trace) {
   const decoder = trace.rowTokens(state.kind, true) !== trace.tokens.source;
   if (!decoder || map.pyramid || state.words || (state.predicted[state.kind] ?? null) !== null)
@@ -182,7 +192,7 @@ export function rowPairs(state, map, trace) {
   return map.rows.map(({ positions: [at] }) => [read.labels[at], predicted.labels[at]]);
 }
 
-// Of a word's rows the one whose token was the least certain when it was written: that is the one to ask about.
+// Of the tokens of a written word, return the least certain one: the one to ask about.
 const leastCertain = (positions, { kind }, trace) => {
   const sure = trace.tokens.predicted.log_probability ?? [];
   return kind === "encoder_self"
@@ -190,7 +200,7 @@ const leastCertain = (positions, { kind }, trace) => {
     : positions.reduce((least, i) => (sure[i] < sure[least] ? i : least));
 };
 
-// The same state with the tokens of a row and a column of its map pinned, or freed where they are pinned already.
+/** Pin the tokens of a row and a column of a map, or unpin them if they are pinned. */
 export function togglePin(state, map, trace, { row, column }) {
   const query = row === null ? null : leastCertain(map.rows[row].positions, state, trace);
   const key =
@@ -199,7 +209,7 @@ export function togglePin(state, map, trace, { row, column }) {
   return { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
 }
 
-// "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
+/** Return a link's fields as text: the translation, and what differs from the initial state. */
 export function toFragment(state, trace) {
   const start = initialState(),
     fields = linkFields(trace, { kind: state.kind, layer: state.layer + 1, head: state.head + 1 });
@@ -214,8 +224,10 @@ export function toFragment(state, trace) {
   return fields.toString();
 }
 
-// {text, direction, checkpoint, interventions, state} and of a beam search its width, or null where the fragment is no link
-// of ours. Unknown values are left at their start.
+/**
+ * Parse a link's fields: {text, direction, checkpoint, interventions, state}, and {beam} for a beam search; null if it names no
+ * text. Unknown values are ignored.
+ */
 export function parseFragment(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!fields.has("text")) return null;
@@ -245,8 +257,10 @@ export function parseFragment(fragment) {
   return { ...named, ...beam, state };
 }
 
-// What a row's and a column's word became, by a position of it: functions. Rows stand for the token that is written;
-// what a decoder reads of its own is one place behind. Null for a translation that has no glosses.
+/**
+ * Return functions {rows, columns} from a position to its gloss: the word that it is linked to. A row is the token that is
+ * written; a decoder's own keys are one position behind. Null for a translation without glosses.
+ */
 export function glossesOf({ kind }, trace) {
   const { source, target } = trace.glosses ?? {};
   if (!source) return null;

@@ -1,9 +1,10 @@
-// A payload of viz/wire/payload.py, decoded: one translation in the page's memory, some of its layers perhaps still to come.
+// A translation in the page's memory: a payload of viz/wire/payload.py, decoded. Layers may be
+// added later.
 import { KINDS } from "../core/kinds.js";
 import { Pyramid } from "./views/pyramid.js";
 
-const MOST_ENCODED = 2_000_000; // weights that a question may carry
-const PYRAMIDS = 8; // of large maps that are kept of one translation
+const MOST_ENCODED = 2_000_000; // weights that a request may carry
+const PYRAMIDS = 8; // large maps kept per translation
 
 // uint16 code -> weight, see viz/wire/codecs.py
 const DECODED = new Float32Array(65536);
@@ -13,10 +14,10 @@ export const base64ToBytes = (text) =>
   Uint8Array.fromBase64?.(text) ??
   Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
-// What viz/wire/codecs.py encodes: the bytes, or a promise of them.
+/** Return the bytes of a text of viz/wire/codecs.py, or a promise of them if it is compressed. */
 export const unpack = (text) => (text.startsWith("=") ? base64ToBytes(text.slice(1)) : unzip(text));
 
-// Not by way of a Blob, which the browser hands to another process first.
+// Not through a Blob, which the browser would first hand to another process.
 async function unzip(text) {
   const packed = new Response(base64ToBytes(text)).body,
     stream = packed.pipeThrough(new DecompressionStream("gzip"));
@@ -30,18 +31,18 @@ export function decodeWeights(codes) {
   return weights;
 }
 
-// int16 codes after the largest absolute value, see viz/wire/codecs.py
+// Decode int16 codes that follow their largest absolute value; see viz/wire/codecs.py.
 function decodeSigned(data) {
   const limit = new DataView(data.buffer, data.byteOffset, 4).getFloat32(0, true),
     codes = data.subarray(4),
     count = codes.length / 2;
   return Float32Array.from({ length: count }, (_, i) => {
-    const code = (((codes[i] << 8) | codes[count + i]) << 16) >> 16; // with its sign
+    const code = (((codes[i] << 8) | codes[count + i]) << 16) >> 16; // sign extension
     return code === -32768 ? NaN : Math.sign(code) * limit * Math.pow(Math.abs(code) / 32767, 4);
   });
 }
 
-// name -> what it makes of the unpacked bytes
+// codec -> function from bytes to values
 export const CODECS = {
   root16: decodeWeights,
   root2: (codes) => Float32Array.from(codes, (code) => (code / 255) ** 2),
@@ -52,8 +53,10 @@ export const CODECS = {
 
 const decodeBlock = async ({ codec, data }) => CODECS[codec](await unpack(data));
 
-// One translation in the page's memory: what a payload says of it, and what has come. weights[kind][layer] is a Float32Array
-// [heads, query, key], or null as long as that layer has not been sent.
+/**
+ * A translation: the fields of its payload, and the parts that have arrived. weights[kind][layer] is a Float32Array
+ * [heads, query, key], or null until it arrives.
+ */
 export class Trace {
   constructor({ blocks, thumbnails, strips, tiles, ...told }) {
     Object.assign(this, told);
@@ -61,12 +64,12 @@ export class Trace {
       Object.entries(this.kinds).map(([kind, { layers }]) => [kind, new Array(layers).fill(null)]),
     );
     this.thumbnails = {};
-    this.strips = {}; // kind -> by layer: thumbnails of large maps
-    this.pyramids = new Map(); // "kind.layer.head" -> of a large map what has come
-    this.overlays = new Map(); // name of a question -> map, or {refused}; see maps.js
+    this.strips = {}; // kind -> thumbnails of large maps, per layer
+    this.pyramids = new Map(); // "kind.layer.head" -> Pyramid of a large map
+    this.overlays = new Map(); // overlayKey() -> map or {refused}; see maps.js
   }
 
-  // What a head is named by a survey of these weights: [{mark, title, value}], mostly of none.
+  // Return the names that a survey gave a head: [{mark, title, value}], usually none.
   names(kind, layer, head) {
     const { named = [] } = this.marks ?? {};
     return named
@@ -87,7 +90,7 @@ export class Trace {
       ...strips.map((one) => trace.addStrip(one)),
       ...tiles.map((one) => trace.addTiles(one)),
     ]);
-    payload.blocks = payload.thumbnails = []; // decoded: no need to keep both
+    payload.blocks = payload.thumbnails = []; // decoded by now
     return trace;
   }
 
@@ -106,7 +109,7 @@ export class Trace {
     this.thumbnails[kind] = { rows, columns, values: await decodeBlock(sent) };
   }
 
-  // The thumbnails of one layer of a kind whose maps are large, and what is said of its heads.
+  // Add a layer's thumbnails and readings, for a kind whose maps are large.
   async addStrip(sent) {
     const { kind, layer, rows, columns } = sent;
     (this.strips[kind] ||= [])[layer] = { rows, columns, values: await decodeBlock(sent) };
@@ -118,7 +121,7 @@ export class Trace {
     const name = `${kind}.${layer}.${head}`,
       { queries, keys } = this.kinds[kind];
     const found = this.pyramids.get(name) ?? new Pyramid(queries, keys);
-    this.pyramids.delete(name); // the last one that was asked for stands last
+    this.pyramids.delete(name); // move it to the end: the first is dropped
     this.pyramids.set(name, found);
     if (this.pyramids.size > PYRAMIDS) this.pyramids.delete(this.pyramids.keys().next().value);
     return found;
@@ -135,13 +138,14 @@ export class Trace {
     }
   }
 
-  // Whether there are heads of a kind of which nothing has been sent.
+  // Whether nothing of some heads of a kind has arrived.
   lacks(kind) {
     const isDrawable = this.kinds[kind].large || this.thumbnails[kind];
     return this.lazy && !isDrawable && this.weights[kind].includes(null);
   }
 
-  // kind -> of each layer its weights as they are drawn from, encoded; null where they have not been sent, or are too many
+  // Return kind -> the encoded weights of each layer; null for a layer that is missing or exceeds
+  // the request's limit.
   encoded() {
     let left = MOST_ENCODED;
     const layer = (weights) => {
@@ -159,7 +163,7 @@ export class Trace {
     return this.weights[kind][layer].subarray(head * queries * keys, (head + 1) * queries * keys);
   }
 
-  // {values, rows, columns} to draw small: never more than `size` cells a side; null where it has not been sent
+  // Return {values, rows, columns} with at most `size` cells a side, or null if it has not arrived.
   thumbnail(kind, layer, head, size) {
     const { heads, queries, keys } = this.kinds[kind];
     if (this.weights[kind][layer])
@@ -181,7 +185,7 @@ export class Trace {
   }
 }
 
-// root16 of viz/wire/codecs.py, of decoded weights: their codes are found again.
+/** Encode weights as root16 of viz/wire/codecs.py; decoded weights get their codes back. */
 export function encodeWeights(weights) {
   const codes = new Uint8Array(2 * weights.length);
   weights.forEach((weight, i) => {
@@ -200,7 +204,8 @@ function base64(data) {
   return btoa(parts.join(""));
 }
 
-// The largest weight of each block, so that thin lines stay visible.
+// Reduce a map to `size` cells a side by the maximum of each block, so that thin lines stay
+// visible.
 function poolMax(values, rows, columns, size) {
   if (rows <= size && columns <= size) return { values, rows, columns };
   const height = Math.min(rows, size),
@@ -217,5 +222,5 @@ function poolMax(values, rows, columns, size) {
   return { values: pooled, rows: height, columns: width };
 }
 
-// The last block that begins at or before i, where block b begins at floor(b * length / blocks).
+// Return the last block that begins at or before i; block b begins at floor(b * length / blocks).
 const blockOf = (i, length, blocks) => Math.ceil(((i + 1) * blocks) / length) - 1;

@@ -1,4 +1,4 @@
-// What the explorer says in words: titles, readings, the status line. Every sentence is data put together as text.
+// The explorer's sentences: titles, readings, hints and the status line, put together from data.
 import { el, isTouch, shorten } from "../core/dom.js";
 import { textParts, toText, say, t } from "../core/language.js";
 import * as states from "./state.js";
@@ -27,8 +27,7 @@ const SENTENCE_HINTS = {
 };
 export const sentenceHint = (state) => toText(SENTENCE_HINTS[state.kind]);
 
-// How to read the view. Text and Compare need no more than their hint in the status line.
-// What is drawn large may be another measure (viz/explorer/overlays.py); the thumbnails always show attention.
+/** Return how to read the view; text and comparison need only the hint of the status line. */
 export function viewGuide(state, overlay) {
   if (!overlay) {
     if (state.view === "lines") return t("The thicker a line, the larger the weight.");
@@ -63,8 +62,10 @@ export function thumbnailsTip(overlay) {
     : how;
 }
 
-// A translation's name in a list: its sentence, and where the list has others of the same sentence, its own words from
-// where it leaves the nearest of them.
+/**
+ * Return a translation's name in a list: its sentence; if others have the same sentence, also its own words from where it
+ * departs from them.
+ */
 export function traceName(trace, traces, limit) {
   const others = traces.filter(
     (one) => one !== trace && one.text === trace.text && one.direction === trace.direction,
@@ -91,7 +92,7 @@ export function traceName(trace, traces, limit) {
   return `${shorten(trace.text, room)} → ${shorten(own, limit - room)}`;
 }
 
-// rows, columns: what stands beside a map; row: of a row that is named by one token.
+/** Return a map's axis titles {rows, row, columns, pairs}; row: the title of rows that are named by one token. */
 export function axisTitles(state, map, trace) {
   const pairs = states.rowPairs(state, map, trace);
   let row = t("query: the token it reads"),
@@ -127,7 +128,7 @@ export function mapHeading(state, used, overlay = null) {
     : t("Maximum of all {n} heads of layer {layer}", where);
 }
 
-// The line below the heading: what the numbers are, and the pattern of a single head.
+/** Return the line below the heading: what the numbers are, and a single head's pattern. */
 export function mapReading(state, trace, map, overlay = null) {
   if (overlay) return toText(overlay.about);
   const found = [];
@@ -135,7 +136,7 @@ export function mapReading(state, trace, map, overlay = null) {
     found.push(t("attention weights, head by head"));
   else if (state.combine === "single") {
     const { entropies, readings } = trace.kinds[state.kind];
-    const words = readings[state.layer]?.[state.head], // of a large map they come later
+    const words = readings[state.layer]?.[state.head], // a large map's readings arrive later
       entropy = entropies[state.layer]?.[state.head];
     if (words) found.push(toText(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
   } else {
@@ -150,7 +151,7 @@ export function mapReading(state, trace, map, overlay = null) {
 
 const token = (label) => el("bdi", { class: "token" }, label);
 
-// A row in a sentence: a decoder's by both of its tokens, whichever stands beside the map.
+// Name a row; a decoder's row by both of its tokens.
 function rowName(map, row, trace, kind) {
   const { label, positions } = map.rows[row],
     { read, predicted, source } = trace.tokens;
@@ -163,7 +164,7 @@ function rowName(map, row, trace, kind) {
   );
 }
 
-// Texts and nodes for a cell, a row or a column of the map; trace, kind: whose
+/** Return texts and nodes that describe a cell, a row or a column of a map. */
 export function describeCell(map, row, column, trace, kind) {
   if (map.pyramid) return describeLargeCell(map, row, column, trace, kind);
   const at = (r, c) => map.values[r * map.columns.length + c];
@@ -192,14 +193,14 @@ export function describeCell(map, row, column, trace, kind) {
     : textParts(say("{row}: scores highest with {others}", { row: name, others }));
 }
 
-// Where the values furthest from 0 stand.
+/** Return the indices of the values furthest from 0. */
 export const strongestIndices = (values, count) =>
   [...values.keys()]
     .filter((i) => Math.abs(values[i]) > 0)
     .sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]))
     .slice(0, count);
 
-// Of a large map: exactly where that has been asked for, else what its tiles say of the cells around.
+// Describe a cell of a large map: exactly where its weight is known, else by its tile.
 function describeLargeCell(map, row, column, trace, kind) {
   const both = row !== null && column !== null;
   const tokens = [
@@ -221,7 +222,7 @@ function describeLargeCell(map, row, column, trace, kind) {
   return [...tokens, ": ", side === 1 ? largest : block];
 }
 
-// For screen readers: the selected map in a sentence or two.
+/** Return the selected map in a sentence or two, for screen readers. */
 export function mapSummary(state, trace, map, used, overlay = null) {
   const name = `${toText(trace.kinds[state.kind].title)}, ${mapHeading(state, used, overlay)}. ${mapReading(state, trace, map, overlay)}.`;
   const rows = map.rows.length,
@@ -241,7 +242,7 @@ export function mapSummary(state, trace, map, used, overlay = null) {
   return `${name} ${t("{rows} rows, {columns} columns. Strongest: {edges}.", words)}`;
 }
 
-// What a survey names a head, with its numbers; empty where it has no name.
+/** Return the names that a survey gave a head, with their values; "" if it has none. */
 export function headNames(trace, kind, layer, head) {
   const names = trace
     .names(kind, layer, head)

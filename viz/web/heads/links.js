@@ -1,5 +1,6 @@
-// Word links (viz/wire/blocks.py): two lines of words with lines between them; where they do not fit side by side, two
-// columns. A click on a word of each side links them, once more makes the link a possible one, and once more takes it away.
+// The block of word links (viz/wire/blocks.py): two lines of words with lines between them, or two
+// columns where they do not fit side by side. Clicking a word of each side links them; again makes
+// the link a possible one; again removes it.
 import { button, download, el, svg } from "../core/dom.js";
 import { t } from "../core/language.js";
 
@@ -11,7 +12,7 @@ const SAID = {
 };
 
 export function links(block, keep, api) {
-  const links = new Map(block.links.map((link) => [link.join("-"), "sure"])); // "source-target" -> sure or possible
+  const links = new Map(block.links.map((link) => [link.join("-"), "sure"])); // "source-target" -> "sure" or "possible"
   const picked = { source: null, target: null };
   const told = el("span", { class: "count", role: "status" });
   const lines = svg("svg", { "aria-hidden": "true" });
@@ -60,7 +61,8 @@ export function links(block, keep, api) {
     draw();
   }
 
-  // Side by side where each side is one line, else as columns: lines across several rows of words cannot be followed.
+  // Lay out both sides as lines if each fits one line, else as columns: links across wrapped lines
+  // cannot be followed.
   function lay() {
     stage.classList.remove("upright");
     const wraps = Object.values(rows).some(
@@ -131,7 +133,8 @@ export function links(block, keep, api) {
         links.clear();
         draw();
       }),
-      // Words count from 1 there, and "p" marks a possible link: what is read as links by hand (model/trace/alignment.py).
+      // talp counts words from 1 and marks a possible link by "p"; model/trace/alignment/formats.py
+      // reads it.
       button(t("Save as hand-made links (talp)"), () =>
         save(
           "gold.talp",
@@ -149,7 +152,7 @@ export function links(block, keep, api) {
   );
   let width = 0;
   new ResizeObserver(() => {
-    if (stage.clientWidth !== width) draw(); // its height follows from what is drawn
+    if (stage.clientWidth !== width) draw(); // only a new width: the height follows the content
     width = stage.clientWidth;
   }).observe(stage);
   return root;

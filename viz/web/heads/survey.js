@@ -1,4 +1,5 @@
-// All heads of a survey (viz/wire/survey.py): as a grid, a scatter or a table, filtered by name, with thresholds to move.
+// The block of a survey of all heads (viz/wire/survey.py): a grid, a scatter plot or a table,
+// filtered by name, with adjustable thresholds.
 import { button, el, menu, table as tableOf } from "../core/dom.js";
 import { formatFixed } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
@@ -8,7 +9,7 @@ import { createScrollBox } from "../lab/scroll.js";
 import { createPicture } from "../picture/copy.js";
 import { drawScatter } from "./scatter.js";
 
-// Every head with its values; the names that it has under these thresholds, the surest first.
+// Return all heads with a function `of(statistic, part)` for their values.
 function flattenHeads(block) {
   return block.kinds.flatMap((kind) =>
     Array.from({ length: kind.layers * kind.heads }, (_, i) => ({
@@ -16,7 +17,7 @@ function flattenHeads(block) {
       title: kind.title,
       layer: Math.floor(i / kind.heads),
       head: i % kind.heads,
-      graded: kind.graded[i], // what it does most, by degrees
+      graded: kind.graded[i], // what it does most, in words
       of: (name, part = "value") => kind.statistics[name]?.[part][i] ?? null,
     })),
   );
@@ -28,10 +29,11 @@ function namesOf(head, thresholds) {
     .map(([name]) => name);
 }
 
-// What a person or a link has chosen to see: a survey that is drawn anew, for another sentence, shows it again.
-const LINKED = { view: "view", kind: "kind", x: "statistic", y: "against", label: "named" }; // a menu -> its field of a link
-const savedChoices = { head: null }; // and by the names of menus; head: {kind, layer, head}
-let takeOverCurrent = null; // how the survey that stands on the page takes it over
+// The choices of the person or a link, which a survey that is redrawn for another sentence shows
+// again.
+const LINKED = { view: "view", kind: "kind", x: "statistic", y: "against", label: "named" }; // menu -> field of a link
+const savedChoices = { head: null }; // also by menu: its value; head: {kind, layer, head}
+let takeOverCurrent = null; // makes the survey on the page take over savedChoices
 function followLink() {
   const link = pageLink(),
     at = (name) => (/^\d{1,3}$/.test(link.get(name) || "") ? Number(link.get(name)) - 1 : null);
@@ -55,7 +57,7 @@ export function survey(block, keep, api) {
       .map((name) => [name, statistics[name].threshold])
       .filter(([, threshold]) => threshold !== null),
   );
-  const hue = Object.fromEntries(Object.keys(thresholds).map((name, i) => [name, i])); // of a circle of 17, viz/web/lab/panel.css
+  const hue = Object.fromEntries(Object.keys(thresholds).map((name, i) => [name, i])); // index on a circle of 17 hues, see lab/panel.css
   const importance = names.includes("ablation") ? "ablation" : "gradient";
   const state = {
     view: "grid",
@@ -172,7 +174,8 @@ export function survey(block, keep, api) {
     );
   }
 
-  // Choose a statistic that the kind in the grid has: alignment, for instance, is measured of cross-attention alone.
+  // Choose a statistic that the grid's kind has: alignment, for instance, exists for
+  // cross-attention only.
   function fitStatistic() {
     const { statistics: own } = block.kinds.find(({ kind }) => kind === state.kind);
     if (state.view === "grid" && !(state.x in own))
@@ -182,7 +185,7 @@ export function survey(block, keep, api) {
   function draw() {
     fitStatistic();
     const chosen = new Set(heads.filter(isShown));
-    copied.replaceChildren(); // it was about what was shown before
+    copied.replaceChildren(); // the message was about the view before
     count.replaceChildren(t("{n} of {all} heads", { n: chosen.size, all: heads.length }));
     threshold.hidden = !(state.label in thresholds);
     if (!threshold.hidden) {

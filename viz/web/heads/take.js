@@ -1,10 +1,11 @@
-// What stands beside a survey: long work that can be done here, menus, and the way to a head in the explorer.
+// Blocks beside a survey of heads: the button that starts long work and its progress, a menu, and
+// the link to a head in the explorer.
 import { restartNotice } from "../core/ask.js";
 import { button, el } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { showHead } from "../core/links.js";
 
-// Work of many parts, which the panel's answer then begins with.
+/** A block that offers long work, with whose result the panel's answer begins. @param {any} block @param {any} keep @param {any} api */
 export const take = (block, keep, api) =>
   el(
     "div",
@@ -13,10 +14,14 @@ export const take = (block, keep, api) =>
     button(toText(block.begin), () => api.begin(block.work), { class: "begin" }),
   );
 
-// Create what shows how far work is, beside the button that began it, else at the top of a panel: show({done, of}, isAnew), and
-// show(null) once it is over. halt: called by its button.
+/**
+ * Create a progress bar beside the button that started the work, or at the top of a panel.
+ * @param {any} root of the panel @param {() => void} halt called by the Stop button
+ * @returns {{show: (progress: any, isAnew?: boolean) => void, isShown: () => boolean}} show({done, of}), and show(null) at the
+ *   end
+ */
 export function createProgress(root, halt) {
-  let first = null; // when the first part came, and how many were done
+  let first = null; // time and count of the first part
   const bar = el("progress", { "aria-label": t("Computing …") }),
     words = el("span", { role: "status" }),
     stop = button(t("Stop"), () => {
@@ -50,7 +55,7 @@ export function createProgress(root, halt) {
   return { show, isShown: () => element.isConnected };
 }
 
-// A menu whose choice is answered in a slot.
+/** A menu whose choice is answered in a slot of the panel. @param {any} block @param {any} keep @param {any} api */
 export function pick(block, keep, api) {
   const onchange = ({ target }) => api.act(block.act, block.slot, { option: target.selectedIndex });
   const choices = el(
@@ -65,7 +70,7 @@ export function pick(block, keep, api) {
   );
 }
 
-// A button that shows a head in the explorer.
+/** A button that shows a head in the explorer. @param {any} block */
 export const open_head = ({ kind, layer, head }) =>
   el(
     "p",

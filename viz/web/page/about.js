@@ -1,10 +1,12 @@
-// What is said of a translation: what speaks up about it, and of the model, what it was trained on and how it scores.
+// What the strip says about a translation: reasons to doubt it, and the model's training and
+// scores.
 import { button, el, table } from "../core/dom.js";
 import { formatFixed } from "../core/format.js";
 import { t } from "../core/language.js";
 import { openLink } from "../core/links.js";
 
-// A row for each set of sentences in a direction; two columns for each part of them, as it was decoded.
+// Return a table of scores: a row per test set and direction, two columns (BLEU, chrF) per part of
+// it and decoding.
 function scoreTable({ scores }) {
   if (!scores.length) return null;
   const run = ({ split, beam }) =>
@@ -65,8 +67,11 @@ export function createModelSection(about) {
   );
 }
 
-// What speaks up about a translation: each leads to where one sees it, and says how often it was right.
-// doubts: {text, right, about, step, link}; pin(step): the token that is asked about from then on.
+/**
+ * Return the reasons to doubt a translation. Each is a link to where one sees it, with how often such a warning was right.
+ * @param {any[]} doubts {text, right, about, step, link} of viz/questions/header.py
+ * @param {(step: number) => void} pin called with the token that a doubt is about
+ */
 export function createDoubts(doubts, pin) {
   const lead = ({ text, about, step, link }) => {
     const go = () => {

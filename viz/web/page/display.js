@@ -1,5 +1,5 @@
-// The page's language, its colours and the size of its text: a small menu. What is chosen is kept by the browser, and
-// page/early.js sees to it before anything is painted.
+// The menu of the page's language, colours and text size. The browser stores the choices, and
+// early.js applies them before the first paint.
 import { el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { replaceQuery } from "../core/links.js";
@@ -29,7 +29,7 @@ export function createDisplayMenu() {
     try {
       localStorage.setItem(KEPT, JSON.stringify(chosen));
     } catch {
-      // it holds until the page is left
+      // storage is not available: the choice holds until the page is left
     }
     if (name === "size") document.documentElement.style.zoom = value;
     if (name === "theme") {
@@ -40,7 +40,7 @@ export function createDisplayMenu() {
       const dark = value ? value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       document.body.classList.toggle("dark", dark);
     }
-    if (name === "language") location.reload(); // what is here comes back (core/links.js)
+    if (name === "language") location.reload(); // core/links.js restores the page
   }
   const choice = (name, label, options, now) =>
     el(
@@ -85,7 +85,7 @@ export function createDisplayMenu() {
   );
 }
 
-// A menu, <details>, that closes when it is left.
+/** Close a <details> menu when the focus or a click leaves it, or on Escape. @param {any} root @returns {any} the menu */
 export function closeOnLeave(root) {
   root.addEventListener("focusout", ({ relatedTarget }) => {
     if (relatedTarget && !root.contains(relatedTarget)) root.open = false;

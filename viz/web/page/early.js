@@ -1,12 +1,13 @@
-// The visitor's language, chosen before anything is painted, and its words sent for: this script stands in the page's head
-// as it is. Gradio decides by the same rule for its own labels; Chinese it knows as zh-CN and zh-TW only. What was chosen
-// in the page's menu (page/display.js) goes before what the browser says.
+// Inlined in the page's head: applies the visitor's choices (page/display.js) before the first
+// paint, and begins to fetch the words of their language. Gradio chooses the language of its own
+// labels by the same rule, and knows Chinese only as zh-CN and zh-TW. A stored choice overrides the
+// browser's language.
 {
   let chosen = {};
   try {
     chosen = JSON.parse(localStorage.getItem("atlas-display")) ?? {};
   } catch {
-    // then nothing was chosen
+    // storage is not available: nothing was chosen
   }
   if (chosen.language) {
     Object.defineProperty(navigator, "language", { get: () => chosen.language });
@@ -18,7 +19,7 @@
     history.replaceState(history.state, "", address);
   }
   document.documentElement.style.zoom = chosen.size ?? "";
-  const languages = JSON.parse(document.currentScript.dataset.languages); // code -> where its words are, or null
+  const languages = JSON.parse(document.currentScript.dataset.languages); // code -> address of its words, or null for English
   const [code, region] = navigator.language.split("-");
   const language =
     code === "zh" && !["CN", "TW"].includes(region)

@@ -1,11 +1,11 @@
-// Example sentences in a menu.
+// The menu of example sentences beside the text field.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { textField, languagePair, submitExample } from "../store/controls.js";
 import { store } from "../store/store.js";
 
 export default function examples(root, api) {
-  // A button with a list of sentences below it, which the keyboard walks through.
+  // Create a button with a list of sentences, which arrow keys walk through.
   function menuOf(sentences) {
     const list = el(
       "div",
@@ -49,7 +49,7 @@ export default function examples(root, api) {
       cost ? el("p", { class: "cost" }, cost) : "",
       sentences.length ? menuOf(sentences) : "",
     );
-  // Gradio translates labels, but no placeholders.
+  // Gradio does not translate placeholders.
   textField()?.setAttribute("placeholder", t("Type a sentence and press Enter"));
   let offered = null;
   store.follow(["direction"], ({ direction: { offer } }) => {

@@ -1,4 +1,5 @@
-// Two menus of languages for a model of many: type a name or a code, or choose from the list. The browser knows the names.
+// Two fields to choose the languages of a multilingual model: type a name or a code, or pick from
+// the list. The browser provides the languages' names.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { chooseDirection, languagePair } from "../store/controls.js";
@@ -11,7 +12,8 @@ export default function languages(root) {
   });
   let value = null;
 
-  // "zho_Hans": with its script or country; "zho": without. Undefined for what the browser has no name for.
+  // Return the name of a code such as "zho" or, with a script or country, "zho_Hans"; undefined if
+  // the browser has none.
   function named(code) {
     try {
       return known.of(code.replaceAll("_", "-"));
@@ -20,7 +22,8 @@ export default function languages(root) {
     }
   }
 
-  // code -> name, by name; the script or the country only where a language stands in the list twice
+  // Return code -> name in alphabetical order. A name has its script or country only if it would
+  // not be unique otherwise.
   function names(codes) {
     const isUnique = (name, i, all) => all.indexOf(name) === all.lastIndexOf(name);
     const whole = codes
@@ -32,7 +35,8 @@ export default function languages(root) {
     );
   }
 
-  // The code that a person means: by its name, itself, or the only name that begins so.
+  // Return the code that a person typed: a name, a code, or the beginning of a single name; else
+  // null.
   function meant(text, all) {
     const plain = (word) => word.trim().toLocaleLowerCase(),
       wanted = plain(text);
@@ -73,7 +77,7 @@ export default function languages(root) {
     ];
   }
 
-  // A language cannot be translated into itself: the other side then takes the place that this one had.
+  // If both sides would be the same language, the other side takes the language that this one had.
   function choose(changed) {
     const next = { ...value, ...changed };
     if (next.source === next.target)
@@ -118,11 +122,11 @@ export default function languages(root) {
     );
     enableSwap();
   }
-  let seen = null; // the menus that were last answered
+  let seen = null; // the menus of the last answer
   function follow({ direction: { menus } }) {
     if (menus === seen) return;
     seen = menus;
-    // What stands there already is not drawn again: somebody may be typing in it.
+    // Keep menus that did not change: somebody may be typing in them.
     if (!["model", "source", "target"].every((name) => menus && value?.[name] === menus[name]))
       draw(menus);
   }

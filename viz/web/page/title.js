@@ -1,11 +1,12 @@
-// The page's name, what one can do here, and the ways into what goes through the page.
+// The page's title, and the ways to start a tour, a presentation, material for a class, and the
+// display menu.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { listenForPresentation, openViews, present } from "../present/start.js";
 import { openSheet, startTour } from "../tour/guide.js";
 import { closeOnLeave, createDisplayMenu } from "./display.js";
 
-// A strip that is pushed aside with a finger shows the tab that a link or a tour has opened.
+// A scrollable strip of tabs shows the tab that a link or a tour opened.
 function keepInSight(strips) {
   const show = (tab) => {
     const strip = tab.closest(".tab-container:not(.visually-hidden), .atlas-lab .strip");
@@ -22,12 +23,12 @@ function keepInSight(strips) {
   });
 }
 
-// What a class needs: a small menu beside the tours. hasTours: whether there are any here.
+// Create the menu for a class. hasTours: whether the page has tours.
 function teach(hasTours) {
   const entry = (words, about, start) => {
     const choose = () => {
       root.open = false;
-      root.querySelector("summary").focus(); // here one comes back
+      root.querySelector("summary").focus(); // the focus returns to here later
       start();
     };
     return button([el("b", {}, words), el("small", {}, about)], choose, { class: null });

@@ -1,5 +1,5 @@
-// The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
-// Below it, where somebody asks for them: the model's facts, tokens and scores.
+// The strip above the tabs, always in sight: the sentence and its translation, each token shaded by
+// its probability. Details – the model, its tokens and scores – can be unfolded below.
 import { ask as askServer } from "../core/ask.js";
 import { button, el, menu, afterPaint, scrollWithin } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
@@ -12,7 +12,7 @@ import { store } from "../store/store.js";
 import { translateLink } from "../store/translation.js";
 import { createModelSection, createDoubts } from "./about.js";
 
-const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // begins no line
+const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // punctuation that must not begin a line
 
 export default function translation(root, api) {
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
@@ -21,7 +21,7 @@ export default function translation(root, api) {
   const look = (token) =>
     `chip${token.symbol ? " symbol" : token.byte ? " byte" : ""}${starts(token) ? " starts" : ""}`;
 
-  // The tokens of one side, for those who want to see the pieces.
+  // A row of a side's tokens.
   const row = (label, tokens) =>
     el(
       "div",
@@ -34,11 +34,13 @@ export default function translation(root, api) {
       ),
     );
 
-  // What was last pointed at, and the way on from the token that is pinned.
+  // The words about the token that was pointed at, and a link from the pinned token to the tab
+  // "Why".
   const words = el("span", {});
   const why = button("", () => openLink({ tab: "why" }), { class: "why", hidden: true });
 
-  // The words of a side as they stand in the text; where the tokens do not spell it, the tokens themselves.
+  // Return the words of a side as the text spells them; the tokens themselves where they do not
+  // spell it.
   const inText = (given, tokens) =>
     given.length
       ? given
@@ -85,7 +87,7 @@ export default function translation(root, api) {
       if (!gap && CLOSES.test(word) && text.length) text.at(-1).append(...chips);
       else text.push(gap, el("span", { class: "word" }, chips));
     }
-    // Marks such as the one that ends a sentence are written, too, but are no part of the text.
+    // Marks such as </s> are written but are not part of the text.
     const marks = value.target.flatMap((token, step) =>
       token.symbol ? [chip(step, shown(token))] : [],
     );
@@ -100,7 +102,7 @@ export default function translation(root, api) {
     ];
   }
 
-  // Rarely needed details: the decoding, the model, the tokens.
+  // Details: the decoding, the model, the tokens.
   const details = el("div", { class: "details" });
   const decoding = menu(Object.entries(api.options.searches), null, {
     id: "decoding",
@@ -114,13 +116,13 @@ export default function translation(root, api) {
   }
   open(false);
 
-  let current = null; // the key of the translation that stands here
+  let current = null; // key of the translation on the page
 
   function draw(value) {
     if (value.error) {
       root.querySelector(".notice.error")?.remove();
       root.prepend(el("p", { class: "notice error", role: "alert" }, value.error));
-      return; // what was there stays readable
+      return; // the translation before stays readable
     }
     details.replaceChildren(
       searching,
@@ -156,7 +158,8 @@ export default function translation(root, api) {
       el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
       details,
     );
-    // Of a long text its translation is seen first: the source stands in the field above. Laid out once, with the map.
+    // Scroll a long text to its translation: the text field shows the source. In the next frame, so
+    // that the browser lays out once.
     const [arrow, box] = [".arrow", ".sentences"].map((part) => root.querySelector(part));
     requestAnimationFrame(() => scrollWithin(arrow, box, true));
     current = value.map?.key ?? null;
@@ -165,7 +168,7 @@ export default function translation(root, api) {
       afterPaint().then(() => value.map.key === current && askDoubts(value.map));
   }
 
-  // The text is in another language than the direction reads; one click translates it in a direction that does.
+  // The text is in another language than the direction reads: offer a direction that fits.
   const mismatched = ({ text, switch: other }) =>
     el(
       "p",
@@ -174,10 +177,10 @@ export default function translation(root, api) {
       other ? [" ", button(other.label, () => translateLink(other.link))] : null,
     );
 
-  // Another direction was chosen: what was translated before does not belong to it.
+  // Another direction was chosen: hide the translation, which does not belong to it.
   function clear() {
     current = null;
-    document.body.classList.add("atlas-outdated"); // hides what the tabs show of it
+    document.body.classList.add("atlas-outdated"); // hides the tabs
     root.replaceChildren(
       el(
         "div",
@@ -198,7 +201,7 @@ export default function translation(root, api) {
     if (doubts.length) details.before(createDoubts(doubts, pin));
   }
 
-  // What may speak up about the translation, from another pass of the model, comes after its map.
+  // Doubts need another pass of the model and arrive after the map.
   async function askDoubts({ key, address }) {
     const { doubts } = await askServer("page_doubts", { address });
     if (doubts && key === current) drawDoubts(doubts);
@@ -210,9 +213,9 @@ export default function translation(root, api) {
   store.follow(["translation"], ({ translation: value }) => draw(value));
   store.follow(["isOutdated"], ({ isOutdated }) => isOutdated && clear());
   store.follow(["beam"], ({ beam }) => (decoding.value = beam));
-  onEnter("#source-text :is(textarea, input)", submit); // Gradio tells of it only after another frame
+  onEnter("#source-text :is(textarea, input)", submit); // Gradio would report it a frame later
 
-  // Which written token is asked about, on every tab.
+  // Mark the pinned token.
   function mark(step) {
     root.querySelectorAll("button.chip").forEach((node) => {
       const pinned = Number(node.dataset.step) === step;
@@ -225,7 +228,7 @@ export default function translation(root, api) {
   }
   store.follow(["pinned"], ({ pinned }) => pinned !== null && mark(pinned));
 
-  // A link may name the tab that it opens, and a panel of it.
+  // Open the tab and the panel that a link names.
   function follow() {
     const fields = pageLink();
     for (const typed of ["text", "second"]) fields.delete(typed);

@@ -1,19 +1,20 @@
-// A picture of the page that can be taken away: a small button copies it as an image, with its title above it and the
-// sentence below, so that it speaks for itself on a slide.
+// Pictures of the page that can be copied: a small button copies one as an image with a title and a
+// caption, so that it explains itself on a slide.
 import { button as plainButton, download, el, cssVariable } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { nodeSvg as drawn, svgDocument, escapeXml } from "./drawing.js";
 
-const SCALE = 2; // PNG pixels a CSS pixel
+const SCALE = 2; // PNG pixels per CSS pixel
 const PAD = 24,
   NARROWEST = 560,
   HEAD = 28,
   LINE = 22; // pixels
-const SHOWN = 4500; // milliseconds that what happened is said
+const SHOWN = 4500; // milliseconds that a message is shown
 const TITLE = "600 20px",
   CAPTION = "15px";
 
-// Text broken into lines of this width; an overlong word, or one of a script without spaces, breaks anywhere.
+// Break a text into lines of a width. A word that is too long, or of a script without spaces,
+// breaks anywhere.
 function breakLines(text, font, width) {
   const pen = document.createElement("canvas").getContext("2d"),
     found = [];
@@ -29,7 +30,7 @@ function breakLines(text, font, width) {
   return [...found, line].filter(Boolean);
 }
 
-// An SVG with a title above and a caption below it.
+/** Add a title above and a caption below an SVG. @param {string} svg @param {string} title @param {string} caption */
 export function captionSvg(svg, title, caption) {
   const [width, height] = [/\swidth="([\d.]+)/, /\sheight="([\d.]+)/].map((size) =>
     parseFloat(size.exec(svg)[1]),
@@ -63,18 +64,18 @@ function showMessage(words) {
   showMessage.timer = setTimeout(() => messageBox.replaceChildren(), SHOWN);
 }
 
-// Onto the clipboard; where nothing may be written there, into a file.
+// Copy a picture to the clipboard, or save it as a file if that is not allowed.
 async function copyPicture(node, about) {
   const title = about.title(),
     picture = async () =>
       svgToPng(captionSvg(await (about.svg?.() ?? drawn(node)), title, about.caption())),
     making = picture();
   try {
-    // The promise itself: a browser that asks for a person's click would not wait for the picture.
+    // Pass the promise, not the picture: a browser may allow writing only right after a click.
     await navigator.clipboard.write([new ClipboardItem({ "image/png": making })]);
     return showMessage(t("Copied as an image: paste it into a slide."));
   } catch {
-    // then it is saved
+    // not allowed: save it
   }
   const words = title.match(/[\p{L}\p{N}]+/gu) ?? ["attention"],
     name = `${words.join("-").slice(0, 80)}.png`;
@@ -86,14 +87,17 @@ async function copyPicture(node, about) {
   }
 }
 
-export const pictureInfo = new WeakMap(); // what stands for a picture -> {node, ...about}
+export const pictureInfo = new WeakMap(); // /** picture -> {node, ...info} @type {WeakMap<Element, any>} */
 
-// What stands for a picture on the page: it, and its button. about: title() and caption() in words, both perhaps empty;
-// svg(), its SVG as text (or a promise), where that is more than what stands on the page; name, where its button is to be
-// told from those of other pictures. For presentations, each if need be: main, whether it is what its tab is about;
-// move(down, right), what the arrow keys do, and hint, what that is in words; page(by), what Page Up and Page Down do, and
-// the buttons, if not the same as the arrows to the sides; fit(room), which lays it out for {width, height} in pixels, or
-// with null for the page again.
+/**
+ * Wrap a node in a picture with a copy button.
+ *
+ * `info` describes it: title() and caption() in words, perhaps empty; svg(), its SVG (or a promise), if it is not what the
+ * page shows; name, to tell its button from others. For presentations: main, whether its tab is about it; move(down, right)
+ * for arrow keys and their hint; page(by) for Page Up and Page Down and the buttons, if not the arrows' steps to the sides;
+ * fit(room), to lay it out for {width, height} in pixels, or for the page again with null.
+ * @param {Element} node @param {any} about
+ */
 export function createPicture(node, about) {
   if (!messageBox)
     (document.querySelector(".gradio-container") ?? document.body).append(
@@ -110,7 +114,7 @@ export function createPicture(node, about) {
   return box;
 }
 
-// An SVG as a PNG.
+/** Convert an SVG to a PNG. @param {string} svgText @returns {Promise<Blob>} */
 export function svgToPng(svgText) {
   return new Promise((resolve, reject) => {
     const image = new Image();

@@ -1,15 +1,15 @@
-// What stands on the page as one SVG: Plotly's figures by Plotly, all else from its boxes, canvases, lines and texts as the
-// browser laid them out.
+// Converts a part of the page to an SVG: Plotly exports its figures; everything else is drawn from
+// the boxes, canvases, lines and texts as the browser laid them out.
 import { escapeTags, cssVariable } from "../core/dom.js";
 import { loadPlotly } from "../core/plotly.js";
 
 const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture";
-const DRAWN = "text, rect, circle, path, line"; // shapes whose look may come from the style sheet
+const DRAWN = "text, rect, circle, path, line"; // shapes that the style sheet may style
 const COLOURS = ["fill", "stroke"];
 const STROKE = ["stroke-width", "stroke-opacity", "stroke-dasharray"];
 const LOOKS = [...COLOURS, "fill-opacity", ...STROKE, "opacity", "paint-order"];
 const FONT = ["font-size", "font-family", "font-weight", "font-style", "text-anchor"];
-const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // what XML has no way to say
+const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // characters that XML does not allow
 
 export const escapeXml = (text) =>
   escapeTags(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
@@ -21,7 +21,8 @@ const attributesText = (given) =>
     .join("");
 const tag = (name, given, inside = "") => `<${name}${attributesText(given)}>${inside}</${name}>`;
 
-// A computed colour as every reader of SVG knows it: color-mix() is computed to color(srgb ..). Null: nothing to be seen.
+// Convert a computed colour to rgb(): color-mix() computes to color(srgb ..), which not every
+// reader of SVG knows. Null: transparent.
 function parseColour(computed) {
   const mixed = /^color\(srgb (\S+) (\S+) (\S+?)(?: \/ (\S+))?\)$/.exec(computed);
   const texts = mixed
@@ -33,7 +34,7 @@ function parseColour(computed) {
   return alpha < 1 ? `rgba(${parts.join(",")},${alpha})` : `rgb(${parts.join(",")})`;
 }
 
-// Plotly's own drawing of a figure, on the page's colour.
+/** Return Plotly's SVG of a figure, on the page's background. */
 export async function plotlySvg({ data, layout }, width = layout.width, height = layout.height) {
   await loadPlotly();
   const uri = await Plotly.toImage(
@@ -62,14 +63,15 @@ function frameOf(root) {
   };
 }
 
-// Colours of a plain linear-gradient(), as a legend's ramp is one, and whether they go upwards.
+// Return a plain linear gradient's colours and whether it goes upwards, as in a legend; null for
+// other images.
 function gradientColours(image) {
   if (!image.startsWith("linear-gradient(") || /px|,\s*linear/.test(image)) return null;
   const colours = image.match(/rgba?\([^)]*\)/g) ?? [];
   return colours.length > 1 ? { colours, up: /to top/.test(image) } : null;
 }
 
-// A border's or an outline's rectangle, around a box by so many pixels; dashes: of a dashed one.
+// Draw the rectangle of a border or an outline, `by` pixels around a box; dashes: of a dashed line.
 function outlineRect(at, by, style, rx, dashes, look) {
   const [width, height] = [at.width, at.height].map((side) => Math.max(0, side + 2 * by));
   const stroke = { ...look, "stroke-dasharray": style === "dashed" && look.stroke ? dashes : null };
@@ -123,7 +125,7 @@ function drawBox(node, look, place, parts) {
   }
 }
 
-// A text node's lines as the browser broke them: [text, box].
+// Return a text node's lines as the browser broke them: [text, box] pairs.
 function textLines(node) {
   const range = document.createRange(),
     upright = getComputedStyle(node.parentElement).writingMode.startsWith("horizontal");
@@ -174,7 +176,7 @@ function drawText(node, turned, place, parts) {
         }
       : { x, y: y + height * 0.78 };
     const drawn = tag("text", { ...where, ...font }, escapeXml(words));
-    const cut = place(parent.getBoundingClientRect()), // as much of it as its box shows
+    const cut = place(parent.getBoundingClientRect()), // cut to its box
       viewBox = `${cut.x} ${cut.y} ${cut.width} ${cut.height}`;
     parts.push(hides ? tag("svg", { ...cut, viewBox }, drawn) : drawn);
   }
@@ -198,7 +200,7 @@ function drawSvg(node, place) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-// Degrees by which an element is turned within its parent.
+// Return the degrees by which an element is rotated within its parent.
 function rotationOf({ transform, rotate }) {
   const { a, b } = new DOMMatrix(transform === "none" ? "" : transform);
   return Math.round((Math.atan2(b, a) * 180) / Math.PI) + (parseFloat(rotate) || 0);
@@ -211,7 +213,7 @@ function drawNode(node, turned, place, parts) {
   const look = getComputedStyle(node);
   if (look.display === "none" || look.visibility === "hidden" || look.opacity === "0") return;
   if (node.tagName.toLowerCase() === "svg") return parts.push(drawSvg(node, place));
-  const within = []; // what is faint on the page is faint here
+  const within = []; // drawn with the element's opacity
   if (look.display !== "contents") drawBox(node, look, place, within);
   if (node.tagName === "CANVAS" && node.width && node.height) {
     const pixels = { preserveAspectRatio: "none", style: "image-rendering:pixelated" },
@@ -223,7 +225,7 @@ function drawNode(node, turned, place, parts) {
   else parts.push(...within);
 }
 
-// An element as it stands on the page. but: a selector of what is left out of it.
+/** Return an element as an SVG, as it is laid out. @param {any} root @param {string | null} [but] selector of parts to leave out */
 export function elementSvg(root, but = null) {
   root.classList.add("atlas-whole");
   const { width, height, place } = frameOf(root),
@@ -239,7 +241,7 @@ export function elementSvg(root, but = null) {
 export const svgDocument = (width, height, inside) =>
   `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${inside}</svg>`;
 
-// What is there, as it stands: by Plotly where it drew it.
+/** Return a node as an SVG: by Plotly if it is a figure. */
 export const nodeSvg = (node) =>
   node.data && node.layout
     ? plotlySvg(node, node.clientWidth, node.clientHeight)

@@ -1,5 +1,6 @@
-// A Plotly figure of a panel. Where clicks on its points lead somewhere, arrow keys go from point to point and Enter
-// follows; what a click asks the panel for, it is asked for already when pointer or keys rest on the point.
+// A Plotly figure of a panel. If clicks on its points lead somewhere, arrow keys move between the
+// points and Enter follows. What a click would request is requested as soon as pointer or keys rest
+// on the point.
 import { el, onThemeChange, cssVariable } from "../core/dom.js";
 import { arrowStep } from "../core/keys.js";
 import { toText, thousandsSeparator } from "../core/language.js";
@@ -7,11 +8,11 @@ import { enqueueDrawing } from "../core/plotly.js";
 import { createPicture } from "./copy.js";
 
 const REST = 250; // milliseconds
-const NARROW = 560; // pixels: below, what can stand upright does
-const UNDER = -0.31; // of what is left of the height by a legend of many rows: below the axis's title
+const NARROW = 560; // pixels, below which a figure is drawn upright if it can be
+const UNDER = -0.31; // position of a legend of many rows below the axis title, as a share of the plot's height
 
-// A figure as the page shows it, in place: words in its language, and each label stands, even one that does not fit. To find
-// those, Plotly measures them all, twice, which takes longer than all else. The margins make room for them.
+// Prepare a figure in place: translate its words, and let labels overflow. To find labels that do
+// not fit, Plotly would measure all of them twice, which takes longer than everything else.
 function prepareFigure({ data, layout }, rows) {
   const { xaxis, yaxis } = layout;
   for (const note of layout.annotations ?? []) note.text = toText(note.text);
@@ -28,7 +29,7 @@ function prepareFigure({ data, layout }, rows) {
   }
 }
 
-// The same from top to bottom: what was right is below, what was below is right.
+// Turn a figure from horizontal to vertical.
 function turnUpright({ data, layout }) {
   const turned = ({ range, tickvals, ...rest }) => ({
     ...rest,
@@ -51,12 +52,15 @@ function turnUpright({ data, layout }) {
   };
 }
 
-// What the figures in a part of the page show, taken from them: once others stand in their places, call what this returns,
-// and each shows what the one before it did until it is drawn itself.
+/**
+ * Keep the pictures of the figures in a part of the page. Call the returned function once other figures have replaced them:
+ * each shows the picture of its predecessor until it is drawn.
+ * @param {Element} parent
+ */
 export function carryFigures(parent) {
   const pictures = [...parent.querySelectorAll(".figure")].map((box) => {
     const picture = box.querySelector(".plot-container, .before > .plotly");
-    picture?.classList.remove("plot-container"); // by which Plotly would find it and draw into it
+    picture?.classList.remove("plot-container"); // or Plotly would draw into it
     Plotly.purge(box);
     return picture;
   });
@@ -94,7 +98,8 @@ export function createFigure(block, keep, { about, follow }) {
   if (block.width) whole.style.maxWidth = `${block.width}px`;
   prepareFigure(block.figure, block.rows);
 
-  // Where pointer or keys rest: the point's own words are said, and what it leads to is asked for.
+  // The point under the pointer or the keys: its words are spoken, and what it leads to is
+  // requested.
   const spoken = el("span", { class: "sr-only", role: "status" });
   let at = -1,
     rests = 0;
@@ -146,7 +151,7 @@ export function createFigure(block, keep, { about, follow }) {
   }
   keep.push(() =>
     enqueueDrawing(async () => {
-      if (!box.isConnected) return; // something else took its place
+      if (!box.isConnected) return; // it was replaced
       await draw();
       if (!box.isConnected) return;
       box.on(
@@ -155,7 +160,7 @@ export function createFigure(block, keep, { about, follow }) {
       );
       box.on("plotly_hover", ({ points: [{ id }] }) => rest(id));
       box.on("plotly_unhover", () => clearTimeout(rests));
-      if (points.length) rest(points[0].id); // the first that counts, of its own accord
+      if (points.length) rest(points[0].id); // request what the first point leads to
       const forget = onThemeChange(() => {
         if (!box.isConnected) forget();
         else Plotly.relayout(box, { "font.color": cssVariable("--atlas-muted") });

@@ -1,4 +1,4 @@
-// What lies in the browser's top layer, above the page, and alone can be reached or read meanwhile.
+// The browser's top layer: parts lifted above the page, which alone can be reached meanwhile.
 export function liftToTopLayer(node) {
   if (node.popover !== "manual") node.popover = "manual";
   if (!node.matches(":popover-open")) node.showPopover();
@@ -8,7 +8,10 @@ export function dropFromTopLayer(node) {
   if (node?.matches("[popover]")) node.popover = null;
 }
 
-// Returns reach(these): nothing of the page but these; all of it again where there are none. Whether that is news.
+/**
+ * Return a function that makes everything but these elements inert, or, without elements, nothing. It returns whether that
+ * changed anything.
+ */
 export function createReach() {
   const stilled = [];
   let reached = [];
@@ -32,7 +35,7 @@ export function createReach() {
   };
 }
 
-// The focus goes back to what had it before something was opened, else to what a selector names.
+/** Return the focus to the element that had it, or, if that is gone, to what a selector names. */
 export function restoreFocus(opener, instead) {
   const hadNone = !opener?.isConnected || opener === document.body;
   (hadNone ? document.querySelector(instead) : opener)?.focus({ preventScroll: true });

@@ -1,5 +1,6 @@
-// A presentation: one picture of the page fills the screen, with its title, the sentence, and the keys that lead on. The
-// picture stays where it is in the page, lifted into the browser's top layer: whatever changes it changes it here, too.
+// A presentation: one picture fills the screen, with its title, the sentence, and hints on keys.
+// The picture stays part of the page, lifted into the browser's top layer, so every change of it is
+// shown.
 import { arrowStep, hasModifier } from "../core/keys.js";
 import { button, el, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
@@ -8,25 +9,25 @@ import { pictureInfo } from "../picture/copy.js";
 import { createReach, dropFromTopLayer, restoreFocus, liftToTopLayer } from "./layer.js";
 
 const HEIGHT = 360,
-  WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
-const TABLES = 1180; // and what is nothing but tables
-const LARGEST = 4; // times
-const PATIENCE = 1000; // milliseconds for the browser's full screen
-const SETTLED = 300; // and after a change
+  WIDTH = 560; // pixels that a picture is laid out for at most, before it is enlarged
+const TABLES = 1180; // the same for panels without a picture
+const LARGEST = 4; // largest enlargement
+const PATIENCE = 1000; // milliseconds to wait for full screen
+const SETTLED = 300; // milliseconds after a change
 const PAGES = { PageUp: -1, PageDown: 1 };
 
-// The sheet of a tour, while it is there.
+// The sheet of a running tour, or null.
 const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
 
 const isMain = (picture) => Boolean(pictureInfo.get(picture).main);
 
-// The pictures of the open tab; the one that the tab is about comes first.
+// The pictures of the open tab, its main picture first.
 const pictures = () =>
   [...(openTab()?.querySelectorAll(".pictured") ?? [])]
     .filter(isVisible)
     .sort((a, b) => isMain(b) - isMain(a));
 
-// What a stop of a tour is about: a picture, or the part of the page with several, or with none.
+// What a tour's stop points at: a picture, or a part of the page.
 function pointed() {
   const about = document.querySelector(".atlas-pointed"),
     within = pictures().filter((one) => about?.contains(one));
@@ -36,14 +37,14 @@ function pointed() {
   );
 }
 
-// Only another value: whoever watches the page's styles hears of each.
+// Set a style only if it changes, because observers of the page react to each change.
 const setStyle = (node, name, value) =>
   node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
 
 // The button of a tour's sheet that leads on (1) or back (-1).
 const moveOf = (tour, by) => tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)");
 
-// A promise of the presentation, once its style sheet is there.
+/** Return the presentation, {start}, once its style sheet has loaded. */
 export const ready = async () => {
   await loadStyleOf(import.meta.url);
   return createPresentation();
@@ -55,7 +56,7 @@ function createPresentation() {
     wanted = null,
     opener = null,
     met = null,
-    slides = null, // views that are played: {about(), has(by), go(by)}
+    slides = null, // views to play: {about(), has(by), go(by)}, or null
     place = Number(pageLink().get("present"));
 
   const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }),
@@ -88,8 +89,8 @@ function createPresentation() {
     if (isVisible(wanted)) return wanted;
     const all = pictures();
     wanted = all[place - 1] ?? all[0] ?? null;
-    if (wanted) place = all.indexOf(wanted) + 1; // a panel that is drawn anew has it at the same place
-    return wanted ?? openPanel() ?? null; // some panels are nothing but tables
+    if (wanted) place = all.indexOf(wanted) + 1; // so that a redrawn panel shows its picture at the same place
+    return wanted ?? openPanel() ?? null; // a panel without a picture
   }
 
   // --- how it is shown --------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ function createPresentation() {
   const observer = new MutationObserver(changed),
     sizes = new ResizeObserver(changed);
 
-  // The address is a link to what is shown.
+  // Make the address a link to the picture.
   function remember() {
     if (!on || !shown) return;
     const fields = sheet() ? pageLink() : viewLink();
@@ -172,22 +173,23 @@ function createPresentation() {
     refresh();
   }
 
-  // What the buttons do, and a presenter's remote control, which sends Page Up and Page Down.
+  // Buttons, and Page Up and Page Down, which a presenter's remote control sends.
   function page(by) {
     const picture = about();
     if (sheet() || slides || !picture?.page) return go(0, by);
     moved(picture, () => picture.page(by), by);
   }
 
-  // To another slide: its picture is the one that its tab is about.
+  // Go to another slide, which shows its tab's main picture.
   function turn(by) {
     [wanted, place] = [null, 1];
     slides.go(by);
     refresh();
   }
 
-  // A picture's own steps: where one changed nothing, there is nothing further that way until another did. by: the way of
-  // the buttons that it went, if any. The next step ends the wait: a step and its opposite leave the title as it was.
+  // Take a step of the picture itself. If its title did not change, there is nothing further in
+  // that direction. by: the buttons' direction, or 0. The next step cancels the check: a step and
+  // its opposite leave the title unchanged.
   function moved(picture, act, by) {
     const from = picture.title();
     act();
@@ -199,7 +201,8 @@ function createPresentation() {
     }, SETTLED);
   }
 
-  // Whether something comes next (1) or before (-1). Not asked before it is tried of a picture with steps of its own.
+  // Whether there is a next (1) or previous (-1) picture or step. A picture's own steps are only
+  // known once they are tried.
   function further(by) {
     const tour = sheet(),
       all = pictures();
@@ -223,7 +226,7 @@ function createPresentation() {
     event.stopPropagation();
   }
 
-  // The whole screen, where the browser permits it; the window else.
+  // Enter full screen if the browser permits it.
   function enlarge() {
     if (document.fullscreenElement || !navigator.userActivation?.isActive) return Promise.resolve();
     const asked = document.documentElement.requestFullscreen?.().catch(() => {});
@@ -231,14 +234,15 @@ function createPresentation() {
   }
   const screen = () => !document.fullscreenElement && leave();
 
-  // from: {opener, pointed, slides}: what had the focus, the picture that was pointed at, and what is played
+  // Start. from: {opener, pointed, slides}: the element that had the focus, the picture that was
+  // pointed at, and views to play.
   async function start(from) {
     if (on) return;
     on = true;
     opener = from.opener;
     wanted = from.pointed;
     slides = from.slides ?? null;
-    await enlarge(); // first: what is lifted later lies above
+    await enlarge(); // first, because what is lifted later lies above
     document.documentElement.classList.add("atlas-presenting");
     lectern.showPopover();
     const told = document.querySelector(".atlas-told");
@@ -281,11 +285,11 @@ function createPresentation() {
   return { start };
 }
 
-// How large a picture is shown: laid out for a small screen, then enlarged to this one, so that its letters grow with it.
-// room: whose place it takes. shown: what stands for the picture, or is nothing but tables; about: what pictured() was told.
+// Return functions that lay out a picture for a small screen and enlarge it to fill `room`, so that
+// its letters grow with it.
 function createFit(room) {
   let laid = "",
-    lower = { room: "", by: 1 }; // of a picture that is too high as it was laid out: wider, it has fewer lines
+    lower = { room: "", by: 1 }; // a factor for pictures that are too high: laid out wider, they have fewer lines
 
   function fit(shown, about) {
     const free = room.getBoundingClientRect(),
@@ -317,7 +321,7 @@ function createFit(room) {
 
   return {
     fit,
-    // As it is on the page.
+    // Restore the picture's layout on the page.
     undo(shown, about) {
       for (const name of ["--w", "--h", "--s", "--x", "--y"]) shown.style.removeProperty(name);
       laid = lower.room = "";
@@ -326,7 +330,8 @@ function createFit(room) {
   };
 }
 
-// Where a picture's content lies in it, in its own pixels: it may leave some of its width free.
+// Return the box of a picture's content in its own pixels: the content may be narrower than the
+// picture.
 function extent(shown, node) {
   const frame = shown.getBoundingClientRect(),
     scale = frame.width / shown.offsetWidth || 1;

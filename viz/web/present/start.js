@@ -1,9 +1,9 @@
-// The way into a presentation: a button beside that of the tours, the key f, and links (present=1). All else of it is
-// fetched when one is started.
+// Starts a presentation: by the button beside the tours, the key f, or a link (present=1). The
+// presentation's modules are loaded when one is started.
 import { hasModifier, isTyping } from "../core/keys.js";
 import { pageLink } from "../core/links.js";
 
-// What is fetched when it is first needed; after a failure it is tried again.
+/** Return a function that loads something on its first call, and again after a failure. @template T @param {() => Promise<T>} load */
 export function loadOnce(load) {
   let loading = null;
   return () => (loading ||= load().catch(() => (loading = null)));
@@ -11,7 +11,7 @@ export function loadOnce(load) {
 const presentation = loadOnce(async () => (await import("./present.js")).ready());
 const views = loadOnce(async () => (await import("./views.js")).ready(present));
 
-// slides: views to be played (views.js).
+/** Start a presentation. @param {any} [slides] views to play (views.js) */
 export async function present(slides) {
   const opener = document.activeElement,
     pointed = document.querySelector(".pictured:hover, .pictured:focus-within");
@@ -20,7 +20,7 @@ export async function present(slides) {
 
 export const openViews = async () => (await views())?.open();
 
-// Listen to the key and to links.
+/** Listen to the key and to links. */
 export function listenForPresentation() {
   const follow = () => pageLink().get("present") && present();
   document.addEventListener("keydown", (event) => {

@@ -1,5 +1,5 @@
-// "My views": links to what one wants to show, in an order of one's own, as slides of the presentation, or as one file.
-// The browser keeps them; nothing of them is sent anywhere.
+// "My views": links to views of the page, collected and ordered by the visitor, played as slides or
+// saved as a file. They are stored in the browser only.
 import { button, download, el, fileField, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
@@ -9,10 +9,10 @@ const KEPT = "atlas-views",
   KIND = "attention-atlas-views";
 const MOST = 100, // views
   LONGEST = 20000, // characters of a link
-  TITLE = 200, // and of a title
-  BYTES = 2000000; // of a file
+  TITLE = 200, // characters of a title
+  BYTES = 2000000; // bytes of a file
 
-// What a file or the browser kept, as views of known fields alone: [{title, link}]. An Error, in words, for anything else.
+// Validate stored views and return [{title, link}]. Throws an Error, in words for the visitor.
 function readViews(given) {
   if (given?.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
     refuse(t("This is not a file of views from this page."));
@@ -33,11 +33,11 @@ function readSavedViews() {
   try {
     return readViews(JSON.parse(localStorage.getItem(KEPT)));
   } catch {
-    return []; // nothing is kept here, or may be
+    return []; // nothing is stored, or storage is not available
   }
 }
 
-// present(slides): shows them. A promise of the views, once their style sheet is there.
+/** Return the list of views, {open}, once its style sheet has loaded. @param {(slides: any) => void} present plays slides */
 export const ready = async (present) => {
   await loadStyleOf(import.meta.url);
   return createViews(present);
@@ -138,7 +138,7 @@ function createViews(present) {
   }
   const draw = () => list.replaceChildren(...views.map(row));
 
-  // Named by its sentence and by what of it is seen.
+  // Add the current view, named by its tab and sentence.
   function add() {
     if (views.length >= MOST)
       return changed(t("There is room for {limit} views.", { limit: MOST }));
@@ -156,10 +156,10 @@ function createViews(present) {
   function show(at) {
     const before = location.hash;
     location.hash = views[at].link;
-    if (location.hash === before) dispatchEvent(new Event("hashchange")); // what is seen may have been changed since
+    if (location.hash === before) dispatchEvent(new Event("hashchange")); // the view may have changed since
   }
 
-  // As slides: where one stands, whether there is another, and the way there.
+  // Play the views as slides.
   function start(first) {
     let at = first;
     show(at);

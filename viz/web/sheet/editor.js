@@ -1,10 +1,15 @@
-// A teacher's own questions: a line each, with a sentence, a question, and the word that it is about.
+// The editor of a teacher's own worksheet: rows of a sentence, a question, and the word that it is
+// about.
 import { button, debounce, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 
 const WAIT = 500; // milliseconds after the last key
 
-// offer: what viz/tours/guide.py says there is. changed(): something is otherwise. Returns {node, read(), put(sheet)}.
+/**
+ * Create the editor.
+ * @param {any} offer directions and questions (viz/tours/guide.py) @param {() => void} changed called after changes
+ * @returns {{node: any, put: (sheet: any) => void, read: () => any}}
+ */
 export function createEditor(offer, changed) {
   let rows = [];
   const soon = debounce(changed, WAIT);
@@ -70,7 +75,7 @@ export function createEditor(offer, changed) {
     changed();
   }
 
-  // Another question about the same sentence is the next thing that one wants.
+  // Add a question about the last sentence, one that it does not have yet.
   const add = button(t("Add a question"), () => {
     const last = rows.at(-1),
       used = rows.filter((one) => one.text.value === last?.text.value).map((one) => one.ask.value);

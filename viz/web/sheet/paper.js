@@ -1,5 +1,5 @@
-// A worksheet as it is printed: questions with blanks, and the teacher's key on pages of its own. It holds nothing but
-// text and pictures, so that it can be saved as a page that needs no other file.
+// A worksheet on paper: questions with blanks, and the teacher's key on pages of its own. It
+// consists of text and SVG only, so it can be saved as one HTML file.
 import { el, shorten, svg } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { toText, t } from "../core/language.js";
@@ -9,11 +9,15 @@ const ROW = 22,
   LENGTH = 300,
   NUMBERS = 60; // pixels of a bar's line
 const CELL = 22,
-  LARGEST = 360; // and of a grid
-const MANY = 12; // characters of a choice, beyond which each has a line of its own
+  LARGEST = 360; // pixels of a grid
+const MANY = 12; // characters of a choice, beyond which each choice has its own line
 
-// questions: [{title, text, read, wrote, ask}], ask as viz/tours/asks.py makes it; one without ask is a note, one with
-// missing says why it cannot be asked, one that is null is still on its way.
+/**
+ * Create a worksheet.
+ * @param {{title: string, questions: any[]}} content questions {title, text, read, wrote, ask}, ask as viz/tours/asks.py makes
+ *   it; without ask it is a note; with ask.missing or error it says why it cannot be asked; null while it is loading
+ * @param {{key: boolean, link: (view: any) => string}} options whether to add the key, and the address of a view
+ */
 export function createPaper({ title, questions }, { key, link }) {
   const numbered = questions.filter((one) => one === null || one.ask || one.error);
   const number = (one) => numbered.indexOf(one) + 1;
@@ -167,10 +171,10 @@ function grid({ rows, columns, values }, filled) {
 
 const DRAWN = { bars, grid };
 
-// given: what viz/tours/asks.py makes.
+/** Draw a picture of viz/tours/asks.py. @param {any} given @param {boolean} filled with the answer, or empty */
 export const drawPicture = (given, filled) => DRAWN[given.type](given, filled);
 
-// The whole as a page of its own, as text. style: what its style sheet holds.
+/** Return a worksheet as an HTML page. @param {Element} article @param {string} title @param {string} style CSS */
 export function pageHtml(article, title, style) {
   const made = document.implementation.createHTMLDocument(title);
   made.documentElement.lang = document.documentElement.lang;

@@ -1,12 +1,12 @@
-// A teacher's own worksheet as a link and as a file. Anything at all may come from either: what is not as it should be is
-// refused in words, and nothing of it is used.
+// A teacher's own worksheet as a link and as a file. Both are validated: errors name the field, and
+// a bad worksheet is not used at all.
 import { t } from "../core/language.js";
 import { base64ToBytes } from "../explorer/trace.js";
 
 const MOST = 30, // questions of a link
-  LONGEST = 65536; // and its characters
+  LONGEST = 65536; // characters of a link
 const KIND = "attention-atlas-worksheet",
-  BYTES = 1000000, // of a file
+  BYTES = 1000000, // bytes of a file
   MANY = 300; // questions of a file
 const LENGTHS = { title: 120, text: 1000, direction: 40, checkpoint: 120, ask: 40, word: 80 };
 
@@ -28,7 +28,8 @@ function readText(given, name, needed) {
   return found;
 }
 
-// What was kept, as a worksheet of known fields alone: {title, direction, checkpoint, items: [{text, ask, word}]}.
+// Validate a worksheet and return its known fields: {title, direction, checkpoint, items: [{text,
+// ask, word}]}.
 function readSheet(given, asks, most = MANY) {
   if (given?.kind !== KIND || given.version !== 1)
     refuse(t("This is not a worksheet from this page."));
@@ -63,7 +64,7 @@ function readSheet(given, asks, most = MANY) {
 
 const sheetJson = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet });
 
-// A field of a link; null where it is too much for one.
+/** Return a worksheet as a link's field, or null if it is too long for a link. @param {any} sheet @param {number} rest characters of the link's other fields */
 export function toLink(sheet, rest) {
   const binary = Array.from(new TextEncoder().encode(sheetJson(sheet)), (byte) =>
     String.fromCharCode(byte),
@@ -72,7 +73,7 @@ export function toLink(sheet, rest) {
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-// What JSON says; null where it is none.
+// Parse JSON; null if it is none.
 const parseJson = (text) => {
   try {
     return JSON.parse(text);
@@ -99,7 +100,7 @@ export function fromLink(field, asks) {
 
 export const toFile = (sheet) => new Blob([sheetJson(sheet)], { type: "application/json" });
 
-// What a file of JSON says, of an <input type=file>; it is read here, and goes nowhere.
+/** Read a file of JSON, of an <input type=file>; null if it is not JSON. The file is read in the browser only. @param {File} file @param {number} most bytes */
 export async function readJsonFile(file, most) {
   if (file.size > most)
     refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: most }));

@@ -1,4 +1,5 @@
-// All layers x heads of one kind as thumbnails: one button with a canvas each, one colour scale for all.
+// All heads of one kind of attention as thumbnails: a grid of layers and heads, a canvas each, on
+// one colour scale.
 import { paintMap } from "../../core/colours.js";
 import { button as plainButton, el } from "../../core/dom.js";
 import { formatFixed } from "../../core/format.js";
@@ -6,14 +7,18 @@ import { createGrid } from "../../core/grid.js";
 import { t } from "../../core/language.js";
 import * as naming from "../words.js";
 
-export const THUMBNAIL_SIZE = 64; // cells a side; larger maps show the largest weight of each block
+export const THUMBNAIL_SIZE = 64; // cells per side; of larger maps, each cell is the largest weight of a block
 
-// hooks: select(layer, head), toggle([[layer, head], ..]), hover(layer, head) or hover(null)
+/**
+ * Create the thumbnails.
+ * @param {{select: (layer: number, head: number) => void, toggle: (pairs: number[][]) => void,
+ *   hover: (layer: number | null, head?: number) => void}} hooks toggle: adds heads to the choice or removes them
+ */
 export function createThumbnails(hooks) {
   const root = el("div", {});
   let grid = null,
-    size = "", // how many buttons there are
-    named = ""; // of what they say something
+    size = "", // "layers heads" of the grid
+    named = ""; // what the buttons' names are about
   const several = plainButton(
     t("Choose several"),
     () => several.setAttribute("aria-pressed", several.ariaPressed === "false"),
@@ -65,7 +70,7 @@ export function createThumbnails(hooks) {
   const each = (act) =>
     grid.nodes.forEach((row, layer) => row.forEach((button, head) => act(button, layer, head)));
 
-  // Another sentence's heads take the same buttons: to lay out new ones would hold up its first picture.
+  // Another sentence reuses the buttons: creating new ones would delay its first picture.
   function name(trace, kind) {
     const { layers, heads, entropies, readings, title } = trace.kinds[kind];
     grid.root.ariaLabel = t("{title}: {layers} layers of {heads} heads", { title, layers, heads });
@@ -92,7 +97,7 @@ export function createThumbnails(hooks) {
     several,
     draw(trace, kind, colouring) {
       const { layers, heads, readings } = trace.kinds[kind],
-        isRead = !readings.includes(null), // of large maps the readings come later
+        isRead = !readings.includes(null), // a large map's readings arrive later
         about = `${trace.key} ${kind} ${isRead}`,
         isOther = size !== `${layers} ${heads}`;
       if (isOther) build(layers, heads);
@@ -102,7 +107,7 @@ export function createThumbnails(hooks) {
       each(({ firstChild: canvas }, layer, head) => {
         const small = trace.thumbnail(kind, layer, head, THUMBNAIL_SIZE);
         if (small) paintMap(canvas, small, colouring.colour);
-        else canvas.width = canvas.height = 1; // blank until it comes
+        else canvas.width = canvas.height = 1; // blank until it arrives
       });
     },
     select(state) {

@@ -1,5 +1,6 @@
-// Two sentences under the same head, side by side, or the last sentences x the heads of a layer. Around two sentences: a menu of
-// pairs that differ in little, and how alike their common words' vectors are.
+// The comparison: two sentences under the same head, or the last sentences and all heads of a
+// layer. Of two sentences it also shows a menu of minimal pairs, and how similar the vectors of
+// their common words are.
 import { paintMap } from "../../core/colours.js";
 import { el, shorten, table } from "../../core/dom.js";
 import { formatFixed } from "../../core/format.js";
@@ -15,10 +16,10 @@ import { createDetail } from "./detail.js";
 import { fitsBothTokens } from "./frame.js";
 import { createPalette, chosenColours } from "./scale.js";
 
-const ANSWERS = 12; // pairs of which it is remembered how alike their words are
+const ANSWERS = 12; // remembered answers about similarity
 
-// A row is a word; the darker, the more alike. answer: {words, cosine, others} or {error}, of viz/explorer/compare.py; word:
-// the one that a minimal pair is about.
+// Return a table of similarities: a row per word, a column per layer. answer: {words, cosine,
+// others} or {error} of viz/explorer/compare.py; word: the word that a minimal pair is about.
 function alikeTable({ words, cosine, others, error }, word) {
   if (error) return [el("p", { class: "guide" }, error)];
   const cells = (values) =>
@@ -45,8 +46,16 @@ function alikeTable({ words, cosine, others, error }, word) {
   ];
 }
 
-// scene: what is looked at; update(changes); mapOf(trace, state): null where it is not there; beside: translations whose thumbnails
-// are to be asked for; pairs (viz/explorer/compare.py; none where no model can be asked); ask(event, question)
+/**
+ * Create the comparison.
+ * @param {object} setup
+ * @param {any} setup.scene what the explorer shows
+ * @param {(changes: any) => void} setup.update
+ * @param {(trace: any, state: any) => any} setup.mapOf null while a map is missing
+ * @param {Set<any>} setup.beside translations whose thumbnails are to be requested
+ * @param {any} setup.pairs minimal pairs per language (viz/explorer/compare.py); none without a server
+ * @param {(name: string, fields: any) => void} setup.ask
+ */
 export function createCompare({ scene, update, mapOf, beside: lacking, pairs, ask }) {
   const quiet = { hover: () => {}, pin: () => {} };
   const left = createDetail(quiet),
@@ -70,15 +79,15 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     alike = el("div", { class: "alike" });
   const bar = el("div", { class: "compare-bar" }, mode.root, picker.root, minimal.root);
   const root = el("div", { class: "compare" }, bar, look, body, alike);
-  let drawn = []; // of the pair: {title, detail}
-  let picked = null, // key of the sentence that a person chose to compare with
-    other = null; // the one that is shown: that, else the last before this
-  let chosen = null; // the minimal pair that a person chose, until both its sentences are here
-  const answers = new Map(); // of two sentences, by their keys: see alikeTable(); null: it was asked
+  let drawn = []; // the pair on the page: {title, detail} each
+  let picked = null, // key of the translation chosen to compare with
+    other = null; // the translation on the other side: the chosen one, else the last before this
+  let chosen = null; // the chosen minimal pair, until both its sentences are here
+  const answers = new Map(); // "key key" -> answer for alikeTable(), or null while it is requested
 
   const offered = () => pairs?.[scene.trace?.language] ?? [];
   const others = () => scene.traces.filter((one) => one !== scene.trace);
-  // Whether the model that wrote the sentence shown wrote this one, too, unchanged and greedily.
+  // Whether the same model translated it, unchanged and greedily.
   const isPlain = (one) =>
     ["direction", "checkpoint"].every((name) => one[name] === scene.trace[name]) &&
     one.interventions === "" &&
@@ -110,7 +119,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
       plots[i],
     ]);
     body.replaceChildren(el("div", { class: "compare-pair" }, nodes));
-    // By both tokens in both, or by one.
+    // Both maps name their rows by two tokens, or both by one.
     const isBoth = sides.every(
       ({ map, pairs }, i) => pairs && fitsBothTokens(map.rows, pairs, plots[i].clientWidth),
     );
@@ -123,7 +132,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     drawn = sides.map(({ trace, detail }) => ({ title: name(trace, 200), detail }));
   }
 
-  // The thumbnails are attention's, whatever the map shows.
+  // Thumbnails always show attention.
   function drawGrid(shown) {
     const { state, traces, trace } = scene,
       colouring = state.overlay
@@ -158,7 +167,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     body.replaceChildren(el("p", { class: "caption" }, caption), ...rows);
   }
 
-  // beside: the sentence beside the one shown, if there is one.
+  // beside: the translation on the other side, or null
   function drawMinimal(beside) {
     const { trace } = scene,
       list = offered(),
@@ -209,11 +218,11 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
         );
     },
     pair: () => drawn,
-    // Of a pair the other sentence, where a link can bring it back.
+    // The other sentence, if a link can restore it.
     beside: () => (drawn.length && isPlain(other) ? other.text : ""),
-    // That translation of a text, where it is here already.
+    // Return a translation of this text that isPlain(), if it is here.
     plain: (text) => others().find((one) => one.text === text && isPlain(one)),
-    // A sentence came that is to stand beside the next one: of a minimal pair the second becomes the page's own.
+    // Compare with a translation; after the first sentence of a minimal pair, translate the second.
     keep({ key, direction, checkpoint }) {
       picked = key;
       if (chosen) translateLink({ text: chosen.second, direction, checkpoint, beam: 1 });

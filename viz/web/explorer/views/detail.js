@@ -1,4 +1,4 @@
-// One map as a Plotly heatmap, and until Plotly is there as a canvas.
+// One map as a Plotly heatmap; until Plotly has loaded, as a canvas.
 import { paintMap } from "../../core/colours.js";
 import { el, escapeTags, afterPaint, cssVariable } from "../../core/dom.js";
 import { arrowStep, clamp, hasModifier } from "../../core/keys.js";
@@ -15,7 +15,7 @@ function heatmap({ map, colouring }) {
   return { type: "heatmap", z, zmin: 0, zmax: 1, colorscale: colouring.plotly, hoverinfo: "skip" };
 }
 
-// The whole picture with its labels, for export.
+// Return the figure of the whole picture with labels, for export.
 function figure(current) {
   const { map, colouring, size } = current,
     { ticks, unit } = colouring,
@@ -47,21 +47,23 @@ function figure(current) {
   };
 }
 
-// hooks: hover(row, column), pin(row, column) with null for a whole column or row, hover(null, null) on leaving
+/**
+ * Create a map.
+ * @param {any} hooks hover(row, column) and pin(row, column), with null for a whole column or row; hover(null, null) on leaving
+ */
 export function createDetail(hooks) {
   const stage = createStage(hooks),
     { root, plot } = stage;
 
-  // The same cells in the same colours, long before Plotly has drawn them, let alone been fetched and read: the first
-  // picture that one sees of a sentence. It stays below Plotly's, which the browser decodes a frame later, until the next
-  // one.
+  // Draw the cells on a canvas, which is there long before Plotly: the first picture of a sentence.
+  // It stays below Plotly's picture, which the browser decodes a frame later, until the next one.
   function sketch({ map, colouring, size }) {
     const canvas = root.querySelector(".sketch") || el("canvas", { class: "sketch" }),
       cells = { values: map.values, rows: map.rows.length, columns: map.columns.length },
       { left, top, plotWidth: width, plotHeight: height } = size;
     paintMap(canvas, cells, colouring.colour);
     plot.before(positionAt(canvas, { left, top, width, height }));
-    plot.style.visibility = "hidden"; // it shows what was there before
+    plot.style.visibility = "hidden"; // it still shows the map before
   }
 
   function picture() {
@@ -104,9 +106,13 @@ export function createDetail(hooks) {
 
   return {
     root,
-    // map: of scoreMap (explorer/model.js); pinned: {row, column}; titles: {rows, columns, label}; compact: without a colour
-    // bar; width: of what it stands in, where that was measured already; height: what there is to fill, in pixels, or
-    // as high as the cells are wide
+    /**
+     * Draw a map.
+     * @param {any} map of scoreMap() in model.js @param {any} colouring of scale.js
+     * @param {any} pinned {row, column} @param {any} titles {rows, columns, label}
+     * @param {any} [options] compact: without a colour bar; width: of its place, if it was measured; height: to fill; highest:
+     *   the largest height
+     */
     draw(
       map,
       colouring,
@@ -121,7 +127,7 @@ export function createDetail(hooks) {
           highest,
         },
         size = stage.surround(map, colouring, titles, given);
-      const isSame = size === stage.current?.size; // else what stands around the cells is drawn anew, too
+      const isSame = size === stage.current?.size; // otherwise the frame is redrawn, too
       const seen = wholeMap(map),
         mine = (stage.current = { map, colouring, size, titles, pinned, seen });
       stage.cursor = null;

@@ -1,19 +1,19 @@
-// What a heatmap stands in: token labels, axis titles, grid lines, colour bar, and above the cells what is pinned and pointed at.
-// Plain elements, so that a redraw costs no more than the picture, and touch still scrolls the page. Labels are built anew only
-// when the tokens or sizes change: they are most of what a Plotly redraw costs (30 of 40 ms at 30 tokens), and a change of head
-// leaves them as they are.
+// The frame of a heatmap: token labels, axis titles, grid lines, colour bar, and marks above the
+// cells. Plain elements, rebuilt only when tokens or sizes change: labels are most of the cost of a
+// Plotly redraw (30 of 40 ms at 30 tokens), and another head keeps them. Touch still scrolls the
+// page.
 import { el, escapeTags, shorten, cssVariable } from "../../core/dom.js";
 import { toText, t } from "../../core/language.js";
 
 const TICKS = 40;
-const ROW = 18; // pixels of a row that is made lower, so that the map is whole on the screen
-const TICK_SPACE = 14; // pixels that a label needs at least
+const ROW = 18; // pixels of a row that is lowered so that the map fits the screen
+const TICK_SPACE = 14; // pixels per label at least
 const FONT = 12;
 const LONGEST_LABEL = 130,
   LONGEST_PAIR = 170,
-  PAIRED = 0.33; // of the width that labels of two tokens may take; else a row carries one
+  PAIRED = 0.33; // share of the width for labels of two tokens; beyond it, rows are named by one token
 const PAIR = " → ";
-const GRID = 40; // columns up to which cells are told apart by lines
+const GRID = 40; // columns up to which grid lines separate cells
 const widths = new Map();
 let measuring = null;
 
@@ -27,29 +27,30 @@ function textWidth(text) {
   return widths.get(text);
 }
 
-// An element at a place: {left, top, ..} in pixels.
+/** Position an element: {left, top, ...} in pixels. */
 export function positionAt(node, place) {
   for (const [side, pixels] of Object.entries(place)) node.style[side] = `${pixels}px`;
   return node;
 }
 
-// How many items share a label, for the labels to have room.
+// Return how many items share a label, so that labels have room.
 const tickStep = (count, space) =>
   Math.max(1, Math.ceil(count / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))));
 
-// The labels of an axis: shown: which items have one. pairs: in place of an item's label two, of which both are shown
+// Return an axis's labels: {shown, texts, two, widest}; shown: indices of the labelled items.
+// pairs: two tokens per item, both to be shown.
 function axisTicks(items, space, pairs = null) {
   const step = tickStep(items.length, space),
     shown = [...items.keys()].filter((i) => i % step === 0),
     last = items.length - 1;
-  if (last % step) shown.splice(shown.length > 1 ? -1 : 1, 1, last); // the end is named, too
+  if (last % step) shown.splice(shown.length > 1 ? -1 : 1, 1, last); // always label the last item
   const two = pairs && shown.map((i) => pairs[i].map((text) => shorten(text, 12)));
   const texts = two?.map((pair) => pair.join(PAIR)) ?? shown.map((i) => shorten(items[i].label)),
     longest = two ? LONGEST_PAIR : LONGEST_LABEL;
   return { shown, texts, two, widest: Math.min(longest, Math.max(8, ...texts.map(textWidth))) };
 }
 
-// Those of the part of a large map that is seen, of this many pixels.
+// Return the labels of the visible part of a large map's axis.
 function visibleTicks(items, first, count, room) {
   const step = tickStep(count, room),
     isShown = (i) => i % step === 0 && i + 0.5 >= first && i + 0.5 <= first + count;
@@ -63,33 +64,33 @@ export function largeTicks(map, { plotWidth, plotHeight }, seen) {
   return { rows, columns, angle: -50 };
 }
 
-// Whether rows of a map this wide can carry both of their tokens.
+/** Whether a map of this width has room for both tokens of its rows. */
 const fitsBeside = (labels, width) => labels.widest <= PAIRED * width;
 export const fitsBothTokens = (items, pairs, width) =>
   fitsBeside(axisTicks(items, Infinity, pairs), width);
 
-// Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
-// height: what there is to fill; highest: what there is at most, as far as rows stay legible.
+// Return the sizes of a map in pixels: margins for the labels, and cells as square as possible.
+// height: the height to fill; highest: the largest height that keeps rows legible.
 function measure(map, { width, compact, height, highest: most = Infinity }, { ticks, titles }) {
-  const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
+  const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // distance of the unit from the bar, whose numbers are between
   const space = height ? height - 100 : Infinity,
     both = axisTicks(map.rows, space, titles.pairs),
     rows = titles.pairs && !fitsBeside(both, width) ? axisTicks(map.rows, space) : both;
-  // Beside a map without a bar the last column's label, turned, needs its room.
+  // Without a bar, the last column's turned label needs the room.
   const last = 14 + Math.ceil(0.65 * textWidth(shorten(map.columns.at(-1).label)));
   const left = Math.ceil(rows.widest) + 38,
     right = compact ? last : map.overlay ? unit + 28 : 58;
-  const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // the height that is given
+  const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // fills the given height
   const inner = Math.max(80, width - left - right),
     widest = height ? Math.max(8, 2 * filling(90)) : 54;
   const columns = axisTicks(map.columns, Math.min(inner, widest * map.columns.length));
-  const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // lines between cells then fall on pixels
+  const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // so that grid lines fall on pixels
   const cellWidth = whole(Math.min(54, widest, inner / map.columns.length));
   const between = cellWidth * (columns.shown[1] || 1);
   const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
   const turned = Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))),
     top = angle === 0 ? 46 : turned + 40;
-  const legible = map.rows.length <= TICKS ? TICK_SPACE : 0; // no label upon another
+  const legible = map.rows.length <= TICKS ? TICK_SPACE : 0; // labels must not overlap
   const highest = Math.max(legible, Math.max(300, inner * 1.15) / map.rows.length),
     lowest = 130 / map.rows.length,
     room = Math.max(ROW, (most - top - 8) / map.rows.length),
@@ -113,7 +114,7 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
   };
 }
 
-// text: of one token, or of the two of a row
+// text: one token, or a pair
 function createLabel(text, kind, place) {
   const whole = Array.isArray(text)
     ? el("bdi", { dir: "ltr" }, [
@@ -124,12 +125,12 @@ function createLabel(text, kind, place) {
   return positionAt(el("span", { class: `axis-label ${kind}` }, whole), place);
 }
 
-// What is seen of a map that is drawn whole, in cells.
+/** Return the visible part of a map that is drawn whole: {x, y, width, height} in cells. */
 export function wholeMap({ rows, columns }) {
   return { x: 0, y: 0, width: columns.length, height: rows.length };
 }
 
-// Labels of the cells that are seen.
+// Return the labels of the visible cells.
 function createLabels({ size, titles, seen }, { rows, columns, angle, rowTitle = titles.rows }) {
   const { left, top, width, height, plotWidth, plotHeight } = size;
   const ofRows = rows.shown.map((row, i) =>
@@ -146,7 +147,8 @@ function createLabels({ size, titles, seen }, { rows, columns, angle, rowTitle =
     node.style.rotate = `${angle}deg`;
     return node;
   });
-  // Beside the middle of the rows; where it is longer than they are high, higher up; longer than the picture: it is cut.
+  // The rows' title is centred on the rows, moved to stay inside the picture, and cut if it is
+  // longer than the picture.
   const half = Math.min(height, textWidth(rowTitle)) / 2,
     middle = Math.max(half, Math.min(top + plotHeight / 2, height - half));
   return [
@@ -182,7 +184,7 @@ function createColourBar({ colours, ticks, unit }, size) {
   return positionAt(bar, { left: left + plotWidth + 12, top, height: plotHeight });
 }
 
-// Of every figure of a map: Plotly draws cells alone, and answers to nothing.
+/** Plotly's configuration: it draws cells only and handles no events. */
 export const CONFIG = { staticPlot: true };
 
 const CLEAR = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" };
@@ -191,7 +193,7 @@ export const axisRanges = ({ x, y, width, height }) => ({
   "yaxis.range": [y + height - 0.5, y - 0.5],
 });
 
-// A figure's layout: the cells alone, as large as the frame leaves room for.
+/** Return the layout of a Plotly figure of the cells, as large as the frame leaves room for. */
 export function cellsLayout({ size, seen }) {
   const { "xaxis.range": x, "yaxis.range": y } = axisRanges(seen),
     axis = { visible: false, fixedrange: true };
@@ -205,7 +207,7 @@ export function cellsLayout({ size, seen }) {
   };
 }
 
-// The whole picture's layout with its labels, for export.
+/** Return the layout of a whole picture with labels, for export. */
 export function wholeLayout(
   { size, titles, seen },
   { rows, columns, angle, rowTitle = titles.rows },
@@ -235,19 +237,23 @@ export function wholeLayout(
   };
 }
 
-// What a map is drawn in: a figure `plot`, the frame around its cells and the marks above them. hooks: hover(row, column) with
-// null for a whole column or row, and two on leaving; name: a class of its own. The drawing sets `current`: {map, colouring, size,
-// titles, pinned, seen: {x, y, width, height} in cells}.
+/**
+ * Create the stage of a map: a Plotly figure `plot`, the frame around its cells, and the marks above them. Set `current` to
+ * {map, colouring, size, titles, pinned, seen} before drawing; seen: {x, y, width, height} of the visible cells.
+ * @param {{hover: (row: number | null, column: number | null) => void, [name: string]: any}} hooks hover: null for a whole
+ *   row or column, and for both on leaving
+ * @param {string} [name] class of the stage
+ */
 export function createStage(hooks, name = "") {
   const plot = el("div", { class: "plot" }),
     frame = el("div", { class: "frame", "aria-hidden": "true" }),
     marks = el("div", { class: "marks" });
   const about = { tabindex: "0", role: "application", "aria-roledescription": t("heatmap") },
     root = el("div", { class: `detail ${name}`.trim(), ...about }, plot, frame, marks);
-  let framed = "", // what the frame was drawn for
+  let framed = "", // what the frame shows, as JSON
     framedSize = null;
 
-  // The sizes for this map; what stands around it is redrawn if need be.
+  // Return the sizes of a map, and redraw the frame if anything in it changed.
   function surround(map, colouring, titles, given) {
     const { ticks, colours, unit } = colouring,
       { compact } = given;
@@ -266,7 +272,7 @@ export function createStage(hooks, name = "") {
     return size;
   }
 
-  // Around a part of a large map.
+  // Draw the frame around the visible part of a large map.
   function surroundPart({ map, colouring, size, titles, seen }) {
     frame.replaceChildren(
       ...createLabels({ size, titles, seen }, largeTicks(map, size, seen)),
@@ -274,7 +280,7 @@ export function createStage(hooks, name = "") {
     );
   }
 
-  // From where to where an item is seen on its axis, in pixels; of null all of it.
+  // Return the [start, end] of an item in pixels, cut to the visible part; of null, the whole axis.
   function span(at, first, count, room) {
     if (at === null) return [0, room];
     const from = ((at - first) * room) / count;
@@ -298,10 +304,10 @@ export function createStage(hooks, name = "") {
     root,
     plot,
     current: null,
-    cursor: null, // {row, column}: what is pointed at
+    cursor: null, // {row, column} under the pointer or the keyboard's cursor
     surround,
     surroundPart,
-    // What stands where in the picture, and its name.
+    // Lay out the picture and set its name.
     show() {
       const { size, titles } = stage.current;
       positionAt(plot, { left: size.left, top: size.top });
@@ -329,17 +335,17 @@ export function createStage(hooks, name = "") {
       stage.current.pinned = pinned;
       stage.mark();
     },
-    // Shares of the picture of the cells at which an event points, across and down.
+    // Return where an event points, as shares of the cells' width and height.
     place(event) {
       const { size } = stage.current,
         box = root.getBoundingClientRect(),
-        scale = size.width / box.width; // of a presentation
+        scale = size.width / box.width; // a presentation scales the page
       return [
         ((event.clientX - box.left) * scale - size.left) / size.plotWidth,
         ((event.clientY - box.top) * scale - size.top) / size.plotHeight,
       ];
     },
-    // {row, column}; beside the labels one of them is null.
+    // Return the {row, column} at which an event points; beside a label one of them is null.
     cellAt(event) {
       const [across, down] = stage.place(event),
         { x, y, width, height } = stage.current.seen;

@@ -1,6 +1,6 @@
-// A map of more than 256 tokens a side, as one Plotly figure whose cells are tiles: images of its layout, of that level of
-// the pyramid (viz/wire/tiles.py) whose cells are at least a pixel large, so that a single bright cell is seen at any zoom.
-// Wheel, drag and keys zoom and move in it.
+// A map of more than 256 tokens a side, as a Plotly figure made of image tiles. Each tile is from
+// the level of the pyramid (viz/wire/tiles.py) whose cells are at least one pixel, so that a single
+// bright cell stays visible at any zoom. Wheel, dragging and keys zoom and move.
 import { cssVariable } from "../../core/dom.js";
 import { arrowStep, hasModifier } from "../../core/keys.js";
 import { loadPlotly } from "../../core/plotly.js";
@@ -17,10 +17,10 @@ import {
 const LEFT = 104, // pixels around the cells
   TOP = 92,
   RIGHT = 58;
-const CLOSEST = 8; // cells a side that fill the picture at the closest
-const REST = 120; // milliseconds that a pointer rests before the exact number is asked for
-const STEP = 1.3; // by which a key, or a notch of a wheel, zooms
-const STILL = 4; // pixels up to which a drag is a click
+const CLOSEST = 8; // cells per side at the closest zoom
+const REST = 120; // milliseconds that the pointer rests before the exact weight is requested
+const STEP = 1.3; // zoom factor of a key or a wheel's notch
+const STILL = 4; // pixels up to which a drag counts as a click
 
 const within = (value, least, most) => Math.max(least, Math.min(value, most));
 
@@ -42,7 +42,7 @@ function measure(map, { width, compact, height, highest = Infinity }) {
   };
 }
 
-// Where one sentence of a document ends and the next begins.
+// Return lines between a document's sentences.
 function bounds({ rows, columns }) {
   const line = { color: cssVariable("--atlas-accent"), width: 1, dash: "dot" };
   const ends = (items) => items.flatMap(({ ends }, i) => (ends ? [i + 0.5] : []));
@@ -51,16 +51,21 @@ function bounds({ rows, columns }) {
   return [...across, ...down].map((place) => ({ type: "line", line, ...place }));
 }
 
-// hooks: as detail.js has them, and tiles(map, wanted): [level, row, column] each to be fetched; exact(map, row, column)
+/**
+ * Create a large map.
+ * @param {any} hooks those of createDetail(), tiles(map, wanted) to fetch [level, row, column] tiles, and exact(map, row,
+ *   column) to fetch a weight
+ */
 export function createLarge(hooks) {
   const stage = createStage(hooks, "large"),
     { root, plot } = stage;
-  let drawnTiles = "", // which tiles the figure has
+  let drawnTiles = "", // tiles of the figure, as JSON
     frame = 0,
     rest = null,
-    grip = null; // where a drag began
+    grip = null; // start of a drag
 
-  // The tiles to be seen, as images; below those of the right level the whole map's, as long as some are on their way.
+  // Return the visible tiles as images. While some are missing, the tiles of the whole map lie
+  // below them.
   function images() {
     const { map, colouring, size, seen } = stage.current,
       { pyramid } = map;
@@ -73,7 +78,7 @@ export function createLarge(hooks) {
       .map((tile) => pyramid.image(tile, colouring));
   }
 
-  // The figure of these cells, with a layout of frame.js.
+  // Return the figure with a layout of frame.js.
   const figure = (layout, shown) => ({
     data: [{ type: "scatter", x: [null], y: [null], hoverinfo: "skip" }],
     layout: { ...layout, images: shown, shapes: bounds(stage.current.map) },
@@ -95,7 +100,7 @@ export function createLarge(hooks) {
 
   const schedule = () => (frame ||= requestAnimationFrame(render));
 
-  // Labels, and what is marked, of the part that is seen.
+  // Draw labels and marks of the visible part.
   function around() {
     stage.surroundPart(stage.current);
     stage.mark();
@@ -107,7 +112,7 @@ export function createLarge(hooks) {
     return within(zoom, 1, Math.max(columns.length, rows.length) / CLOSEST);
   }
 
-  // To a window inside the map: its first cell, and how many times larger than all cells are.
+  // Show a part of the map: its first column x and row y, enlarged by `zoom`.
   function look({ x, y, zoom = zoomOf(stage.current) }) {
     const { map, seen } = stage.current,
       times = limited(zoom),
@@ -123,7 +128,7 @@ export function createLarge(hooks) {
     schedule();
   }
 
-  // By a factor, with the place at these shares of the picture staying where it is.
+  // Zoom by a factor around a point, given as shares of the picture.
   function zoomBy(factor, [across, down] = [0.5, 0.5]) {
     const { x, y, width, height } = stage.current.seen,
       before = zoomOf(stage.current),
@@ -140,11 +145,11 @@ export function createLarge(hooks) {
       rest = setTimeout(() => hooks.exact(map, cell.row, cell.column), REST);
   }
 
-  // Events before anything is drawn are nobody's.
+  // Ignore events until something is drawn.
   const listen = (name, heard, options) =>
     root.addEventListener(name, (event) => stage.current && heard(event), options);
   const zoom = (event) => {
-    if (event.deltaY > 0 && zoomOf(stage.current) === 1) return; // all is seen: the page scrolls
+    if (event.deltaY > 0 && zoomOf(stage.current) === 1) return; // the whole map is visible: let the page scroll
     event.preventDefault();
     const notches = -event.deltaY / (event.deltaMode ? 3 : 100);
     zoomBy(
@@ -171,11 +176,11 @@ export function createLarge(hooks) {
   });
   const release = () => {
     root.classList.remove("dragged");
-    setTimeout(() => (grip = null)); // after the click that ends it
+    setTimeout(() => (grip = null)); // after the click event that follows
   };
   listen("pointerup", release);
   listen("pointercancel", release);
-  listen("pointerleave", () => point(null)); // of a drag, which holds the pointer, once it ends
+  listen("pointerleave", () => point(null)); // a drag captures the pointer: fires when it ends
   listen("click", (event) => {
     const cell = grip?.moved ? null : stage.cellAt(event);
     if (cell) hooks.pin(cell.row, cell.column);
@@ -195,7 +200,7 @@ export function createLarge(hooks) {
 
   return {
     root,
-    // As detail.js draws a small one. The part that is seen stays, from head to head of a kind.
+    // Draw a map, as createDetail() does. The visible part stays for another head of the same kind.
     draw(map, colouring, pinned, titles, given = {}) {
       const before = stage.current,
         isSame = before?.map.trace === map.trace && before.map.kind === map.kind;
@@ -208,7 +213,7 @@ export function createLarge(hooks) {
       loadPlotly().then(schedule);
     },
     pin: stage.pin,
-    more: () => root.isConnected && render(), // tiles have come
+    more: () => root.isConnected && render(), // after tiles arrived
     cursor: () => stage.cursor,
     figure() {
       const { map, size, seen } = stage.current;

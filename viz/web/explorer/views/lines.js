@@ -1,19 +1,19 @@
-// Two columns of tokens joined by lines: width and opacity are the weight, colour is the head.
+// Two columns of tokens joined by lines: width and opacity show the weight, colour the head.
 import { el, shorten, svg } from "../../core/dom.js";
 import { textParts, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 
 const ROW = 24,
-  HIGHEST = 40, // of a row where there is room
-  HEAD = 22, // above the rows
+  HIGHEST = 40, // pixels per row where there is room
+  HEAD = 22, // pixels above the rows
   GAP = 8,
   BUCKETS = 10;
 const LABEL = 160,
   LABEL_SMALL = 104,
   LABEL_LARGE = 196;
 
-// Edges of one head as one path for each of ten strengths: a few nodes however many edges there are. limit: the value at
-// full strength.
+// Return the edges of one head as ten paths, one per strength, to keep nodes few. limit: the value
+// of full strength.
 function strands(edges, { colour, limit }, { x1, x2, y }) {
   const middle = (x1 + x2) / 2,
     curve = (from, to) => `M${x1} ${from}C${middle} ${from} ${middle} ${to} ${x2} ${to}`;
@@ -35,7 +35,10 @@ function strands(edges, { colour, limit }, { x1, x2, y }) {
   });
 }
 
-// hooks: scene: what is looked at; hover(row, column), pin(row, column), update(changes)
+/**
+ * Create the lines.
+ * @param {any} hooks scene, hover(row, column), pin(row, column) and update(changes)
+ */
 export function createLines(hooks) {
   const slider = el("input", {
     type: "range",
@@ -53,7 +56,7 @@ export function createLines(hooks) {
   const root = el("div", { class: "lines" }, bar, canvas);
   let current = null; // {layers, geometry, group, tokens}
 
-  // Of a token alone, {row} or {column}; of all.
+  // Draw the edges of one token, {row} or {column}, or of all.
   function drawEdges({ row = null, column = null } = {}) {
     const { layers, geometry, group } = current;
     const isShown = (edge) =>
@@ -68,7 +71,7 @@ export function createLines(hooks) {
     hooks.hover(row, column);
   }
 
-  // at: {row, column}: where it stands, and null; text: as much of it as there is room for
+  // at: {row, column}, one of them null; text: shortened to its room
   function token(name, text, at, { label: width, x2, y }) {
     const isRow = at.row !== null,
       middle = y(at.row ?? at.column),
@@ -110,8 +113,10 @@ export function createLines(hooks) {
 
   return {
     root,
-    // layers: [{name, colour, map, limit, sign}], their maps of one shape; sign: of the edges to draw, 0 for all. highest:
-    // what the first screen has for it, or Infinity where it may be as low as it is
+    /**
+     * @param {any[]} layers [{name, colour, map, limit, sign}] with maps of one shape; sign: of the edges to draw, 0 for all
+     * @param {any} titles @param {number} highest pixels on the first screen, or Infinity for no limit
+     */
     draw(layers, titles, highest) {
       const { rows, columns } = layers[0].map,
         { coverage } = hooks.scene.state,
@@ -159,7 +164,7 @@ export function createLines(hooks) {
         group,
         tokens: { row: ofRows, column: ofColumns },
       };
-      // Each title ends, or begins, where its column's tokens do; one that is longer than they are wide, at the page's edge.
+      // Align each title with its column; one that is too wide starts at the picture's edge.
       const [left, right] = above.map((node) => node.getComputedTextLength()),
         inner = label + GAP - 4;
       above[0].setAttribute("x", Math.max(0, inner - left));

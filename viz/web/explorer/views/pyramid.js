@@ -1,17 +1,18 @@
-// The pyramid of one large map, as far as its tiles have come (viz/wire/tiles.py).
+// The pyramid of a large map: the tiles that have arrived, at several resolutions
+// (viz/wire/tiles.py).
 import { paintMap } from "../../core/colours.js";
 import { axisEntry, unitOf } from "../model.js";
 
-const SIDE = 256; // cells a side of a tile
-const TOP = 64; // and of the highest level
+const SIDE = 256; // cells per side of a tile
+const TOP = 64; // cells per side of the coarsest level, at most
 
 export class Pyramid {
   constructor(rows, columns) {
     this.sizes = [[rows, columns]];
     while (Math.max(...this.sizes.at(-1)) > TOP)
       this.sizes.push(this.sizes.at(-1).map((length) => Math.ceil(length / 2)));
-    this.whole = this.sizes.findIndex((size) => Math.max(...size) <= SIDE); // the first level that is a single tile
-    this.tiles = new Map(); // "level.row.column" -> {rows, columns, largest, mean: Uint8Array}; as last drawn also {look, source}
+    this.whole = this.sizes.findIndex((size) => Math.max(...size) <= SIDE); // the first level that fits one tile
+    this.tiles = new Map(); // "level.row.column" -> {rows, columns, largest, mean: Uint8Array}, and once drawn {look, source}
     this.exact = new Map(); // "row.column" -> weight
   }
 
@@ -27,13 +28,14 @@ export class Pyramid {
     this.tiles.set(`${level}.${row}.${column}`, { rows, columns, largest, mean: mean ?? largest });
   }
 
-  // Of a picture with so many cells a pixel: the level with at most one.
+  // Return the finest level with at most one cell per pixel; finest: cells per pixel of the map
+  // itself.
   level(finest) {
     const level = Math.max(0, Math.ceil(Math.log2(finest) - 1e-9));
     return Math.min(level, this.sizes.length - 1);
   }
 
-  // [level, row, column] of a level's tiles that cover a part of the map.
+  // Return the [level, row, column] tiles that cover a part of the map.
   within(level, x = 0, y = 0, width = Infinity, height = Infinity) {
     const side = SIDE * 2 ** level,
       [rows, columns] = this.sizes[0],
@@ -45,7 +47,8 @@ export class Pyramid {
     return found;
   }
 
-  // What is known of a cell: {exact}, or of the finest block around it {largest, mean, side}.
+  // Return what is known of a cell: {exact}, or {largest, mean, side} of the finest block around
+  // it, or null.
   at(row, column) {
     const exact = this.exact.get(`${row}.${column}`);
     if (exact !== undefined) return { exact };
@@ -63,13 +66,13 @@ export class Pyramid {
     return null;
   }
 
-  // The largest weight of all.
+  // The largest weight of the map, as far as it is known.
   get maximum() {
     const top = this.tile(this.whole, 0, 0);
     return top ? (top.largest.reduce((a, b) => Math.max(a, b), 0) / 255) ** 2 : 1;
   }
 
-  // A tile as an image of a Plotly layout, one pixel a cell.
+  // Return a tile as an image of a Plotly layout, one pixel per cell.
   image([level, row, column], colouring) {
     const tile = this.tile(level, row, column),
       look = [...colouring.colours, colouring.maximum, ...colouring.ticks.texts].join();
@@ -82,7 +85,7 @@ export class Pyramid {
       yref: "y",
       x: column * SIDE * side - 0.5,
       y: row * SIDE * side - 0.5,
-      sizex: tile.columns * side, // the last block of a row may be smaller: the figure ends before it does
+      sizex: tile.columns * side, // the last block may reach beyond the map: the figure cuts it
       sizey: tile.rows * side,
       sizing: "stretch",
       layer: "below",
@@ -90,7 +93,7 @@ export class Pyramid {
   }
 }
 
-// The address of an image of a tile's largest weights.
+// Return a data: address of a tile's image.
 function tileImage({ rows, columns, largest }, { colour }) {
   const canvas = document.createElement("canvas"),
     colours = Array.from({ length: 256 }, (_, code) => colour((code / 255) ** 2));
@@ -98,7 +101,7 @@ function tileImage({ rows, columns, largest }, { colour }) {
   return canvas.toDataURL();
 }
 
-// A map of more tokens than are drawn as a heatmap: a head's alone, of which tiles come as they are looked at.
+/** Return the map of one head with more tokens than a heatmap can show; its tiles arrive as they are looked at. */
 export function createLargeMap(trace, view) {
   const { kind, layer, head } = view,
     queries = trace.rowTokens(kind, view.predicted),

@@ -1,4 +1,4 @@
-// Where a number lies on its scale, the colour that it has there, and how a map's numbers are written.
+// Colour scales of maps: where a number lies on its scale, its colour, and how it is written.
 import { sequentialScale } from "../../core/colours.js";
 import { isDark } from "../../core/dom.js";
 import { formatExponent, formatSignificant } from "../../core/format.js";
@@ -6,12 +6,14 @@ import { t } from "../../core/language.js";
 
 const DECADES = 4;
 
-// The largest absolute value.
+// Return the largest absolute value.
 const largest = (values) =>
   values.reduce((most, value) => (Math.abs(value) > most ? Math.abs(value) : most), 0);
 
-// Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/attention.py.
-// signed: 0 in the middle, and what lies below it mirrored.
+/**
+ * Return a function from a value to its position on the colour scale, 0 to 1; viz/figures/attention.py has the same. signed: 0
+ * is in the middle, and negative values mirror positive ones.
+ */
 export function createPlacer(transform, maximum, signed = false) {
   if (signed) {
     const above = createPlacer(transform, maximum);
@@ -43,7 +45,7 @@ export function scaleTicks(transform, maximum, signed = false) {
   return { places: values.map(createPlacer(transform, maximum, signed)), texts };
 }
 
-// place(value): on the scale, 0 to 1; strength(value): how far from no colour, 0 to 1.
+/** Return a palette: place(value) on the scale, strength(value) of the colour (both 0 to 1), colour(value), and the ticks. */
 export function createPalette(colours, transform, maximum, signed = false) {
   const place = createPlacer(transform, maximum, signed),
     shown = sequentialScale(colours);
@@ -59,13 +61,13 @@ export function createPalette(colours, transform, maximum, signed = false) {
   };
 }
 
-// The scale that a person chose, as it is on this page.
+/** Return the colours that a person chose; greys are reversed on a dark page. */
 export function chosenColours(state, colours) {
   const found = colours.scales[state.colours];
   return state.colours === "greys" && isDark() ? found.toReversed() : found;
 }
 
-// Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
+/** Return a map's palette: 0 to 1 for attention, else the map's own range; up to its maximum if a person asks for that. */
 export function mapPalette(state, map, colours, diverging) {
   const maximum =
     (state.range === "own" && (map.pyramid?.maximum ?? largest(map.values))) ||
@@ -77,7 +79,7 @@ export function mapPalette(state, map, colours, diverging) {
   return { ...createPalette(shades, state.transform, maximum, map.signed), unit };
 }
 
-// A weight for people: three decimals, two significant digits below that.
+// Write a weight: three decimals, or two significant digits below 0.01.
 function weightText(value) {
   if (Number.isNaN(value)) return t("blank");
   if (value === 0) return "0";
@@ -87,7 +89,7 @@ function weightText(value) {
     : String(Number(value.toPrecision(2)));
 }
 
-// A number of any map: with its sign where that means something.
+/** Write a map's value, with a sign if the map is signed. */
 export function valueText(map, value) {
   const size = weightText(Math.abs(value));
   return value < 0 ? `−${size}` : map.signed && value > 0 ? `+${size}` : size;

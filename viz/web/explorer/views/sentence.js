@@ -1,5 +1,5 @@
-// The two sentences of a map with lines between their words: what each word read, at a glance. Always in whole words,
-// without special tokens, of the selected head alone.
+// The two sentences of a map with lines between their words: what each word read, at a glance.
+// Always whole words of the selected head, without special tokens.
 import { el, svg } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
 import { moveFocus } from "../../core/keys.js";
@@ -8,19 +8,19 @@ import { createScrollBox } from "../../lab/scroll.js";
 import { strongestIndices } from "../words.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
-  FAINT = 0.06, // weights that would only be fog
-  SMALLEST = 0.75, // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
-  TIGHT = { gap: 1, padding: 2 }; // pixels between words, and on either side of one, where a line does not fit otherwise
+  FAINT = 0.06, // smaller weights have no line
+  SMALLEST = 0.75, // smallest scale of the words; longer sentences scroll
+  TIGHT = { gap: 1, padding: 2 }; // pixels between and beside words where a line would not fit otherwise
 const loose = () => ({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
 const NONE = { row: null, column: null };
 
-// hooks: pin(map, row, column)
+/** Create the sentences. @param {{pin: (map: any, row: number | null, column: number | null) => void}} hooks */
 export function createSentence(hooks) {
   const lines = svg("svg", { "aria-hidden": "true", height: HEIGHT });
   const keys = el("div", { class: "words" }),
     queries = el("div", { class: "words" });
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
-  const scroller = createScrollBox(sheet, { tabindex: null, role: null }); // its words are reached by keys
+  const scroller = createScrollBox(sheet, { tabindex: null, role: null }); // its words have the focus instead
   const caption = el("p", { class: "caption", "aria-live": "polite" });
   const guess = el("p", { class: "caption guess", hidden: true }, [
     t(
@@ -31,17 +31,17 @@ export function createSentence(hooks) {
   let map = null,
     guide = "",
     pinned = NONE,
-    spelled = "", // the words that stand there
-    room = "", // that they were laid out in, and what they took of it
-    spacing = null, // as they are laid out: {gap, padding, size}
-    dimmed = false, // whether some lines stand back
+    spelled = "", // the words on the page, as JSON
+    room = "", // sizes that the words were laid out for
+    spacing = null, // {gap, padding, size} of the words
+    dimmed = false, // whether some lines are hidden
     middles = { keys: [], queries: [] };
 
   const value = (row, column) => map.values[row * map.columns.length + column];
   const ofRow = (row) => map.columns.map((_, column) => value(row, column));
   const ofColumn = (column) => map.rows.map((_, row) => value(row, column));
 
-  // What a word read, or by which it was read, in words: the first few that matter.
+  // Describe in words what a word read, or what read it.
   function reading({ row, column }) {
     const values = row !== null ? ofRow(row) : ofColumn(column),
       items = row !== null ? map.columns : map.rows;
@@ -75,7 +75,7 @@ export function createSentence(hooks) {
     }
   }
 
-  // gloss: what its word became, "" where the model links it with none; null where nobody asked.
+  // gloss: what the word became; "" if the model links it with none; null: without glosses
   function word(label, at, gloss) {
     const name = t("{word}, from the model's links: {gloss}", { word: label, gloss }),
       point = () => show(at),
@@ -108,8 +108,8 @@ export function createSentence(hooks) {
   const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth}`;
   const around = ({ gap, padding }, count) => (count - 1) * gap + 2 * count * padding;
 
-  // As large as lets the longer line of words stand whole. How wide the words are at another size is told from how wide
-  // they stand there: to lay them out for it would hold up the first picture of a sentence.
+  // Return the largest spacing at which both lines fit. Widths at another size are estimated from
+  // the present ones, because laying out would delay a sentence's first picture.
   function fitted(width) {
     const boxes = [keys, queries].filter((box) => box.firstChild);
     const texts = boxes.map(({ firstChild, lastChild, children: { length } }) => {
@@ -122,9 +122,9 @@ export function createSentence(hooks) {
     return { ...TIGHT, size: Math.min(1, Math.max(SMALLEST, Math.min(...most))) };
   }
 
-  // Another head has the same words: they are laid out where they or their room change, since that holds up a frame.
+  // Lay out the words. Called only when they or their room change, because it delays a frame.
   function arrange() {
-    const width = scroller.clientWidth; // 0: nobody sees it
+    const width = scroller.clientWidth; // 0 in a hidden tab
     sheet.classList.remove("wide");
     if (!spacing) space(loose());
     if (width) {
@@ -139,7 +139,7 @@ export function createSentence(hooks) {
     room = sizes();
   }
 
-  // In the next frame: a size that changes while sizes are told is an error.
+  // In the next frame: resizing inside a ResizeObserver is an error.
   const watch = new ResizeObserver(() =>
     requestAnimationFrame(() => {
       if (!map || sizes() === room) return;
@@ -170,7 +170,7 @@ export function createSentence(hooks) {
     dimmed = false;
   }
 
-  // The keyboard walks along the words of a line, and from line to line.
+  // Arrow keys move along the words and between the lines.
   root.addEventListener("keydown", (event) =>
     moveFocus(
       event,
@@ -180,8 +180,10 @@ export function createSentence(hooks) {
 
   return {
     root,
-    // small: a map of scoreMap (explorer/model.js) in words; words: what to look for; glosses: {rows, columns}, a function of
-    // a position each, or null
+    /**
+     * @param {any} small a map of scoreMap() in model.js, in words @param {any} at the pinned {row, column}
+     * @param {string} words what to look for @param {any} glosses {rows, columns}: functions of a position, or null
+     */
     draw(small, at, words, glosses) {
       map = small;
       guide = words;

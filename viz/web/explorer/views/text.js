@@ -1,11 +1,11 @@
-// The sentence itself: focus a token, and the others are shaded by the weight between them.
+// The sentences as text: point at a token, and the others are shaded by the weight between them.
 import { formatFixed } from "../../core/format.js";
 import { el } from "../../core/dom.js";
 import { t } from "../../core/language.js";
 
 const bare = (label) => label.replace(/^\u2581(?=.)/, "");
 
-// What is shown before anybody points at a token: the row with the clearest answer.
+// Return the row with the largest weight, which is shown until a token is pointed at.
 function strongestRow({ values, rows, columns }) {
   const strengths = rows.map((_, row) => {
     const own = values.subarray(row * columns.length, (row + 1) * columns.length);
@@ -14,12 +14,12 @@ function strongestRow({ values, rows, columns }) {
   return { row: strengths.indexOf(Math.max(...strengths)), column: null };
 }
 
-// hooks: scene: what is looked at; hover(row, column), pin(row, column)
+/** Create the text. @param {any} hooks scene, hover(row, column) and pin(row, column) */
 export function createText(hooks) {
   const root = el("div", { class: "sentences" });
-  let current = null; // {map, chips: {row: [..], column: [..]}, colouring, pinned, first}
+  let current = null; // {map, chips: {row, column}, colouring, pinned, first}
 
-  // at: {row, column}: the token that is pointed at, and null; of two a row's.
+  // at: {row, column}, one of them null: the token that is pointed at
   function shade(at) {
     const { map, chips, colouring } = current,
       width = map.columns.length,
@@ -40,7 +40,7 @@ export function createText(hooks) {
     );
   }
 
-  // at: {row, column}: where it stands, and null; read: what a row that is named by both of its tokens reads
+  // at: {row, column}, one of them null; read: the token that a row reads, if it is named by both
   function chip({ label, isSpaced }, at, read = null) {
     const enter = () => {
       shade(at);

@@ -1,4 +1,4 @@
-// The pane beside the atlas: the map, lines, text or a comparison; one at a time.
+// The view of the selected head: a map, lines, text, or a comparison.
 import { el, isTouch } from "../../core/dom.js";
 import { toText, say, t } from "../../core/language.js";
 import * as model from "../model.js";
@@ -37,7 +37,10 @@ const LARGE = say(
 const LOWEST = 320, // pixels
   AROUND = 86;
 
-// hooks: scene: what is looked at; root (the explorer's), hover, pin, update, and those of createLarge() and createCompare()
+/**
+ * Create the views.
+ * @param {any} hooks scene, root (the explorer's), hover(), pin(), update(), and those of createLarge() and createCompare()
+ */
 export function createViews(hooks) {
   const { scene } = hooks;
   const detail = createDetail(hooks),
@@ -49,17 +52,18 @@ export function createViews(hooks) {
   const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
   const root = el("div", { class: "stage" });
   let shown = "map",
-    pane = detail, // what draws the map
-    room = null, // what there is to fill, in a presentation
-    focused = null; // what the keys were in when a word of waiting took its place
+    pane = detail, // draws the map: detail or large
+    room = null, // {width, height} to fill in a presentation
+    focused = null; // what had the focus when the waiting message replaced it
 
-  // What the first screen has for the map, between its heading and a line of words; on a narrow page the map is as high
-  // as it likes. The heading counts as one size, so that no head's map is higher than another's.
+  // The height left for the map on the first screen; unlimited on a narrow page. The heading counts
+  // as one size, so that all heads' maps have the same height.
   const below = () => (innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity);
-  let top = 0, // of the page's pixels
+  let top = 0, // of the views, in pixels of the page
     width = 0;
 
-  // The heads drawn as lines, each with its colour: the chosen ones, or the one map that they were combined to.
+  // Return the heads to draw as lines, each with its colour: the chosen ones, or their combined
+  // map.
   function strands(map, { maximum }) {
     const { state, trace } = scene,
       colours = trace.colours.heads,
@@ -87,8 +91,7 @@ export function createViews(hooks) {
 
   return {
     root,
-    // Where the views begin, and how wide they are. Before anything is drawn: afterwards the browser would lay out the
-    // page once for each question.
+    // Measure before drawing: afterwards each query would lay out the page again.
     measure() {
       top = hooks.root.getBoundingClientRect().top + window.scrollY;
       width = root.clientWidth;
@@ -109,7 +112,7 @@ export function createViews(hooks) {
       else if (shown === "lines")
         lines.draw(strands(map, colouring), titles, room ? Infinity : highest);
       else parts[shown].draw(map, colouring, titles);
-      // What had the focus may have been drawn anew, or another view may have taken its place.
+      // Restore the focus if its element was replaced.
       if (at >= 0 && !root.contains(document.activeElement))
         (focusables()[at] ?? first())?.focus({ preventScroll: true });
     },
