@@ -253,11 +253,11 @@ export function createAsker() {
      */
     async ask(name, question, { part = () => {}, working } = {}) {
       current?.abort();
-      const mine = (current = new AbortController());
-      const partIfCurrent = (/** @type {any} */ content) => mine === current && part(content);
-      const { signal } = mine,
+      const controller = (current = new AbortController());
+      const partIfCurrent = (/** @type {any} */ content) => controller === current && part(content);
+      const { signal } = controller,
         answer = await ask(name, question, { part: partIfCurrent, signal, working });
-      if (mine !== current || mine.signal.aborted) return null;
+      if (controller !== current || controller.signal.aborted) return null;
       current = null;
       return answer;
     },

@@ -29,7 +29,7 @@ export function createCut({ scene, able, ask }) {
     el("div", { class: "cut-bar" }, runButton, how),
     result,
   ]);
-  let shown = "", // the edges that the result is about, as JSON
+  let shownEdges = "", // the edges that the result is about, as JSON
     opens = null; // address of the translation without the edge
 
   // Return the pinned cell as edges – all tokens of a word, every head of a combined map – or null.
@@ -57,11 +57,11 @@ export function createCut({ scene, able, ask }) {
     root,
     // Update after every change of what is pinned or shown.
     follow() {
-      const found = edges(),
-        name = JSON.stringify(found);
-      root.hidden = !found;
-      if (name !== shown) result.replaceChildren();
-      shown = name;
+      const pinnedEdges = edges(),
+        name = JSON.stringify(pinnedEdges);
+      root.hidden = !pinnedEdges;
+      if (name !== shownEdges) result.replaceChildren();
+      shownEdges = name;
     },
     // Show the answer of viz/explorer/cut.py: {same, before, after, words, opens}, or {error}.
     receive({ error, same, before, after, words, ...answer }) {

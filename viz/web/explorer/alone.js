@@ -4,7 +4,7 @@
 (async () => {
   "use strict";
   const root = document.getElementById("explorer"),
-    own = document.getElementById("bundle");
+    bundleScript = document.getElementById("bundle");
   const notebook = window.frameElement && window.parent; // null if the parent has another origin
 
   function unpack(text) {
@@ -15,12 +15,12 @@
   }
 
   async function bundle(name) {
-    if (!own) {
-      if (!notebook?.[name]) await waiting(name);
+    if (!bundleScript) {
+      if (!notebook?.[name]) await waitForBundle(name);
       return notebook[name];
     }
-    const text = await unpack(own.textContent);
-    own.remove();
+    const text = await unpack(bundleScript.textContent);
+    bundleScript.remove();
     if (notebook) {
       notebook[name] = text;
       notebook.dispatchEvent(new notebook.Event(name));
@@ -29,10 +29,10 @@
   }
 
   // Wait for the frame that has the bundle: a notebook may create its cells in any order.
-  function waiting(name) {
+  function waitForBundle(name) {
     const words = root.querySelector(".waiting"),
-      own = JSON.parse(words.dataset.words)[document.documentElement.dataset.language];
-    if (own) words.textContent = own;
+      translated = JSON.parse(words.dataset.words)[document.documentElement.dataset.language];
+    if (translated) words.textContent = translated;
     words.hidden = false;
     return new Promise((resolve) => notebook?.addEventListener(name, resolve, { once: true }));
   }

@@ -129,7 +129,7 @@ export function createControls(overlays, update, open) {
   });
   const sentence = createSelect(t("Sentence"), {}, open, t("Your last translations stay here"));
   sentence.root.classList.add("wide", "history");
-  const chosen = { overlay, combine, special, transform, range, colours };
+  const stateMenus = { overlay, combine, special, transform, range, colours };
   const menus = [combine, words, glosses, special, rows, transform, range, colours, sentence];
   if (overlays.length) menus.unshift(overlay);
   const roots = menus.map((menu) => menu.root);
@@ -137,14 +137,14 @@ export function createControls(overlays, update, open) {
     kind: kind.root,
     view: view.root,
     options: el("div", { class: "options" }, roots),
-    history(traces, shown) {
+    history(traces, current) {
       const unfinished = `(${t("unfinished")}) `,
         name = (trace) =>
           `${trace.finished ? "" : unfinished}${naming.traceName(trace, traces, 60)}`;
       sentence.offer(traces.toReversed().map((trace) => [trace.key, name(trace)]));
-      sentence.show(shown.key);
-      glosses.root.hidden = !shown.glosses;
-      for (const button of kind.buttons) button.hidden = !shown.kinds[button.dataset.value];
+      sentence.show(current.key);
+      glosses.root.hidden = !current.glosses;
+      for (const button of kind.buttons) button.hidden = !current.kinds[button.dataset.value];
     },
     // Show a state. map: the map that is drawn, or null while it is missing.
     show(state, map) {
@@ -158,7 +158,7 @@ export function createControls(overlays, update, open) {
       range.field.options[0].textContent = t("{low} to {high}", { low, high });
       kind.show(state.kind);
       view.show(state.view);
-      for (const [name, menu] of Object.entries(chosen)) menu.show(state[name]);
+      for (const [name, menu] of Object.entries(stateMenus)) menu.show(state[name]);
       words.show(state.words ? "words" : "pieces");
       glosses.show(state.glosses ? "links" : "");
       const { [state.kind]: predicted = false } = state.predicted; // an encoder's rows have one token

@@ -8,8 +8,8 @@ import * as states from "./state.js";
 import * as colouring from "./views/scale.js";
 import * as words from "./words.js";
 
-const FLICKER = 150; // milliseconds before a missing map is replaced by a message: most arrive sooner
-const READ = 400; // milliseconds before a screen reader is told of a map: the person may go on to the next
+const WAIT_MESSAGE_DELAY = 150; // milliseconds before a missing map is replaced by a message: most arrive sooner
+const SUMMARY_DELAY = 400; // milliseconds before a screen reader is told of a map: the person may go on to the next
 
 /**
  * Create the drawing of an explorer.
@@ -26,12 +26,12 @@ export function createDrawing(explorer) {
     summary = el("p", { class: "sr-only", "aria-live": "polite" }),
     legend = el("div", { class: "legend" }),
     tip = el("p", { class: "tip" });
-  let waiting = null, // timers
-    telling = null,
-    due = false; // whether the sentences will be drawn after the next frame
+  let waitTimer = null, // timers
+    summaryTimer = null,
+    isSentenceDue = false; // whether the sentences will be drawn after the next frame
 
   // Over hundreds of tokens the mean weight is close to 0: a linear scale would show a dark square.
-  const toned = () =>
+  const tonedState = () =>
     scene.trace.kinds[scene.state.kind].large && scene.state.transform === "linear"
       ? { ...scene.state, transform: "sqrt" }
       : scene.state;
@@ -43,10 +43,10 @@ export function createDrawing(explorer) {
     views.measure();
     const { state, trace } = scene,
       overlay = overlayOf(),
-      found = maps.mapOf(trace, state);
-    const map = (scene.map = found?.refused ? null : found);
-    scene.refused = map ? null : (found?.refused ?? trace.left_out ?? null);
-    controls.show(toned(), map);
+      answer = maps.mapOf(trace, state);
+    const map = (scene.map = answer?.refused ? null : answer);
+    scene.refused = map ? null : (answer?.refused ?? trace.left_out ?? null);
+    controls.show(tonedState(), map);
     const used = model.usedHeads(trace, states.viewOf(state)),
       name = words.mapHeading(state, used, overlay);
     heading.textContent = name;
@@ -59,13 +59,14 @@ export function createDrawing(explorer) {
       .join(" ");
     const waits = overlay ? t("Computing …") : t("Loading this layer…");
     read(map ? words.mapReading(state, trace, map, overlay) : scene.refused ? "" : waits);
-    clearTimeout(waiting);
+    clearTimeout(waitTimer);
     maps.beside.clear();
     if (map) {
-      const colours = colouring.mapPalette(toned(), map, trace.colours, diverging);
+      const colours = colouring.mapPalette(tonedState(), map, trace.colours, diverging);
       views.draw(map, colours, { ...words.axisTitles(state, map, trace), label: title() });
     } else if (scene.refused) views.clear();
-    else if (overlay || trace.kinds[state.kind].large) waiting = setTimeout(views.wait, FLICKER);
+    else if (overlay || trace.kinds[state.kind].large)
+      waitTimer = setTimeout(views.wait, WAIT_MESSAGE_DELAY);
     else views.wait();
     const repaint =
       !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
@@ -73,11 +74,11 @@ export function createDrawing(explorer) {
     else if (before.overlay !== state.overlay) hover(null);
     thumbnails.select(state);
     if (!before) drawSentence();
-    else if (!due) {
+    else if (!isSentenceDue) {
       // The map is drawn before the lines between words.
-      due = true;
+      isSentenceDue = true;
       afterPaint().then(() => {
-        due = false;
+        isSentenceDue = false;
         drawSentence();
       });
     }
@@ -86,11 +87,11 @@ export function createDrawing(explorer) {
     if (map)
       scene.state = { ...state, beside: state.view === "compare" ? views.compare.beside() : "" };
     maps.askAhead();
-    clearTimeout(telling);
-    telling = setTimeout(() => {
+    clearTimeout(summaryTimer);
+    summaryTimer = setTimeout(() => {
       if (scene.map)
         summary.textContent = words.mapSummary(scene.state, scene.trace, scene.map, used, overlay);
-    }, READ);
+    }, SUMMARY_DELAY);
   }
 
   const read = (text) => reading.replaceChildren(...markTerms(text));
@@ -106,11 +107,11 @@ export function createDrawing(explorer) {
       predicted: true,
     };
     if (model.missingLayers(trace, view).length) return; // drawn when the layers arrive
-    const small = model.scoreMap(trace, view);
+    const wordMap = model.scoreMap(trace, view);
     const glosses = state.glosses ? states.glossesOf(state, trace) : null;
     sentence.draw(
-      small,
-      states.pinnedCells(state, small, trace),
+      wordMap,
+      states.pinnedCells(state, wordMap, trace),
       words.sentenceHint(state),
       glosses,
     );
@@ -119,7 +120,7 @@ export function createDrawing(explorer) {
   function drawAtlas() {
     const { state, trace } = scene,
       colours = colouring.chosenColours(state, trace.colours),
-      palette = colouring.createPalette(colours, toned().transform, 1),
+      palette = colouring.createPalette(colours, tonedState().transform, 1),
       { texts, places } = palette.ticks;
     thumbnails.draw(trace, state.kind, palette);
     const ramp = `background: linear-gradient(to right, ${colours.join(", ")})`;

@@ -33,7 +33,7 @@ export default function explorer(root, api) {
     refused: null,
     overlays,
   };
-  let awaited = null; // the state to open when a link's translation arrives
+  let pendingState = null; // the state to open when a link's translation arrives
 
   // --- its parts --------------------------------------------------------------------------------------------------
   const isInApp = Boolean(formats);
@@ -75,7 +75,7 @@ export default function explorer(root, api) {
     name: t("All heads"),
     title: () => thumbnails.root.firstChild?.ariaLabel ?? "",
   });
-  const shown = createPicture(views.root, {
+  const viewPicture = createPicture(views.root, {
     ...about,
     name: t("Selected head"),
     svg: () => viewSvg(views),
@@ -107,7 +107,7 @@ export default function explorer(root, api) {
           el("div", { class: "titles" }, heading, decoded, reading),
           controls.view,
         ]),
-        shown,
+        viewPicture,
         status,
         guide,
         cut.root,
@@ -120,7 +120,7 @@ export default function explorer(root, api) {
   listenKeys(root, { scene, acts: { update, step, toggleHeads }, thumbnails, views, help });
 
   // Replace the empty frame by the parts, once there is something to show in them.
-  function lay() {
+  function showParts() {
     if (!help.root.isConnected) root.replaceChildren(...parts);
   }
 
@@ -128,14 +128,14 @@ export default function explorer(root, api) {
   const shownKind = () => scene.trace.kinds[scene.state.kind];
 
   // Set the state, and the selection that the other tabs follow.
-  function take(state) {
+  function setState(state) {
     scene.state = state;
     store.set({ selection: states.selectionOf(state) });
   }
 
   // Open a state. before: the state drawn last, to draw only what changed; null to draw everything.
   function open(state, before = null) {
-    take(states.fitState(state, scene.trace, overlays));
+    setState(states.fitState(state, scene.trace, overlays));
     drawing.draw(before);
   }
 
@@ -153,7 +153,7 @@ export default function explorer(root, api) {
   }
 
   function pin(map, row, column) {
-    take(states.togglePin(scene.state, map, scene.trace, { row, column }));
+    setState(states.togglePin(scene.state, map, scene.trace, { row, column }));
     drawing.showPinned();
   }
 
@@ -163,41 +163,41 @@ export default function explorer(root, api) {
     return at?.row === row && at.column === column;
   }
 
-  const known = (key) => scene.traces.find((one) => one.key === key);
+  const traceByKey = (key) => scene.traces.find((trace) => trace.key === key);
 
   function openTrace(key) {
-    scene.trace = known(key);
+    scene.trace = traceByKey(key);
     open(scene.state);
   }
 
-  function openLink() {
+  function followLink() {
     const link = states.parseFragment(pageLink().toString());
     if (!link) return;
-    const { state: wanted, ...named } = link,
-      what = { beam: 1, ...named },
+    const { state: linkState, ...named } = link,
+      translation = { beam: 1, ...named },
       { trace } = scene;
     const isShown = ([name, value]) => trace[name] === null || trace[name] === value;
-    if (trace && Object.entries(what).every(isShown)) {
+    if (trace && Object.entries(translation).every(isShown)) {
       keepTranslation(trace.text);
-      open(wanted);
-      return bringBeside(wanted.beside);
+      open(linkState);
+      return compareWith(linkState.beside);
     }
-    awaited = wanted;
-    translateLink(what);
+    pendingState = linkState;
+    translateLink(translation);
   }
 
   // --- what the server says ---------------------------------------------------------------------------------------
   // Send a question about a translation. A translation of an exported file has no address, and no
   // server.
   async function ask(name, { key, ...fields }) {
-    const trace = key === undefined ? scene.trace : known(key),
+    const trace = key === undefined ? scene.trace : traceByKey(key),
       { selection, asked } = store.state;
     if (!trace?.address) return;
     const question = { address: trace.address, fields: { ...fields, selection, asked } },
       { error, ...answer } = await askServer(`page_${name}`, question);
     if (!error) return receive(answer);
-    const { as, other } = fields,
-      otherKey = () => scene.traces.find((one) => one.address === other)?.key;
+    const { as, other: otherAddress } = fields,
+      otherKey = () => scene.traces.find((trace) => trace.address === otherAddress)?.key;
     if (name === "cut") cut.receive({ error });
     else if (name === "alike") receiveAlike({ key, other: otherKey(), error });
     else if (maps.refuse({ key, as, error })) drawing.draw();
@@ -206,7 +206,7 @@ export default function explorer(root, api) {
 
   async function receive(value) {
     if (value.invitation) {
-      lay();
+      showParts();
       showInvitation(root, value.invitation);
     } else if (value.cut) cut.receive(value.cut);
     else if (value.kept) await receiveKept(value.kept);
@@ -236,25 +236,25 @@ export default function explorer(root, api) {
   }
 
   function remember(...traces) {
-    const others = scene.traces.filter((one) => !traces.includes(one));
+    const others = scene.traces.filter((trace) => !traces.includes(trace));
     scene.traces = [...others, ...traces].slice(-REMEMBERED);
     controls.history(scene.traces, scene.trace);
   }
 
   // Add a translation to compare with the one that is shown.
   async function receiveKept(payload) {
-    const one = known(payload.key) ?? (await Trace.from(payload));
-    remember(...new Set([one, scene.trace]));
+    const trace = traceByKey(payload.key) ?? (await Trace.from(payload));
+    remember(...new Set([trace, scene.trace]));
     update({ view: "compare", compare: "pair" });
-    views.compare.keep(one);
+    views.compare.keep(trace);
   }
 
   // Compare with a link's sentence, which is here already or is translated by the same model.
-  function bringBeside(text) {
+  function compareWith(text) {
     if (!text || !pairs) return;
-    const one = views.compare.plain(text);
-    if (!one) return ask("beside", { key: scene.trace.key, text });
-    views.compare.keep(one);
+    const trace = views.compare.plain(text);
+    if (!trace) return ask("beside", { key: scene.trace.key, text });
+    views.compare.keep(trace);
     update({});
   }
 
@@ -264,24 +264,24 @@ export default function explorer(root, api) {
   }
 
   async function receiveTrace(payload) {
-    scene.trace = known(payload.key) ?? (await Trace.from(payload));
-    lay();
+    scene.trace = traceByKey(payload.key) ?? (await Trace.from(payload));
+    showParts();
     showInvitation(root, null);
     remember(scene.trace);
     const { selection, link } = payload;
     if (link) scene.state = states.parseFragment(link).state; // an exported file opens with the state it was made in
-    const wanted = awaited;
-    awaited = null;
-    open(wanted ?? { ...scene.state, ...selection });
-    bringBeside(wanted?.beside);
+    const linkState = pendingState;
+    pendingState = null;
+    open(linkState ?? { ...scene.state, ...selection });
+    compareWith(linkState?.beside);
     store.set({ drawCount: store.state.drawCount + 1 });
   }
 
   // Receive translations in order, however long each takes to unpack.
-  let taken = Promise.resolve();
+  let lastReceipt = Promise.resolve();
   function receiveNext(value) {
     const next = () => receive(value);
-    taken = taken.then(next, next);
+    lastReceipt = lastReceipt.then(next, next);
   }
 
   // --- what other parts of the page say ---------------------------------------------------------------------------
@@ -290,8 +290,8 @@ export default function explorer(root, api) {
     if (scene.trace && states.overlayOf(scene.state, overlays)?.asks) drawing.draw();
   });
   store.follow(["selection"], ({ selection }) => {
-    const own = JSON.stringify(states.selectionOf(scene.state));
-    if (selection && JSON.stringify(selection) !== own) update(selection);
+    const ownSelection = JSON.stringify(states.selectionOf(scene.state));
+    if (selection && JSON.stringify(selection) !== ownSelection) update(selection);
   });
   store.follow(["translation"], ({ translation }) => {
     if (translation.map) receiveNext(translation.map);
@@ -312,9 +312,9 @@ export default function explorer(root, api) {
       drawing.draw(scene.state);
     }, 80),
   ).observe(views.root);
-  window.addEventListener("hashchange", openLink);
+  window.addEventListener("hashchange", followLink);
   const first = api.value();
   if (first.address) store.set({ address: first.address });
   for (const value of [first, ...(api.later ?? [])]) receiveNext(value); // an exported file may have several
-  taken.then(openLink);
+  lastReceipt.then(followLink);
 }

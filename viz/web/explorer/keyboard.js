@@ -110,7 +110,9 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
     else if (CYCLES[key])
       update({ [CYCLES[key]]: after(states.CHOICES[CYCLES[key]], state[CYCLES[key]]) });
     else if (key === "o" && overlays.length) {
-      const ids = overlays.filter((one) => one.kinds.includes(kind)).map((one) => one.id);
+      const ids = overlays
+        .filter((overlay) => overlay.kinds.includes(kind))
+        .map((overlay) => overlay.id);
       update({ overlay: after(["", ...ids], state.overlay) });
     } else if (key === "x") toggleHeads([[layer, head]]);
     else if (key === "y") toggleHeads(model.headsOfLayer(scene.trace, kind, layer));

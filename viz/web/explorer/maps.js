@@ -7,36 +7,36 @@ import * as states from "./state.js";
 import { CODECS, unpack } from "./trace.js";
 import { createLargeMap } from "./views/pyramid.js";
 
-const TILES = 40; // per request
-const BUSY = 150; // milliseconds until the request for a cell is repeated, if another request was under way
+const MOST_TILES = 40; // per request
+const RETRY_PAUSE = 150; // milliseconds until the request for a cell is repeated, if another request was under way
 const PATIENCE = 15000; // milliseconds after which a request counts as lost
-const KEPT = 100; // overlays per translation
+const MOST_OVERLAYS = 100; // overlays per translation
 
 // Return a key of everything an overlay's map depends on: heads share it where the map does not
 // depend on the head.
 function overlayKey(overlay, view) {
   const place = { head: [view.layer, view.head], layer: [view.layer], sentence: [] }[overlay.scope],
-    asked = overlay.asks ? [store.state.asked] : [];
+    question = overlay.asks ? [store.state.asked] : [];
   const { kind, words, special, predicted } = view;
-  return JSON.stringify([overlay.id, kind, ...place, words, special, predicted, ...asked]);
+  return JSON.stringify([overlay.id, kind, ...place, words, special, predicted, ...question]);
 }
 
 // Convert an overlay's map of viz/wire/payload.py to the form of scoreMap() in model.js.
-async function overlayMap({ rows, columns, codec, data, ...sent }, { kinds, tokens }) {
+async function overlayMap({ rows, columns, codec, data, ...descriptor }, { kinds, tokens }) {
   const axis = ({ labels, positions }) =>
     labels.map((label, i) => ({ label, positions: positions[i] }));
   const keys = axis(columns),
     sourceLength = tokens.source.labels.length;
   // A joint map has the source's and the prefix's columns, more than the kind has keys.
-  const joint = (keys.at(-1)?.positions.at(-1) ?? 0) >= kinds[sent.kind].keys;
+  const joint = (keys.at(-1)?.positions.at(-1) ?? 0) >= kinds[descriptor.kind].keys;
   return {
     values: CODECS[codec](await unpack(data)),
     rows: axis(rows),
     columns: keys,
-    unit: sent.unit,
-    signed: sent.signed,
-    range: sent.range,
-    overlay: sent.id,
+    unit: descriptor.unit,
+    signed: descriptor.signed,
+    range: descriptor.range,
+    overlay: descriptor.id,
     attention: false,
     hidden: null,
     joint,
@@ -55,22 +55,26 @@ async function overlayMap({ rows, columns, codec, data, ...sent }, { kinds, toke
  * @param {(row: number, column: number) => boolean} setup.isPointed whether a cell of a large map is pointed at
  */
 export function createMaps({ scene, ask, isPointed }) {
-  let asked = null; // time of the request under way, or null
-  const beside = new Set(); // translations whose thumbnails a comparison waits for
-  const traceOf = (key) => scene.traces.find((one) => one.key === key);
+  let requestedAt = null; // time of the request under way, or null
+  const lackingThumbnails = new Set(); // translations whose thumbnails a comparison waits for
+  const traceOf = (key) => scene.traces.find((trace) => trace.key === key);
 
   // Send a request unless one is under way; return whether it was sent.
   function request(event, question) {
     const now = performance.now();
-    if (asked !== null && now - asked < PATIENCE) return false;
-    asked = now;
+    if (requestedAt !== null && now - requestedAt < PATIENCE) return false;
+    requestedAt = now;
     ask(event, question);
     return true;
   }
 
   // Request layers, and a kind's thumbnails if they are missing.
-  const askLayers = (trace, wanted, kind) =>
-    request("layers", { key: trace.key, wanted, thumbnails: trace.lacks(kind) ? [kind] : [] });
+  const askLayers = (trace, layers, kind) =>
+    request("layers", {
+      key: trace.key,
+      wanted: layers,
+      thumbnails: trace.lacks(kind) ? [kind] : [],
+    });
 
   // Return a map, null while it is missing, or {refused: words}. Missing layers are requested only
   // for the translation that is shown.
@@ -79,9 +83,9 @@ export function createMaps({ scene, ask, isPointed }) {
       overlay = states.overlayOf(state, scene.overlays);
     if (overlay) {
       const as = overlayKey(overlay, view),
-        found = trace.overlays.get(as);
-      if (!found) request("overlay", { key: trace.key, overlay: overlay.id, view, as });
-      return found ?? null;
+        map = trace.overlays.get(as);
+      if (!map) request("overlay", { key: trace.key, overlay: overlay.id, view, as });
+      return map ?? null;
     }
     if (trace.kinds[view.kind].large) return largeMapOf(trace, view);
     const missing = model.missingLayers(trace, view);
@@ -97,32 +101,32 @@ export function createMaps({ scene, ask, isPointed }) {
     return null;
   }
 
-  const tiles = ({ head }, wanted) =>
-    request("tiles", { key: scene.trace.key, head, wanted: wanted.slice(0, TILES) });
+  const tiles = ({ head }, missing) =>
+    request("tiles", { key: scene.trace.key, head, wanted: missing.slice(0, MOST_TILES) });
 
   // Request the exact weight of a cell of a large map; its tile has one byte per cell.
   function exact(map, row, column) {
     if (map !== scene.map || !isPointed(row, column)) return;
     if (map.pyramid.exact.has(`${row}.${column}`)) return;
     if (!request("cell", { key: scene.trace.key, head: map.head, row, column }))
-      setTimeout(() => exact(map, row, column), BUSY);
+      setTimeout(() => exact(map, row, column), RETRY_PAUSE);
   }
 
   // Request ahead: thumbnails of the other kinds, then the other layers of this kind one by one.
   function askAhead() {
     const { trace, state } = scene,
       { kind } = state;
-    if (asked !== null) return;
-    const waiting = [...beside].find((one) => one.lacks(kind));
-    if (waiting) {
-      beside.delete(waiting); // requested once, because the server may have forgotten it
-      return askLayers(waiting, [], kind);
+    if (requestedAt !== null) return;
+    const lacking = [...lackingThumbnails].find((trace) => trace.lacks(kind));
+    if (lacking) {
+      lackingThumbnails.delete(lacking); // requested once, because the server may have forgotten it
+      return askLayers(lacking, [], kind);
     }
     if (!trace.lazy) return;
     const strip = trace.kinds[kind].large ? trace.kinds[kind].readings.indexOf(null) : -1;
     if (strip >= 0) return request("layers", { key: trace.key, strips: [[kind, strip]] });
-    const small = [kind, ...Object.keys(trace.kinds)].find((one) => trace.lacks(one));
-    if (small) return askLayers(trace, [], small);
+    const lackingKind = [kind, ...Object.keys(trace.kinds)].find((name) => trace.lacks(name));
+    if (lackingKind) return askLayers(trace, [], lackingKind);
     const next = trace.kinds[kind].large ? -1 : trace.weights[kind].indexOf(null);
     if (next >= 0) askLayers(trace, [[kind, next]], kind);
   }
@@ -132,11 +136,11 @@ export function createMaps({ scene, ask, isPointed }) {
     tiles,
     exact,
     askAhead,
-    beside, // filled anew by each drawing
+    beside: lackingThumbnails, // filled anew by each drawing
     takeExact(key, { head, row, column, value }) {
       const pyramid = traceOf(key)?.pyramid(...head);
       pyramid?.exact.set(`${row}.${column}`, value);
-      asked = null;
+      requestedAt = null;
     },
     // Add the parts of an answer; return the translation once they are all there, so that it is
     // redrawn once.
@@ -144,20 +148,21 @@ export function createMaps({ scene, ask, isPointed }) {
       const trace = traceOf(key);
       if (trace) {
         for (const block of layers) await trace.add(block);
-        for (const small of thumbnails) await trace.addThumbnails(small);
+        for (const thumbnail of thumbnails) await trace.addThumbnails(thumbnail);
         for (const strip of strips) await trace.addStrip(strip);
         if (tiles) await trace.addTiles(tiles);
         if (overlay) trace.overlays.set(as, await overlayMap(overlay, trace));
-        if (trace.overlays.size > KEPT) trace.overlays.delete(trace.overlays.keys().next().value);
+        if (trace.overlays.size > MOST_OVERLAYS)
+          trace.overlays.delete(trace.overlays.keys().next().value);
       }
-      asked = null;
+      requestedAt = null;
       return trace;
     },
     // Take a refusal; return whether it concerns a map of the translation that is shown.
     refuse({ key, as, error }) {
       const trace = as && traceOf(key);
       trace?.overlays.set(as, { refused: error });
-      asked = null;
+      requestedAt = null;
       return Boolean(trace) && trace === scene.trace;
     },
   };

@@ -100,10 +100,10 @@ function decoderRollout(trace, layers) {
   let flow = new Float64Array(target * width);
   for (let i = 0; i < target; i++) flow[i * width + source + i] = 1;
   for (let layer = 0; layer < layers; layer++) {
-    const own = halfWithIdentity(trace, "decoder_self", layer, target),
+    const self = halfWithIdentity(trace, "decoder_self", layer, target),
       mean = meanOfHeads(trace, "cross", headsOfLayer(trace, "cross", layer)),
       across = multiply(mean, encoder, target, source, source);
-    flow = multiply(own, flow, target, target, width).map((value) => 0.5 * value);
+    flow = multiply(self, flow, target, target, width).map((value) => 0.5 * value);
     for (let i = 0; i < target; i++)
       for (let j = 0; j < source; j++) flow[i * width + j] += 0.5 * across[i * source + j];
   }
@@ -114,18 +114,18 @@ function decoderRollout(trace, layers) {
 // whose weight is all hidden becomes NaN. hidden: the mean share of the rows' weight that is not
 // kept.
 function hideTokens(values, width, rows, columns, renormalise) {
-  const left = new Float64Array(rows.length * columns.length);
+  const keptValues = new Float64Array(rows.length * columns.length);
   let hidden = 0;
   rows.forEach((row, i) => {
-    const whole = values.subarray(row * width, (row + 1) * width),
-      some = columns.map((column) => whole[column]),
+    const rowValues = values.subarray(row * width, (row + 1) * width),
+      some = columns.map((column) => rowValues[column]),
       sum = (numbers) => numbers.reduce((total, value) => total + value, 0),
       total = sum(some);
-    hidden += 1 - total / sum(whole);
+    hidden += 1 - total / sum(rowValues);
     if (!(total > 0)) some.fill(NaN);
-    left.set(renormalise ? some.map((value) => value / total) : some, i * columns.length);
+    keptValues.set(renormalise ? some.map((value) => value / total) : some, i * columns.length);
   });
-  return { values: left, hidden: rows.length ? hidden / rows.length : null };
+  return { values: keptValues, hidden: rows.length ? hidden / rows.length : null };
 }
 
 // Merge tokens into words: sum over a word's keys, mean over its queries. For scores that are not
@@ -178,8 +178,8 @@ function joinTokens(first, second) {
 
 // Return the words of these tokens as rows or columns; places: the indices of a word's tokens among
 // the visible ones.
-function wordsOf(tokens, shown) {
-  const places = new Map(shown.map((position, place) => [position, place]));
+function wordsOf(tokens, visible) {
+  const places = new Map(visible.map((position, place) => [position, place]));
   return tokens.words
     .map((positions, word) => ({
       label: tokens.word_labels[word],
@@ -205,17 +205,17 @@ export function scoreMap(trace, view) {
   const keys = joint
     ? joinTokens(trace.tokens.source, trace.tokens.read)
     : trace.keyTokens(view.kind);
-  const shown = ({ special }) =>
+  const visible = ({ special }) =>
     [...special.keys()].filter((i) => view.special === "show" || !special[i]);
-  const shownRows = shown(queries),
-    shownColumns = shown(keys);
+  const shownRows = visible(queries),
+    shownColumns = visible(keys);
   let values = combinedWeights(trace, view, used),
     hidden = null;
   if (view.special !== "show") {
     const isScaled = view.special === "renormalise" && attention;
-    const left = hideTokens(values, keys.labels.length, shownRows, shownColumns, isScaled);
-    values = left.values;
-    if (attention) hidden = left.hidden;
+    const masked = hideTokens(values, keys.labels.length, shownRows, shownColumns, isScaled);
+    values = masked.values;
+    if (attention) hidden = masked.hidden;
   }
   let rows = shownRows.map(axisEntry(queries)),
     columns = shownColumns.map(axisEntry(keys));
@@ -237,7 +237,7 @@ export function scoreMap(trace, view) {
  */
 export function strongestEdges(map, coverage) {
   const width = map.columns.length,
-    found = [];
+    strongest = [];
   for (let row = 0; row < map.rows.length; row++) {
     const values = map.values.subarray(row * width, (row + 1) * width);
     if (Number.isNaN(values[0])) continue;
@@ -248,11 +248,11 @@ export function strongestEdges(map, coverage) {
     let covered = 0;
     for (const column of order) {
       if (covered >= coverage * total - 1e-9 || values[column] === 0) break;
-      found.push({ row, column, value: values[column] });
+      strongest.push({ row, column, value: values[column] });
       covered += Math.abs(values[column]);
     }
   }
-  return found;
+  return strongest;
 }
 
 /**

@@ -73,11 +73,11 @@ export const overlayOf = (state, overlays) =>
   overlays.find(({ id, kinds }) => id === state.overlay && kinds.includes(state.kind)) ?? null;
 
 /** Return the state limited to what a trace has: its kinds, heads and tokens, and the available overlays. */
-export function fitState(given, trace, overlays) {
+export function fitState(previous, trace, overlays) {
   // Networks differ in their kinds of attention, and a recurrent one has no layers to roll out.
-  const state = trace.kinds[given.kind]
-    ? { ...given }
-    : withKind(given, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
+  const state = trace.kinds[previous.kind]
+    ? { ...previous }
+    : withKind(previous, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
   if (state.kind === "alignment" && state.combine === "rollout") state.combine = "single";
   const { layers, heads, queries, keys, large } = trace.kinds[state.kind];
   const within = (value, count) => (value !== null && value < count ? value : null);
@@ -140,7 +140,7 @@ export function pageHead(state, { layers, heads }, by) {
  * one. A single head is shown as it is, not as a mean.
  */
 export function toggleHeads(state, pairs) {
-  const within = (list, pair) => list.some((other) => other.join() === pair.join());
+  const within = (list, pair) => list.some((member) => member.join() === pair.join());
   const selected = [[state.layer, state.head]],
     joins = pairs.length === 1 && !within(pairs, selected[0]);
   const start = state.heads.length || !joins ? state.heads : selected;
@@ -205,8 +205,8 @@ export function togglePin(state, map, trace, { row, column }) {
   const query = row === null ? null : leastCertain(map.rows[row].positions, state, trace);
   const key =
     column === null ? null : map.columns[column].positions[0] - keyOffset(state, map, trace);
-  const again = query === state.query && key === state.key;
-  return { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
+  const isPinned = query === state.query && key === state.key;
+  return { ...state, query: isPinned ? null : query, key: isPinned || key < 0 ? null : key };
 }
 
 /** Return a link's fields as text: the translation, and what differs from the initial state. */

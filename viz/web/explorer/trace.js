@@ -58,8 +58,8 @@ const decodeBlock = async ({ codec, data }) => CODECS[codec](await unpack(data))
  * [heads, query, key], or null until it arrives.
  */
 export class Trace {
-  constructor({ blocks, thumbnails, strips, tiles, ...told }) {
-    Object.assign(this, told);
+  constructor({ blocks, thumbnails, strips, tiles, ...fields }) {
+    Object.assign(this, fields);
     this.weights = Object.fromEntries(
       Object.entries(this.kinds).map(([kind, { layers }]) => [kind, new Array(layers).fill(null)]),
     );
@@ -73,7 +73,7 @@ export class Trace {
   names(kind, layer, head) {
     const { named = [] } = this.marks ?? {};
     return named
-      .filter((one) => one.kind === kind)
+      .filter((named) => named.kind === kind)
       .flatMap(({ mark, title, heads }) =>
         heads
           .filter(([l, h]) => l === layer && h === head)
@@ -86,9 +86,9 @@ export class Trace {
       { blocks, thumbnails = [], strips = [], tiles = [] } = payload;
     await Promise.all([
       ...blocks.map((block) => trace.add(block)),
-      ...thumbnails.map((one) => trace.addThumbnails(one)),
-      ...strips.map((one) => trace.addStrip(one)),
-      ...tiles.map((one) => trace.addTiles(one)),
+      ...thumbnails.map((block) => trace.addThumbnails(block)),
+      ...strips.map((strip) => trace.addStrip(strip)),
+      ...tiles.map((block) => trace.addTiles(block)),
     ]);
     payload.blocks = payload.thumbnails = []; // decoded by now
     return trace;
@@ -104,37 +104,37 @@ export class Trace {
     }
   }
 
-  async addThumbnails(sent) {
-    const { kind, rows, columns } = sent;
-    this.thumbnails[kind] = { rows, columns, values: await decodeBlock(sent) };
+  async addThumbnails(block) {
+    const { kind, rows, columns } = block;
+    this.thumbnails[kind] = { rows, columns, values: await decodeBlock(block) };
   }
 
   // Add a layer's thumbnails and readings, for a kind whose maps are large.
-  async addStrip(sent) {
-    const { kind, layer, rows, columns } = sent;
-    (this.strips[kind] ||= [])[layer] = { rows, columns, values: await decodeBlock(sent) };
-    this.kinds[kind].entropies[layer] = sent.entropies;
-    this.kinds[kind].readings[layer] = sent.readings;
+  async addStrip(strip) {
+    const { kind, layer, rows, columns } = strip;
+    (this.strips[kind] ||= [])[layer] = { rows, columns, values: await decodeBlock(strip) };
+    this.kinds[kind].entropies[layer] = strip.entropies;
+    this.kinds[kind].readings[layer] = strip.readings;
   }
 
   pyramid(kind, layer, head) {
     const name = `${kind}.${layer}.${head}`,
       { queries, keys } = this.kinds[kind];
-    const found = this.pyramids.get(name) ?? new Pyramid(queries, keys);
+    const pyramid = this.pyramids.get(name) ?? new Pyramid(queries, keys);
     this.pyramids.delete(name); // move it to the end: the first is dropped
-    this.pyramids.set(name, found);
+    this.pyramids.set(name, pyramid);
     if (this.pyramids.size > PYRAMIDS) this.pyramids.delete(this.pyramids.keys().next().value);
-    return found;
+    return pyramid;
   }
 
   async addTiles({ kind, layer, head, tiles }) {
-    const found = this.pyramid(kind, layer, head);
+    const pyramid = this.pyramid(kind, layer, head);
     for (const tile of tiles) {
       const [largest, mean] = await Promise.all([
         unpack(tile.largest),
         tile.mean && unpack(tile.mean),
       ]);
-      found.add(tile, largest, mean);
+      pyramid.add(tile, largest, mean);
     }
   }
 
@@ -147,10 +147,10 @@ export class Trace {
   // Return kind -> the encoded weights of each layer; null for a layer that is missing or exceeds
   // the request's limit.
   encoded() {
-    let left = MOST_ENCODED;
+    let budget = MOST_ENCODED;
     const layer = (weights) => {
-      if (!weights || weights.length > left) return null;
-      left -= weights.length;
+      if (!weights || weights.length > budget) return null;
+      budget -= weights.length;
       return encodeWeights(weights);
     };
     return Object.fromEntries(

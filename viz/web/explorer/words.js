@@ -68,12 +68,15 @@ export function thumbnailsTip(overlay) {
  */
 export function traceName(trace, traces, limit) {
   const others = traces.filter(
-    (one) => one !== trace && one.text === trace.text && one.direction === trace.direction,
+    (candidate) =>
+      candidate !== trace &&
+      candidate.text === trace.text &&
+      candidate.direction === trace.direction,
   );
   if (!others.length) return shorten(trace.text, limit);
   const { labels: tokens, special } = trace.tokens.predicted;
-  const shared = (one) => {
-    const at = tokens.findIndex((token, i) => token !== one.tokens.predicted.labels[i]);
+  const shared = (sameText) => {
+    const at = tokens.findIndex((token, i) => token !== sameText.tokens.predicted.labels[i]);
     return at < 0 ? tokens.length : at;
   };
   const written = (from) =>
@@ -84,12 +87,12 @@ export function traceName(trace, traces, limit) {
       .trim();
   let from = Math.max(...others.map(shared));
   while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
-  const decoded = (one) => toText(one.decoding);
-  if (!written(from) && others.some((one) => decoded(one) !== decoded(trace)))
+  const decoded = (translation) => toText(translation.decoding);
+  if (!written(from) && others.some((translation) => decoded(translation) !== decoded(trace)))
     return `${shorten(trace.text, limit - 14)} (${decoded(trace)})`;
-  const own = `${from ? "… " : ""}${written(from)}`,
+  const ownWords = `${from ? "… " : ""}${written(from)}`,
     room = Math.max(16, Math.floor(limit * 0.4));
-  return `${shorten(trace.text, room)} → ${shorten(own, limit - room)}`;
+  return `${shorten(trace.text, room)} → ${shorten(ownWords, limit - room)}`;
 }
 
 /** Return a map's axis titles {rows, row, columns, pairs}; row: the title of rows that are named by one token. */
@@ -131,22 +134,24 @@ export function mapHeading(state, used, overlay = null) {
 /** Return the line below the heading: what the numbers are, and a single head's pattern. */
 export function mapReading(state, trace, map, overlay = null) {
   if (overlay) return toText(overlay.about);
-  const found = [];
+  const phrases = [];
   if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
-    found.push(t("attention weights, head by head"));
+    phrases.push(t("attention weights, head by head"));
   else if (state.combine === "single") {
     const { entropies, readings } = trace.kinds[state.kind];
     const words = readings[state.layer]?.[state.head], // a large map's readings arrive later
       entropy = entropies[state.layer]?.[state.head];
-    if (words) found.push(toText(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
+    if (words) phrases.push(toText(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
   } else {
-    found.push(map.unit);
+    phrases.push(map.unit);
     if (state.combine === "rollout")
-      found.push(t("0.5 × attention + 0.5 × residual, layer after layer (Abnar and Zuidema 2020)"));
+      phrases.push(
+        t("0.5 × attention + 0.5 × residual, layer after layer (Abnar and Zuidema 2020)"),
+      );
   }
   const share = `${(100 * map.hidden).toFixed(1)}%`;
-  if (map.hidden !== null) found.push(t("{share} of the mass was on hidden tokens", { share }));
-  return found.join("  ·  ");
+  if (map.hidden !== null) phrases.push(t("{share} of the mass was on hidden tokens", { share }));
+  return phrases.join("  ·  ");
 }
 
 const token = (label) => el("bdi", { class: "token" }, label);
@@ -202,13 +207,13 @@ export const strongestIndices = (values, count) =>
 
 // Describe a cell of a large map: exactly where its weight is known, else by its tile.
 function describeLargeCell(map, row, column, trace, kind) {
-  const both = row !== null && column !== null;
+  const isCell = row !== null && column !== null;
   const tokens = [
     ...(row === null ? [] : rowName(map, row, trace, kind)),
-    ...(both ? [" · "] : []),
+    ...(isCell ? [" · "] : []),
     ...(column === null ? [] : [token(map.columns[column].label)]),
   ];
-  const known = both ? map.pyramid.at(row, column) : null;
+  const known = isCell ? map.pyramid.at(row, column) : null;
   if (!known) return tokens;
   if (known.exact !== undefined)
     return [...tokens, ": ", el("strong", {}, valueText(map, known.exact))];

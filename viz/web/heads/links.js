@@ -14,7 +14,7 @@ const SAID = {
 export function links(block, keep, api) {
   const links = new Map(block.links.map((link) => [link.join("-"), "sure"])); // "source-target" -> "sure" or "possible"
   const picked = { source: null, target: null };
-  const told = el("span", { class: "count", role: "status" });
+  const status = el("span", { class: "count", role: "status" });
   const lines = svg("svg", { "aria-hidden": "true" });
   const pairs = () =>
     [...links]
@@ -52,7 +52,7 @@ export function links(block, keep, api) {
         next = NEXT[links.get(link) ?? "none"];
       if (next === "none") links.delete(link);
       else links.set(link, next);
-      told.replaceChildren(SAID[next](texts(picked.source, picked.target)));
+      status.replaceChildren(SAID[next](texts(picked.source, picked.target)));
       picked.source = picked.target = null;
     }
     for (const [side, row] of Object.entries(rows))
@@ -121,7 +121,7 @@ export function links(block, keep, api) {
         "A word of each side: linked, possibly linked, not linked. A line is as wide as what the two have of each other.",
       ),
       " ",
-      told,
+      status,
     ),
     el(
       "div",

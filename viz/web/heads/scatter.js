@@ -16,13 +16,13 @@ const PLACES = [
 
 // chosen: the heads that are shown; of the survey: all of them, what is looked at, and what is done with one. room: pixels.
 export function drawScatter(
-  chosen,
+  visible,
   { heads, state, statistics, title, importance, choose, named, does, hue, room },
 ) {
   const width = Math.max(280, Math.min(860, room || 640)), // one unit is one pixel: letters keep their size
     height = Math.max(260, Math.round(width * 0.5));
   const points = heads.filter(
-    (head) => chosen.has(head) && head.of(state.x) !== null && head.of(state.y) !== null,
+    (head) => visible.has(head) && head.of(state.x) !== null && head.of(state.y) !== null,
   );
   // A number of a statistic -> where it stands between two ends, and those numbers.
   function axis(name, from, to) {
@@ -47,8 +47,8 @@ export function drawScatter(
     box.x - box.width / 2 >= LEFT &&
     box.x + box.width / 2 <= width &&
     !labels.some(
-      (other) =>
-        Math.abs(box.x - other.x) < (box.width + other.width) / 2 && Math.abs(box.y - other.y) < 12,
+      (label) =>
+        Math.abs(box.x - label.x) < (box.width + label.width) / 2 && Math.abs(box.y - label.y) < 12,
     );
   // Beside its bubble, where there is room. Else its title says it.
   function label(head, words) {
@@ -89,7 +89,7 @@ export function drawScatter(
     }),
   );
   for (const head of points) {
-    const own = named(head),
+    const names = named(head),
       go = () => choose(head, point);
     const values = [state.x, state.y].map(
       (name) => `${title(name)}: ${formatFixed(head.of(name), 3)}`,
@@ -102,8 +102,8 @@ export function drawScatter(
         r: 4 + 8 * Math.sqrt(Math.abs(head.of(importance) ?? 0) / heavy),
         tabindex: 0,
         role: "button",
-        class: [own.length ? "" : "unnamed", head === state.chosen ? "chosen" : ""].join(" "),
-        style: own.length ? `--hue: ${hue[own[0]]}` : "",
+        class: [names.length ? "" : "unnamed", head === state.chosen ? "chosen" : ""].join(" "),
+        style: names.length ? `--hue: ${hue[names[0]]}` : "",
         "aria-label": `${does(head)}. ${values.join("; ")}`,
         onclick: go,
         onkeydown: (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), go()),
@@ -112,7 +112,7 @@ export function drawScatter(
     );
     root.append(point);
     const kind = toText(KINDS[head.kind]?.short ?? head.title);
-    if (own.length) label(head, `${kind} ${head.layer + 1}.${head.head + 1}`);
+    if (names.length) label(head, `${kind} ${head.layer + 1}.${head.head + 1}`);
   }
   root.append(...labels.map(({ node }) => node)); // above all bubbles
   const seen = new Set(points.map((head) => named(head)[0]));

@@ -84,16 +84,16 @@ export function survey(block, keep, api) {
   const isShown = (head) =>
     state.label === "" ||
     (state.label === "none" ? !named(head).length : named(head).includes(state.label));
-  const does = (head) => {
+  const describeHead = (head) => {
     const plain = named(head).map((name) => toText(statistics[name].plain));
     return `${toText(head.title)}, ${headPlace(head)}: ${plain.join("; ") || toText(head.graded)}`;
   };
 
-  function grid(chosen) {
-    const kind = block.kinds.find((one) => one.kind === state.kind),
+  function grid(visible) {
+    const kind = block.kinds.find((block) => block.kind === state.kind),
       most = Math.max(...heads.map((head) => Math.abs(head.of(state.x) ?? 0)), 1e-9);
     const limit = statistics[state.x].share ? Math.max(0.5, most) : most;
-    const own = heads.filter((one) => one.kind === kind.kind);
+    const kindHeads = heads.filter((head) => head.kind === kind.kind);
     const cell = (head) => {
       const names = named(head),
         value = head.of(state.x);
@@ -101,11 +101,11 @@ export function survey(block, keep, api) {
         ...shareStyle(value === null ? null : Math.max(0, value) / limit),
         class: [
           "head-cell",
-          chosen.has(head) ? "" : "faint",
+          visible.has(head) ? "" : "faint",
           head === state.chosen ? "chosen" : "",
         ].join(" "),
-        title: does(head),
-        name: `${does(head)}. ${title(state.x)}: ${formatFixed(value, 3)}`,
+        title: describeHead(head),
+        name: `${describeHead(head)}. ${title(state.x)}: ${formatFixed(value, 3)}`,
         data: { "data-named": names.length > 0 },
         content: [
           el("b", {}, `${head.layer + 1}.${head.head + 1}`),
@@ -114,13 +114,13 @@ export function survey(block, keep, api) {
         ],
       };
     };
-    const act = (layer, head) => choose(own[layer * kind.heads + head], nodes[layer][head]);
+    const act = (layer, head) => choose(kindHeads[layer * kind.heads + head], nodes[layer][head]);
     const { root: grid, nodes } = createGrid(
       {
         name: `${toText(kind.title)}: ${title(state.x)}`,
         kind: "named",
         cells: Array.from({ length: kind.layers }, (_, layer) =>
-          own.slice(layer * kind.heads, (layer + 1) * kind.heads).map(cell),
+          kindHeads.slice(layer * kind.heads, (layer + 1) * kind.heads).map(cell),
         ),
       },
       { act },
@@ -128,13 +128,13 @@ export function survey(block, keep, api) {
     return grid;
   }
 
-  function table(chosen) {
+  function table(visible) {
     const columns = [...new Set([state.x, state.y, importance])].filter(
       (name) => name in statistics,
     );
     const sort = columns.includes(state.sort) ? state.sort : columns[0];
     const rows = heads
-      .filter((head) => chosen.has(head))
+      .filter((head) => visible.has(head))
       .sort((a, b) => (state.down ? 1 : -1) * ((b.of(sort) ?? -1) - (a.of(sort) ?? -1)));
     const heading = (name) => {
       const isSorted = name === sort,
@@ -177,32 +177,42 @@ export function survey(block, keep, api) {
   // Choose a statistic that the grid's kind has: alignment, for instance, exists for
   // cross-attention only.
   function fitStatistic() {
-    const { statistics: own } = block.kinds.find(({ kind }) => kind === state.kind);
-    if (state.view === "grid" && !(state.x in own))
-      menus.x.value = state.x = names.find((name) => name in own);
+    const { statistics: available } = block.kinds.find(({ kind }) => kind === state.kind);
+    if (state.view === "grid" && !(state.x in available))
+      menus.x.value = state.x = names.find((name) => name in available);
   }
 
   function draw() {
     fitStatistic();
-    const chosen = new Set(heads.filter(isShown));
-    copied.replaceChildren(); // the message was about the view before
-    count.replaceChildren(t("{n} of {all} heads", { n: chosen.size, all: heads.length }));
+    const visible = new Set(heads.filter(isShown));
+    copyStatus.replaceChildren(); // the message was about the view before
+    count.replaceChildren(t("{n} of {all} heads", { n: visible.size, all: heads.length }));
     threshold.hidden = !(state.label in thresholds);
     if (!threshold.hidden) {
       slider.value = thresholds[state.label];
-      told.textContent = thresholds[state.label].toFixed(2);
+      thresholdText.textContent = thresholds[state.label].toFixed(2);
     }
     menus.kind.parentElement.hidden = state.view !== "grid";
     menus.y.parentElement.hidden = state.view === "grid";
     about.replaceChildren(
       `${title(state.x)}: ${toText(statistics[state.x].plain)} (${toText(statistics[state.x].exact)})`,
     );
-    stage.replaceChildren(views[state.view](chosen));
+    stage.replaceChildren(views[state.view](visible));
   }
-  const shared = { heads, state, statistics, title, importance, choose, named, does, hue };
+  const shared = {
+    heads,
+    state,
+    statistics,
+    title,
+    importance,
+    choose,
+    named,
+    does: describeHead,
+    hue,
+  };
   const views = {
     grid,
-    scatter: (chosen) => drawScatter(chosen, { ...shared, room: stage.clientWidth }),
+    scatter: (visible) => drawScatter(visible, { ...shared, room: stage.clientWidth }),
     table,
   };
 
@@ -218,7 +228,7 @@ export function survey(block, keep, api) {
     if (state.chosen) choose(state.chosen, stage.querySelector(".chosen"));
   }
 
-  function linked() {
+  function linkOfView() {
     const { kind, layer, head } =
       state.chosen && (state.view !== "grid" || state.chosen.kind === state.kind)
         ? state.chosen
@@ -232,7 +242,7 @@ export function survey(block, keep, api) {
     });
   }
 
-  const copy = () => copyLink(linked(), (said) => copied.replaceChildren(said));
+  const copy = () => copyLink(linkOfView(), (message) => copyStatus.replaceChildren(message));
 
   const select = (name, label, options) => {
     const onchange = ({ target }) => {
@@ -263,7 +273,7 @@ export function survey(block, keep, api) {
       ...Object.keys(thresholds).map((name) => [name, title(name)]),
     ]),
   };
-  const told = el("output", {}),
+  const thresholdText = el("output", {}),
     slider = el("input", {
       type: "range",
       min: 0,
@@ -274,9 +284,9 @@ export function survey(block, keep, api) {
         draw();
       },
     });
-  const threshold = el("label", {}, el("span", {}, t("threshold")), slider, told),
+  const threshold = el("label", {}, el("span", {}, t("threshold")), slider, thresholdText),
     about = el("p", { class: "text note" });
-  const copied = el("span", { class: "copied", role: "status" });
+  const copyStatus = el("span", { class: "copied", role: "status" });
   const link = button(t("Copy link"), copy, { title: t("A link that restores this view") });
   const root = el(
     "div",
@@ -288,7 +298,7 @@ export function survey(block, keep, api) {
       threshold,
       count,
       link,
-      copied,
+      copyStatus,
     ),
     about,
     createPicture(stage, {
@@ -300,7 +310,7 @@ export function survey(block, keep, api) {
   );
   keep.push(() => {
     takeOverCurrent = () => root.isConnected && takeOver();
-    tabLinks.heads = () => (root.offsetParent ? linked() : tabLinks.explorer());
+    tabLinks.heads = () => (root.offsetParent ? linkOfView() : tabLinks.explorer());
     takeOver();
   });
   return root;

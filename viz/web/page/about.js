@@ -17,7 +17,7 @@ function scoreTable({ scores }) {
   const rows = Map.groupBy(scores, ({ data, direction }) => `${data}\n${direction}`);
   const heading = (text, attributes) => el("th", { scope: "col", ...attributes }, text);
   const number = (value) => el("td", {}, Number.isFinite(value) ? formatFixed(value, 1) : "");
-  const drawn = table(
+  const scoresTable = table(
     runs.flatMap(() => ["BLEU", "chrF"]),
     [...rows.values()].map((row) =>
       el(
@@ -26,13 +26,13 @@ function scoreTable({ scores }) {
         el("th", { scope: "row", lang: "en" }, row[0].data),
         el("td", {}, row[0].direction),
         runs.flatMap((name) => {
-          const score = row.find((one) => run(one) === name);
+          const score = row.find((score) => run(score) === name);
           return [number(score?.bleu), number(score?.chrf)];
         }),
       ),
     ),
   );
-  drawn.tHead.prepend(
+  scoresTable.tHead.prepend(
     el(
       "tr",
       {},
@@ -41,7 +41,7 @@ function scoreTable({ scores }) {
       runs.map((name) => heading(name, { colspan: 2, scope: "colgroup" })),
     ),
   );
-  return el("div", { class: "scroll" }, drawn);
+  return el("div", { class: "scroll" }, scoresTable);
 }
 
 export function createModelSection(about) {

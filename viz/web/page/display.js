@@ -4,12 +4,12 @@ import { el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { replaceQuery } from "../core/links.js";
 
-const KEPT = "atlas-display";
+const STORAGE_KEY = "atlas-display";
 const SIZES = { 1: "100%", 1.15: "115%", 1.3: "130%", 1.5: "150%" };
 
 function readChoices() {
   try {
-    return JSON.parse(localStorage.getItem(KEPT)) ?? {};
+    return JSON.parse(localStorage.getItem(STORAGE_KEY)) ?? {};
   } catch {
     return {};
   }
@@ -23,11 +23,11 @@ const languageName = (language) =>
 export function createDisplayMenu() {
   const page = document.querySelector("script[data-languages]");
   const languages = ["en", ...Object.keys(JSON.parse(page?.dataset.languages ?? "{}"))];
-  const chosen = readChoices();
+  const choices = readChoices();
   function choose(name, value) {
-    chosen[name] = value || undefined;
+    choices[name] = value || undefined;
     try {
-      localStorage.setItem(KEPT, JSON.stringify(chosen));
+      localStorage.setItem(STORAGE_KEY, JSON.stringify(choices));
     } catch {
       // storage is not available: the choice holds until the page is left
     }
@@ -67,7 +67,7 @@ export function createDisplayMenu() {
           "language",
           t("Language"),
           [["", t("as the browser says")], ...languages.map((code) => [code, languageName(code)])],
-          chosen.language,
+          choices.language,
         ),
         choice(
           "theme",
@@ -79,7 +79,7 @@ export function createDisplayMenu() {
           ],
           new URL(location).searchParams.get("__theme"),
         ),
-        choice("size", t("Text size"), Object.entries(SIZES), chosen.size ?? 1),
+        choice("size", t("Text size"), Object.entries(SIZES), choices.size ?? 1),
       ),
     ),
   );

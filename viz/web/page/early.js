@@ -3,22 +3,22 @@
 // labels by the same rule, and knows Chinese only as zh-CN and zh-TW. A stored choice overrides the
 // browser's language.
 {
-  let chosen = {};
+  let choices = {};
   try {
-    chosen = JSON.parse(localStorage.getItem("atlas-display")) ?? {};
+    choices = JSON.parse(localStorage.getItem("atlas-display")) ?? {};
   } catch {
     // storage is not available: nothing was chosen
   }
-  if (chosen.language) {
-    Object.defineProperty(navigator, "language", { get: () => chosen.language });
-    Object.defineProperty(navigator, "languages", { get: () => [chosen.language] });
+  if (choices.language) {
+    Object.defineProperty(navigator, "language", { get: () => choices.language });
+    Object.defineProperty(navigator, "languages", { get: () => [choices.language] });
   }
   const address = new URL(location);
-  if (chosen.theme && !address.searchParams.has("__theme")) {
-    address.searchParams.set("__theme", chosen.theme);
+  if (choices.theme && !address.searchParams.has("__theme")) {
+    address.searchParams.set("__theme", choices.theme);
     history.replaceState(history.state, "", address);
   }
-  document.documentElement.style.zoom = chosen.size ?? "";
+  document.documentElement.style.zoom = choices.size ?? "";
   const languages = JSON.parse(document.currentScript.dataset.languages); // code -> address of its words, or null for English
   const [code, region] = navigator.language.split("-");
   const language =

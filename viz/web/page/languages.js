@@ -14,7 +14,7 @@ export default function languages(root) {
 
   // Return the name of a code such as "zho" or, with a script or country, "zho_Hans"; undefined if
   // the browser has none.
-  function named(code) {
+  function languageName(code) {
     try {
       return known.of(code.replaceAll("_", "-"));
     } catch {
@@ -26,22 +26,22 @@ export default function languages(root) {
   // not be unique otherwise.
   function names(codes) {
     const isUnique = (name, i, all) => all.indexOf(name) === all.lastIndexOf(name);
-    const whole = codes
-      .map((code) => named(code.split("_")[0]) ?? code)
-      .map((name, i, all) => (isUnique(name, i, all) ? name : (named(codes[i]) ?? codes[i])))
+    const fullNames = codes
+      .map((code) => languageName(code.split("_")[0]) ?? code)
+      .map((name, i, all) => (isUnique(name, i, all) ? name : (languageName(codes[i]) ?? codes[i])))
       .map((name, i, all) => (isUnique(name, i, all) ? name : `${name} (${codes[i]})`));
     return new Map(
-      codes.map((code, i) => [code, whole[i]]).sort((a, b) => a[1].localeCompare(b[1])),
+      codes.map((code, i) => [code, fullNames[i]]).sort((a, b) => a[1].localeCompare(b[1])),
     );
   }
 
   // Return the code that a person typed: a name, a code, or the beginning of a single name; else
   // null.
-  function meant(text, all) {
+  function matchCode(text, all) {
     const plain = (word) => word.trim().toLocaleLowerCase(),
-      wanted = plain(text);
-    const exact = [...all].find(([code, name]) => plain(name) === wanted || plain(code) === wanted);
-    const begun = [...all].filter(([, name]) => wanted && plain(name).startsWith(wanted));
+      typed = plain(text);
+    const exact = [...all].find(([code, name]) => plain(name) === typed || plain(code) === typed);
+    const begun = [...all].filter(([, name]) => typed && plain(name).startsWith(typed));
     return exact?.[0] ?? (begun.length === 1 ? begun[0][0] : null);
   }
 
@@ -62,7 +62,7 @@ export default function languages(root) {
       onkeydown: (event) => event.key === "Enter" && take(),
     });
     function take() {
-      const code = meant(input.value, all);
+      const code = matchCode(input.value, all);
       if (code) choose({ [side]: code });
       show();
     }

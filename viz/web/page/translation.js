@@ -15,10 +15,10 @@ import { createModelSection, createDoubts } from "./about.js";
 const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // punctuation that must not begin a line
 
 export default function translation(root, api) {
-  const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
+  const tokenText = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
   const starts = (token) => token.text.startsWith("\u2581") || token.symbol;
 
-  const look = (token) =>
+  const chipClass = (token) =>
     `chip${token.symbol ? " symbol" : token.byte ? " byte" : ""}${starts(token) ? " starts" : ""}`;
 
   // A row of a side's tokens.
@@ -30,7 +30,7 @@ export default function translation(root, api) {
       el(
         "div",
         { class: "chips" },
-        tokens.map((token) => el("span", { class: look(token) }, shown(token))),
+        tokens.map((token) => el("span", { class: chipClass(token) }, tokenText(token))),
       ),
     );
 
@@ -41,23 +41,33 @@ export default function translation(root, api) {
 
   // Return the words of a side as the text spells them; the tokens themselves where they do not
   // spell it.
-  const inText = (given, tokens) =>
-    given.length
-      ? given
+  const inText = (words, tokens) =>
+    words.length
+      ? words
       : tokens.flatMap((token, i) =>
           token.symbol
             ? []
-            : [{ gap: starts(token) && i ? " " : "", text: shown(token), tokens: [i], pieces: [] }],
+            : [
+                {
+                  gap: starts(token) && i ? " " : "",
+                  text: tokenText(token),
+                  tokens: [i],
+                  pieces: [],
+                },
+              ],
         );
 
-  const plain = (given) =>
-    given.flatMap(({ gap, text }) => [gap, el("span", { class: "word" }, text)]);
+  const plain = (words) =>
+    words.flatMap(({ gap, text }) => [gap, el("span", { class: "word" }, text)]);
 
-  function written(value) {
+  function writtenNodes(value) {
     const chip = (step, text) => {
       const token = value.target[step];
       const others = token.others
-        .map(([other, p]) => `${other.replaceAll("\u2581", "") || "␣"} ${formatPercent(p)}`)
+        .map(
+          ([alternative, p]) =>
+            `${alternative.replaceAll("\u2581", "") || "␣"} ${formatPercent(p)}`,
+        )
         .join(" · ");
       const about =
         t(
@@ -72,7 +82,7 @@ export default function translation(root, api) {
         ) + (token.given ? ` (${t("given, not decoded")})` : "");
       const show = () => (words.textContent = about);
       return button(text, () => pin(step), {
-        class: `${look(token)} shaded${token.given ? " given" : ""}`,
+        class: `${chipClass(token)} shaded${token.given ? " given" : ""}`,
         style: `--p: ${token.probability.toFixed(4)}`,
         "aria-label": about,
         "data-step": step,
@@ -89,7 +99,7 @@ export default function translation(root, api) {
     }
     // Marks such as </s> are written but are not part of the text.
     const marks = value.target.flatMap((token, step) =>
-      token.symbol ? [chip(step, shown(token))] : [],
+      token.symbol ? [chip(step, tokenText(token))] : [],
     );
     return [
       el(
@@ -142,7 +152,7 @@ export default function translation(root, api) {
     document.body.classList.remove("atlas-outdated");
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
-      ...(value.mismatch ? [mismatched(value.mismatch)] : []),
+      ...(value.mismatch ? [mismatchNotice(value.mismatch)] : []),
       el(
         "div",
         { class: "strip" },
@@ -151,7 +161,7 @@ export default function translation(root, api) {
           { class: "sentences" },
           el("span", { class: "source", dir: "auto" }, plain(inText(value.read, value.source))),
           el("span", { class: "arrow", "aria-hidden": "true" }, " → "),
-          ...written(value),
+          ...writtenNodes(value),
         ),
         more,
       ),
@@ -169,16 +179,16 @@ export default function translation(root, api) {
   }
 
   // The text is in another language than the direction reads: offer a direction that fits.
-  const mismatched = ({ text, switch: other }) =>
+  const mismatchNotice = ({ text, switch: suggestion }) =>
     el(
       "p",
       { class: "notice warn" },
       text,
-      other ? [" ", button(other.label, () => translateLink(other.link))] : null,
+      suggestion ? [" ", button(suggestion.label, () => translateLink(suggestion.link))] : null,
     );
 
   // Another direction was chosen: hide the translation, which does not belong to it.
-  function clear() {
+  function showOutdated() {
     current = null;
     document.body.classList.add("atlas-outdated"); // hides the tabs
     root.replaceChildren(
@@ -211,7 +221,7 @@ export default function translation(root, api) {
     root.setAttribute("aria-busy", String(translating !== null)),
   );
   store.follow(["translation"], ({ translation: value }) => draw(value));
-  store.follow(["isOutdated"], ({ isOutdated }) => isOutdated && clear());
+  store.follow(["isOutdated"], ({ isOutdated }) => isOutdated && showOutdated());
   store.follow(["beam"], ({ beam }) => (decoding.value = beam));
   onEnter("#source-text :is(textarea, input)", submit); // Gradio would report it a frame later
 

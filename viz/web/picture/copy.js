@@ -17,17 +17,17 @@ const TITLE = "600 20px",
 // breaks anywhere.
 function breakLines(text, font, width) {
   const pen = document.createElement("canvas").getContext("2d"),
-    found = [];
+    lines = [];
   pen.font = `${font} ${cssVariable("--atlas-font")}`;
   let line = "";
   for (const piece of text.split(/(?<=[\s\u3000-\u9fff])|(?<=\S{30})/u)) {
     if (line && pen.measureText(line + piece.trimEnd()).width > width) {
-      found.push(line.trimEnd());
+      lines.push(line.trimEnd());
       line = "";
     }
     line += piece;
   }
-  return [...found, line].filter(Boolean);
+  return [...lines, line].filter(Boolean);
 }
 
 /** Add a title above and a caption below an SVG. @param {string} svg @param {string} title @param {string} caption */

@@ -14,12 +14,13 @@ const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // c
 export const escapeXml = (text) =>
   escapeTags(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
 
-const attributesText = (given) =>
-  Object.entries(given)
+const attributesText = (values) =>
+  Object.entries(values)
     .filter(([, value]) => value !== null)
     .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
     .join("");
-const tag = (name, given, inside = "") => `<${name}${attributesText(given)}>${inside}</${name}>`;
+const tag = (name, attributes, inside = "") =>
+  `<${name}${attributesText(attributes)}>${inside}</${name}>`;
 
 // Convert a computed colour to rgb(): color-mix() computes to color(srgb ..), which not every
 // reader of SVG knows. Null: transparent.
@@ -102,8 +103,8 @@ function drawBox(node, look, place, parts) {
   const stroke = isEven && first.width ? first.stroke : null,
     inset = stroke ? first.width / 2 : 0; // a border lies inside its box
   if (fill || stroke) {
-    const shown = { fill: fill ?? "none", stroke, "stroke-width": stroke && first.width };
-    parts.push(outlineRect(at, -inset, look.borderTopStyle, rx, "3 2", shown));
+    const paint = { fill: fill ?? "none", stroke, "stroke-width": stroke && first.width };
+    parts.push(outlineRect(at, -inset, look.borderTopStyle, rx, "3 2", paint));
   }
   const [right, bottom] = [at.x + at.width, at.y + at.height];
   const edges = [
@@ -119,9 +120,9 @@ function drawBox(node, look, place, parts) {
   const width = parseFloat(look.outlineWidth),
     outline = parseColour(look.outlineColor);
   if (look.outlineStyle !== "none" && width && outline) {
-    const shown = { fill: "none", stroke: outline, "stroke-width": width },
+    const paint = { fill: "none", stroke: outline, "stroke-width": width },
       by = parseFloat(look.outlineOffset) + width / 2;
-    parts.push(outlineRect(at, by, look.outlineStyle, rx, "4 3", shown));
+    parts.push(outlineRect(at, by, look.outlineStyle, rx, "4 3", paint));
   }
 }
 
@@ -155,8 +156,8 @@ function drawText(node, turned, place, parts) {
   const turn = turned + (look.writingMode.startsWith("vertical") ? 90 : 0);
   for (const [written, rect] of textLines(node)) {
     const { x, y, width, height } = place(rect),
-      shown = look.whiteSpace.startsWith("pre") ? written : written.replace(/\s+/g, " ").trim();
-    const words = look.textTransform === "uppercase" ? shown.toLocaleUpperCase() : shown;
+      spaced = look.whiteSpace.startsWith("pre") ? written : written.replace(/\s+/g, " ").trim();
+    const words = look.textTransform === "uppercase" ? spaced.toLocaleUpperCase() : spaced;
     if (!width || !words.trim()) continue;
     const font = {
       "font-size": look.fontSize,
@@ -175,10 +176,10 @@ function drawText(node, turned, place, parts) {
           transform: `rotate(${turn} ${middle.x} ${middle.y})`,
         }
       : { x, y: y + height * 0.78 };
-    const drawn = tag("text", { ...where, ...font }, escapeXml(words));
+    const element = tag("text", { ...where, ...font }, escapeXml(words));
     const cut = place(parent.getBoundingClientRect()), // cut to its box
       viewBox = `${cut.x} ${cut.y} ${cut.width} ${cut.height}`;
-    parts.push(hides ? tag("svg", { ...cut, viewBox }, drawn) : drawn);
+    parts.push(hides ? tag("svg", { ...cut, viewBox }, element) : element);
   }
 }
 
@@ -230,10 +231,10 @@ export function elementSvg(root, but = null) {
   root.classList.add("atlas-whole");
   const { width, height, place } = frameOf(root),
     parts = [tag("rect", { width, height, fill: cssVariable("--atlas-paper") })];
-  const left = but ? [...root.querySelectorAll(but)] : [];
-  for (const node of left) node.style.visibility = "hidden";
+  const excluded = but ? [...root.querySelectorAll(but)] : [];
+  for (const node of excluded) node.style.visibility = "hidden";
   for (const child of root.childNodes) drawNode(child, 0, place, parts);
-  for (const node of left) node.style.visibility = "";
+  for (const node of excluded) node.style.visibility = "";
   root.classList.remove("atlas-whole");
   return svgDocument(width, height, parts.join(""));
 }

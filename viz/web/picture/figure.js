@@ -94,8 +94,8 @@ export function createFigure(block, keep, { about, follow }) {
     box.style.height = `${height}px`;
     if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
   };
-  const whole = createPicture(box, { ...about(toText(block.label)), fit });
-  if (block.width) whole.style.maxWidth = `${block.width}px`;
+  const picture = createPicture(box, { ...about(toText(block.label)), fit });
+  if (block.width) picture.style.maxWidth = `${block.width}px`;
   prepareFigure(block.figure, block.rows);
 
   // The point under the pointer or the keys: its words are spoken, and what it leads to is
@@ -117,7 +117,7 @@ export function createFigure(block, keep, { about, follow }) {
     rest(id);
   }
   if (points.length) {
-    whole.append(spoken);
+    picture.append(spoken);
     box.addEventListener("keydown", (event) => {
       if (!box.layout) return; // not drawn yet
       const step = arrowStep(event);
@@ -145,9 +145,9 @@ export function createFigure(block, keep, { about, follow }) {
     box.dataset.upright = String(stands());
     const font = { ...layout.font, color: cssVariable("--atlas-muted") };
     const look = { font, legend, height, autosize: true, separators: `.${thousandsSeparator()}` };
-    const drawn = Plotly.react(box, data, { ...layout, ...look }, { displayModeBar: false });
+    const plot = Plotly.react(box, data, { ...layout, ...look }, { displayModeBar: false });
     box.querySelector(":scope > .before")?.remove();
-    return drawn;
+    return plot;
   }
   keep.push(() =>
     enqueueDrawing(async () => {
@@ -174,5 +174,5 @@ export function createFigure(block, keep, { about, follow }) {
       }).observe(box);
     }),
   );
-  return whole;
+  return picture;
 }

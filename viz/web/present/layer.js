@@ -13,24 +13,24 @@ export function dropFromTopLayer(node) {
  * changed anything.
  */
 export function createReach() {
-  const stilled = [];
+  const inertNodes = [];
   let reached = [];
 
-  function still(node, but) {
+  function makeInert(node, but) {
     for (const child of node.children) {
       if (but.includes(child) || child.inert || child.matches("dialog, script, style, link"))
         continue;
-      if (but.some((one) => child.contains(one))) still(child, but);
-      else stilled.push(Object.assign(child, { inert: true }));
+      if (but.some((node) => child.contains(node))) makeInert(child, but);
+      else inertNodes.push(Object.assign(child, { inert: true }));
     }
   }
 
-  return (these) => {
-    if (these.length === reached.length && these.every((one, i) => one === reached[i]))
+  return (nodes) => {
+    if (nodes.length === reached.length && nodes.every((node, i) => node === reached[i]))
       return false;
-    reached = these;
-    for (const child of stilled.splice(0)) child.inert = false;
-    if (these.length) still(document.body, these);
+    reached = nodes;
+    for (const child of inertNodes.splice(0)) child.inert = false;
+    if (nodes.length) makeInert(document.body, nodes);
     return true;
   };
 }

@@ -17,7 +17,7 @@ const SETTLED = 300; // milliseconds after a change
 const PAGES = { PageUp: -1, PageDown: 1 };
 
 // The sheet of a running tour, or null.
-const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
+const tourSheet = () => document.querySelector(".atlas-tour:not([hidden])");
 
 const isMain = (picture) => Boolean(pictureInfo.get(picture).main);
 
@@ -28,9 +28,9 @@ const pictures = () =>
     .sort((a, b) => isMain(b) - isMain(a));
 
 // What a tour's stop points at: a picture, or a part of the page.
-function pointed() {
+function pointedPicture() {
   const about = document.querySelector(".atlas-pointed"),
-    within = pictures().filter((one) => about?.contains(one));
+    within = pictures().filter((picture) => about?.contains(picture));
   return (
     about?.closest(".pictured") ??
     (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : about)
@@ -52,20 +52,20 @@ export const ready = async () => {
 
 function createPresentation() {
   let on = false,
-    shown = null,
-    wanted = null,
+    current = null,
+    chosenPicture = null,
     opener = null,
-    met = null,
+    lastStep = null,
     slides = null, // views to play: {about(), has(by), go(by)}, or null
     place = Number(pageLink().get("present"));
 
   const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }),
     hint = el("p", { class: "hint" }),
     caption = el("p", { class: "caption", dir: "auto" });
-  const sign = (text, words, onclick) =>
+  const createKey = (text, words, onclick) =>
     button(text, onclick, { class: null, "aria-label": words, title: words });
-  const back = sign("‹", t("Back"), () => page(-1)),
-    next = sign("›", t("Next"), () => page(1));
+  const back = createKey("‹", t("Back"), () => page(-1)),
+    next = createKey("›", t("Next"), () => page(1));
   const room = el("div", { class: "room" });
   const lectern = el(
     "section",
@@ -74,7 +74,14 @@ function createPresentation() {
       "header",
       {},
       title,
-      el("div", { class: "keys" }, hint, back, next, sign("✕", t("End the presentation"), leave)),
+      el(
+        "div",
+        { class: "keys" },
+        hint,
+        back,
+        next,
+        createKey("✕", t("End the presentation"), leave),
+      ),
     ),
     room,
     caption,
@@ -85,90 +92,93 @@ function createPresentation() {
 
   // --- which picture ----------------------------------------------------------------------------------------------
   function choose() {
-    if (sheet()) return pointed() ?? (isVisible(shown) ? shown : null);
-    if (isVisible(wanted)) return wanted;
+    if (tourSheet()) return pointedPicture() ?? (isVisible(current) ? current : null);
+    if (isVisible(chosenPicture)) return chosenPicture;
     const all = pictures();
-    wanted = all[place - 1] ?? all[0] ?? null;
-    if (wanted) place = all.indexOf(wanted) + 1; // so that a redrawn panel shows its picture at the same place
-    return wanted ?? openPanel() ?? null; // a panel without a picture
+    chosenPicture = all[place - 1] ?? all[0] ?? null;
+    if (chosenPicture) place = all.indexOf(chosenPicture) + 1; // so that a redrawn panel shows its picture at the same place
+    return chosenPicture ?? openPanel() ?? null; // a panel without a picture
   }
 
   // --- how it is shown --------------------------------------------------------------------------------------------
-  const about = () => pictureInfo.get(shown);
-  const write = (node, text) => node.textContent !== text && (node.textContent = text);
+  const about = () => pictureInfo.get(current);
+  const setText = (node, text) => node.textContent !== text && (node.textContent = text);
 
   function show(next) {
-    if (next === shown) return;
-    putBack();
-    shown = next;
-    if (!shown) return;
-    liftToTopLayer(shown);
-    shown.classList.add("atlas-presented");
-    shown.tabIndex = -1;
+    if (next === current) return;
+    restore();
+    current = next;
+    if (!current) return;
+    liftToTopLayer(current);
+    current.classList.add("atlas-presented");
+    current.tabIndex = -1;
   }
 
-  function putBack() {
-    if (!shown) return;
-    shown.classList.remove("atlas-presented");
-    dropFromTopLayer(shown);
-    shown.removeAttribute("tabindex");
-    undo(shown, about());
-    shown = null;
+  function restore() {
+    if (!current) return;
+    current.classList.remove("atlas-presented");
+    dropFromTopLayer(current);
+    current.removeAttribute("tabindex");
+    undo(current, about());
+    current = null;
   }
 
   function refresh() {
     refresh.frame = 0;
     if (!on) return;
-    const tour = sheet();
+    const tour = tourSheet();
     show(choose());
     const now = about();
     if (tour) liftToTopLayer(tour);
-    const lifted = [lectern, shown, tour, document.querySelector(".atlas-told")].filter(Boolean);
+    const lifted = [lectern, current, tour, document.querySelector(".atlas-told")].filter(Boolean);
     if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
-      (tour?.querySelector(".moves .strong") ?? shown ?? lectern).focus({ preventScroll: true });
+      (tour?.querySelector(".moves .strong") ?? current ?? lectern).focus({ preventScroll: true });
     setStyle(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
     const invitation = openTab()?.querySelector(".invitation")?.textContent;
     const missing = t(
       "Nothing is drawn on this tab yet: leave the presentation, start it there, and present it then.",
     );
-    write(title, now?.title() ?? (shown ? "" : (invitation ?? t("There is no picture here yet."))));
+    setText(
+      title,
+      now?.title() ?? (current ? "" : (invitation ?? t("There is no picture here yet."))),
+    );
     title.classList.toggle("long", title.textContent.length > 80);
-    write(room, shown ? "" : missing);
+    setText(room, current ? "" : missing);
     let [words, arrows] = [now?.caption() ?? "", now?.hint ?? t("← → pictures of this tab")];
     if (slides) [words, arrows] = [slides.about(), t("← → my views")];
     else if (tour) [words, arrows] = ["", t("← → stops of the tour")];
-    write(caption, words);
-    write(hint, `${arrows} · ${t("Esc ends the presentation")}`);
-    back.setAttribute("aria-disabled", String(!further(-1)));
-    next.setAttribute("aria-disabled", String(!further(1)));
-    if (shown) fit(shown, now);
+    setText(caption, words);
+    setText(hint, `${arrows} · ${t("Esc ends the presentation")}`);
+    back.setAttribute("aria-disabled", String(!hasNext(-1)));
+    next.setAttribute("aria-disabled", String(!hasNext(1)));
+    if (current) fit(current, now);
     clearTimeout(refresh.later);
-    refresh.later = setTimeout(remember, SETTLED);
+    refresh.later = setTimeout(updateAddress, SETTLED);
   }
   const changed = () => (refresh.frame ||= requestAnimationFrame(refresh));
   const observer = new MutationObserver(changed),
     sizes = new ResizeObserver(changed);
 
   // Make the address a link to the picture.
-  function remember() {
-    if (!on || !shown) return;
-    const fields = sheet() ? pageLink() : viewLink();
-    fields.set("present", sheet() ? 1 : Math.max(1, pictures().indexOf(shown) + 1));
+  function updateAddress() {
+    if (!on || !current) return;
+    const fields = tourSheet() ? pageLink() : viewLink();
+    fields.set("present", tourSheet() ? 1 : Math.max(1, pictures().indexOf(current) + 1));
     if (pageLink().toString() !== fields.toString()) replaceFields(fields);
   }
 
   // --- what a person does -----------------------------------------------------------------------------------------
   function go(down, right) {
-    const tour = sheet();
+    const tour = tourSheet();
     if (tour) return right && moveOf(tour, right).click();
-    if (slides && right) return slides.has(right) && turn(right);
+    if (slides && right) return slides.has(right) && goToSlide(right);
     const picture = about();
     if (picture?.move)
-      return moved(picture, () => picture.move(down, right), picture.page ? 0 : right);
+      return takeStep(picture, () => picture.move(down, right), picture.page ? 0 : right);
     const all = pictures(),
-      at = all.indexOf(shown) + (right || down);
+      at = all.indexOf(current) + (right || down);
     if (!all[at]) return;
-    wanted = all[at];
+    chosenPicture = all[at];
     place = at + 1;
     refresh();
   }
@@ -176,13 +186,13 @@ function createPresentation() {
   // Buttons, and Page Up and Page Down, which a presenter's remote control sends.
   function page(by) {
     const picture = about();
-    if (sheet() || slides || !picture?.page) return go(0, by);
-    moved(picture, () => picture.page(by), by);
+    if (tourSheet() || slides || !picture?.page) return go(0, by);
+    takeStep(picture, () => picture.page(by), by);
   }
 
   // Go to another slide, which shows its tab's main picture.
-  function turn(by) {
-    [wanted, place] = [null, 1];
+  function goToSlide(by) {
+    [chosenPicture, place] = [null, 1];
     slides.go(by);
     refresh();
   }
@@ -190,27 +200,27 @@ function createPresentation() {
   // Take a step of the picture itself. If its title did not change, there is nothing further in
   // that direction. by: the buttons' direction, or 0. The next step cancels the check: a step and
   // its opposite leave the title unchanged.
-  function moved(picture, act, by) {
+  function takeStep(picture, act, by) {
     const from = picture.title();
     act();
-    clearTimeout(moved.later);
-    moved.later = setTimeout(() => {
-      if (picture.title() !== from) met = null;
-      else if (by) met = { from, by };
+    clearTimeout(takeStep.later);
+    takeStep.later = setTimeout(() => {
+      if (picture.title() !== from) lastStep = null;
+      else if (by) lastStep = { from, by };
       changed();
     }, SETTLED);
   }
 
   // Whether there is a next (1) or previous (-1) picture or step. A picture's own steps are only
   // known once they are tried.
-  function further(by) {
-    const tour = sheet(),
+  function hasNext(by) {
+    const tour = tourSheet(),
       all = pictures();
     if (tour) return !moveOf(tour, by).disabled;
     if (slides) return slides.has(by);
     return about()?.move
-      ? met?.by !== by || met.from !== about().title()
-      : Boolean(all[all.indexOf(shown) + by]);
+      ? lastStep?.by !== by || lastStep.from !== about().title()
+      : Boolean(all[all.indexOf(current) + by]);
   }
 
   function keys(event) {
@@ -218,19 +228,19 @@ function createPresentation() {
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]"),
       step = arrowStep(event);
     if (event.key === "Escape") leave();
-    else if (event.key === "f" && !typing) enlarge();
+    else if (event.key === "f" && !typing) enterFullScreen();
     else if (PAGES[event.key] && !typing) page(PAGES[event.key]);
-    else if (step && !typing && !(sheet() && !step[1])) go(...step);
+    else if (step && !typing && !(tourSheet() && !step[1])) go(...step);
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
 
   // Enter full screen if the browser permits it.
-  function enlarge() {
+  function enterFullScreen() {
     if (document.fullscreenElement || !navigator.userActivation?.isActive) return Promise.resolve();
-    const asked = document.documentElement.requestFullscreen?.().catch(() => {});
-    return Promise.race([asked, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+    const fullScreen = document.documentElement.requestFullscreen?.().catch(() => {});
+    return Promise.race([fullScreen, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
   }
   const screen = () => !document.fullscreenElement && leave();
 
@@ -240,13 +250,13 @@ function createPresentation() {
     if (on) return;
     on = true;
     opener = from.opener;
-    wanted = from.pointed;
+    chosenPicture = from.pointed;
     slides = from.slides ?? null;
-    await enlarge(); // first, because what is lifted later lies above
+    await enterFullScreen(); // first, because what is lifted later lies above
     document.documentElement.classList.add("atlas-presenting");
     lectern.showPopover();
-    const told = document.querySelector(".atlas-told");
-    if (told) liftToTopLayer(told);
+    const messages = document.querySelector(".atlas-told");
+    if (messages) liftToTopLayer(messages);
     window.addEventListener("keydown", keys, true);
     window.addEventListener("resize", changed);
     document.addEventListener("fullscreenchange", screen);
@@ -271,10 +281,10 @@ function createPresentation() {
     document.removeEventListener("fullscreenchange", screen);
     show(null);
     reach([]);
-    for (const node of [sheet(), document.querySelector(".atlas-told")]) dropFromTopLayer(node);
+    for (const node of [tourSheet(), document.querySelector(".atlas-told")]) dropFromTopLayer(node);
     lectern.hidePopover();
     document.documentElement.classList.remove("atlas-presenting");
-    [wanted, met, slides, place] = [null, null, null, 0];
+    [chosenPicture, lastStep, slides, place] = [null, null, null, 0];
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
     const fields = pageLink();
     fields.delete("present");
@@ -291,7 +301,7 @@ function createFit(room) {
   let laid = "",
     lower = { room: "", by: 1 }; // a factor for pictures that are too high: laid out wider, they have fewer lines
 
-  function fit(shown, about) {
+  function fit(picture, about) {
     const free = room.getBoundingClientRect(),
       size = `${free.width} ${free.height}`;
     if (lower.room !== size) lower = { room: size, by: 1 };
@@ -299,31 +309,31 @@ function createFit(room) {
       large = Math.max(1, Math.min(LARGEST, least) * lower.by),
       width = Math.floor(free.width / large),
       height = Math.floor(free.height / large);
-    setStyle(shown, "--w", `${width}px`);
-    setStyle(shown, "--h", `${height}px`);
+    setStyle(picture, "--w", `${width}px`);
+    setStyle(picture, "--h", `${height}px`);
     if (laid !== `${width} ${height}`) {
       laid = `${width} ${height}`;
       about?.fit?.({ width, height });
     }
-    const box = about ? extent(shown, about.node) : { x: 0, y: 0, width, height };
+    const box = about ? extent(picture, about.node) : { x: 0, y: 0, width, height };
     const scale =
       large * (about ? Math.min(LARGEST / large, width / box.width, height / box.height) : 1);
     if (about && !about.fit && lower.by === 1 && scale < 0.9 * large) {
       lower.by = scale / large;
-      return fit(shown, about);
+      return fit(picture, about);
     }
     const start = (edge, size, at, extent) =>
       `${Math.round(edge + (size - extent * scale) / 2 - at * scale)}px`;
-    setStyle(shown, "--s", scale.toFixed(4));
-    setStyle(shown, "--x", start(free.left, free.width, box.x, box.width));
-    setStyle(shown, "--y", start(free.top, free.height, box.y, box.height));
+    setStyle(picture, "--s", scale.toFixed(4));
+    setStyle(picture, "--x", start(free.left, free.width, box.x, box.width));
+    setStyle(picture, "--y", start(free.top, free.height, box.y, box.height));
   }
 
   return {
     fit,
     // Restore the picture's layout on the page.
-    undo(shown, about) {
-      for (const name of ["--w", "--h", "--s", "--x", "--y"]) shown.style.removeProperty(name);
+    undo(picture, about) {
+      for (const name of ["--w", "--h", "--s", "--x", "--y"]) picture.style.removeProperty(name);
       laid = lower.room = "";
       about?.fit?.(null);
     },
@@ -332,18 +342,18 @@ function createFit(room) {
 
 // Return the box of a picture's content in its own pixels: the content may be narrower than the
 // picture.
-function extent(shown, node) {
-  const frame = shown.getBoundingClientRect(),
-    scale = frame.width / shown.offsetWidth || 1;
+function extent(picture, node) {
+  const frame = picture.getBoundingClientRect(),
+    scale = frame.width / picture.offsetWidth || 1;
   const boxes = [...node.children].filter(isVisible).map((child) => child.getBoundingClientRect());
   if (!boxes.length)
-    return { x: 0, y: 0, width: shown.offsetWidth || 1, height: shown.offsetHeight || 1 };
+    return { x: 0, y: 0, width: picture.offsetWidth || 1, height: picture.offsetHeight || 1 };
   const least = (side) => Math.min(...boxes.map((box) => box[side])),
-    most = (side) => Math.max(...boxes.map((box) => box[side]));
+    greatest = (side) => Math.max(...boxes.map((box) => box[side]));
   return {
     x: (least("left") - frame.left) / scale,
     y: (least("top") - frame.top) / scale,
-    width: (most("right") - least("left")) / scale || 1,
-    height: (most("bottom") - least("top")) / scale || 1,
+    width: (greatest("right") - least("left")) / scale || 1,
+    height: (greatest("bottom") - least("top")) / scale || 1,
   };
 }

@@ -5,7 +5,7 @@ import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
 import { readJsonFile, refuse } from "../sheet/storage.js";
 
-const KEPT = "atlas-views",
+const STORAGE_KEY = "atlas-views",
   KIND = "attention-atlas-views";
 const MOST = 100, // views
   LONGEST = 20000, // characters of a link
@@ -13,17 +13,19 @@ const MOST = 100, // views
   BYTES = 2000000; // bytes of a file
 
 // Validate stored views and return [{title, link}]. Throws an Error, in words for the visitor.
-function readViews(given) {
-  if (given?.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
+function readViews(stored) {
+  if (stored?.kind !== KIND || stored.version !== 1 || !Array.isArray(stored.views))
     refuse(t("This is not a file of views from this page."));
-  if (given.views.length > MOST)
-    refuse(t("There are {n} views; the limit is {limit}.", { n: given.views.length, limit: MOST }));
-  return given.views.map((one, i) => {
-    if (typeof one?.title !== "string" || typeof one.link !== "string")
+  if (stored.views.length > MOST)
+    refuse(
+      t("There are {n} views; the limit is {limit}.", { n: stored.views.length, limit: MOST }),
+    );
+  return stored.views.map((view, i) => {
+    if (typeof view?.title !== "string" || typeof view.link !== "string")
       refuse(t("View {n} of this file is not a view.", { n: i + 1 }));
-    if (one.title.length > TITLE || one.link.length > LONGEST)
+    if (view.title.length > TITLE || view.link.length > LONGEST)
       refuse(t("View {n} of this file is too long.", { n: i + 1 }));
-    return { title: one.title, link: String(new URLSearchParams(one.link)) };
+    return { title: view.title, link: String(new URLSearchParams(view.link)) };
   });
 }
 
@@ -31,7 +33,7 @@ const viewsJson = (views) => JSON.stringify({ kind: KIND, version: 1, views });
 
 function readSavedViews() {
   try {
-    return readViews(JSON.parse(localStorage.getItem(KEPT)));
+    return readViews(JSON.parse(localStorage.getItem(STORAGE_KEY)));
   } catch {
     return []; // nothing is stored, or storage is not available
   }
@@ -82,11 +84,11 @@ function createViews(present) {
     download("views.json", new Blob([viewsJson(views)], { type: "application/json" }));
   }
 
-  function changed(said = "") {
-    status.textContent = said;
-    [play, keep].forEach((one) => (one.disabled = !views.length));
+  function changed(message = "") {
+    status.textContent = message;
+    [play, keep].forEach((control) => (control.disabled = !views.length));
     try {
-      localStorage.setItem(KEPT, viewsJson(views));
+      localStorage.setItem(STORAGE_KEY, viewsJson(views));
     } catch {
       status.textContent = t("This browser keeps nothing: save them as a file.");
     }
@@ -171,8 +173,8 @@ function createViews(present) {
     });
   }
 
-  async function opened(given) {
-    views = readViews(await readJsonFile(given, BYTES));
+  async function opened(file) {
+    views = readViews(await readJsonFile(file, BYTES));
     draw();
     changed(t("{n} views", { n: views.length }));
   }

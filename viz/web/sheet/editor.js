@@ -15,13 +15,13 @@ export function createEditor(offer, changed) {
   const soon = debounce(changed, WAIT);
   const field = (label, node) => el("label", { class: "field" }, el("span", {}, label), node);
   const title = el("input", { type: "text", maxlength: 120, oninput: soon });
-  const titles = offer.directions.map((one, i) => [i, one.title]),
+  const titles = offer.directions.map((direction, i) => [i, direction.title]),
     directions = menu(titles, 0, { onchange: changed });
   const list = el("ol", { class: "rows" });
   const say = el("p", { class: "sr-only", role: "status" });
 
   function row({ text = "", ask = offer.asks[0].name, word = "" } = {}) {
-    const made = {
+    const fields = {
       text: el("textarea", {
         rows: 2,
         maxlength: 1000,
@@ -29,7 +29,7 @@ export function createEditor(offer, changed) {
         oninput: soon,
       }),
       ask: menu(
-        offer.asks.map((one) => [one.name, one.title]),
+        offer.asks.map((question) => [question.name, question.title]),
         ask,
         { "aria-label": t("Question"), onchange: changed },
       ),
@@ -41,34 +41,34 @@ export function createEditor(offer, changed) {
         oninput: soon,
       }),
     };
-    made.text.value = text;
-    made.word.value = word;
+    fields.text.value = text;
+    fields.word.value = word;
     const tools = el(
       "span",
       { class: "tools" },
-      button("↑", () => move(made, -1), { "aria-label": t("Move up") }),
-      button("↓", () => move(made, 1), { "aria-label": t("Move down") }),
-      button("✕", () => drop(made), { "aria-label": t("Remove this question") }),
+      button("↑", () => move(fields, -1), { "aria-label": t("Move up") }),
+      button("↓", () => move(fields, 1), { "aria-label": t("Move down") }),
+      button("✕", () => drop(fields), { "aria-label": t("Remove this question") }),
     );
-    made.node = el("li", {}, made.text, el("div", {}, made.ask, made.word, tools));
-    return made;
+    fields.node = el("li", {}, fields.text, el("div", {}, fields.ask, fields.word, tools));
+    return fields;
   }
 
-  const draw = () => list.replaceChildren(...rows.map((one) => one.node));
+  const draw = () => list.replaceChildren(...rows.map((item) => item.node));
 
-  function move(one, by) {
-    const at = rows.indexOf(one),
+  function move(item, by) {
+    const at = rows.indexOf(item),
       to = at + by;
     if (!rows[to]) return;
     rows.splice(to, 0, ...rows.splice(at, 1));
     draw();
-    one.node.querySelectorAll("button")[by < 0 ? 0 : 1].focus();
+    item.node.querySelectorAll("button")[by < 0 ? 0 : 1].focus();
     say.textContent = t("Question {n} of {all}", { n: to + 1, all: rows.length });
     changed();
   }
 
-  function drop(one) {
-    const at = rows.indexOf(one);
+  function drop(item) {
+    const at = rows.indexOf(item);
     rows.splice(at, 1);
     draw();
     (rows[Math.min(at, rows.length - 1)]?.text ?? add).focus();
@@ -78,8 +78,10 @@ export function createEditor(offer, changed) {
   // Add a question about the last sentence, one that it does not have yet.
   const add = button(t("Add a question"), () => {
     const last = rows.at(-1),
-      used = rows.filter((one) => one.text.value === last?.text.value).map((one) => one.ask.value);
-    const next = offer.asks.find((one) => !used.includes(one.name)) ?? offer.asks[0];
+      used = rows
+        .filter((item) => item.text.value === last?.text.value)
+        .map((item) => item.ask.value);
+    const next = offer.asks.find((question) => !used.includes(question.name)) ?? offer.asks[0];
     rows.push(row({ text: last?.text.value, ask: next.name }));
     draw();
     rows.at(-1).text.focus();

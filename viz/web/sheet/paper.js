@@ -19,14 +19,14 @@ const MANY = 12; // characters of a choice, beyond which each choice has its own
  * @param {{key: boolean, link: (view: any) => string}} options whether to add the key, and the address of a view
  */
 export function createPaper({ title, questions }, { key, link }) {
-  const numbered = questions.filter((one) => one === null || one.ask || one.error);
-  const number = (one) => numbered.indexOf(one) + 1;
+  const numbered = questions.filter((item) => item === null || item.ask || item.error);
+  const number = (item) => numbered.indexOf(item) + 1;
   const answers = () =>
     el(
       "section",
       { class: "key" },
       el("h2", {}, t("Teacher’s key: {title}", { title })),
-      numbered.map((one) => one?.ask?.choices && answer(one, number(one), link)),
+      numbered.map((item) => item?.ask?.choices && answer(item, number(item), link)),
       el(
         "p",
         { class: "how" },
@@ -47,7 +47,7 @@ export function createPaper({ title, questions }, { key, link }) {
     el(
       "div",
       { class: "questions" },
-      questions.map((one) => question(one, number(one))),
+      questions.map((item) => question(item, number(item))),
     ),
     key ? answers() : null,
   );
@@ -57,21 +57,21 @@ const blank = (words) => el("span", {}, `${words} `, el("span", { class: "blank"
 
 const source = (text) => el("bdi", { class: "source" }, text);
 
-function question(one, number) {
-  if (one === null) return el("div", { class: "question waits" }, "…");
-  const { title, text, read, wrote, error, ask } = one,
+function question(item, number) {
+  if (item === null) return el("div", { class: "question waits" }, "…");
+  const { title, text, read, wrote, error, ask } = item,
     missing = error || ask?.missing;
-  const told = [
+  const heading = [
     title ? el("h2", {}, ask ? `${number}. ` : "", title) : "",
     text ? el("p", {}, text) : "",
   ];
-  if (!missing && !ask) return el("div", { class: "note" }, told, lines("", "", ""));
+  if (!missing && !ask) return el("div", { class: "note" }, heading, lines("", "", ""));
   const itsNumber = title ? "" : `${number}. `;
   if (missing)
     return el(
       "div",
       { class: "question" },
-      told,
+      heading,
       read ? el("p", { class: "sentence" }, source(read)) : "",
       el("p", { class: "missing" }, itsNumber, missing),
     );
@@ -80,7 +80,7 @@ function question(one, number) {
   return el(
     "div",
     { class: "question" },
-    told,
+    heading,
     el("p", { class: "sentence" }, source(read), ask.hides ? "" : [" → ", source(wrote)]),
     el("p", { class: "prompt" }, itsNumber, ask.prompt),
     el(
@@ -93,15 +93,20 @@ function question(one, number) {
   );
 }
 
-const lines = (...words) => words.map((one) => el("p", { class: "line" }, one));
+const lines = (...words) => words.map((text) => el("p", { class: "line" }, text));
 
-function figureOf({ picture: given }, filled) {
-  if (!given) return null;
+function figureOf({ picture: content }, filled) {
+  if (!content) return null;
   const about =
-    given.unit === "nats"
+    content.unit === "nats"
       ? t("Draw how much you expect each to cost.")
       : t("Shade what you expect, then compare with the page.");
-  return el("figure", {}, drawPicture(given, filled), filled ? null : el("figcaption", {}, about));
+  return el(
+    "figure",
+    {},
+    drawPicture(content, filled),
+    filled ? null : el("figcaption", {}, about),
+  );
 }
 
 const answer = ({ ask }, number, link) =>
@@ -171,19 +176,19 @@ function grid({ rows, columns, values }, filled) {
 
 const DRAWN = { bars, grid };
 
-/** Draw a picture of viz/tours/asks.py. @param {any} given @param {boolean} filled with the answer, or empty */
-export const drawPicture = (given, filled) => DRAWN[given.type](given, filled);
+/** Draw a picture of viz/tours/asks.py. @param {any} content @param {boolean} filled with the answer, or empty */
+export const drawPicture = (content, filled) => DRAWN[content.type](content, filled);
 
 /** Return a worksheet as an HTML page. @param {Element} article @param {string} title @param {string} style CSS */
 export function pageHtml(article, title, style) {
-  const made = document.implementation.createHTMLDocument(title);
-  made.documentElement.lang = document.documentElement.lang;
-  made.head.prepend(
+  const htmlPage = document.implementation.createHTMLDocument(title);
+  htmlPage.documentElement.lang = document.documentElement.lang;
+  htmlPage.head.prepend(
     el("meta", { charset: "utf-8" }),
     el("meta", { name: "viewport", content: "width=device-width" }),
   );
-  made.head.append(el("style", {}, style));
-  made.body.append(made.importNode(article, true));
+  htmlPage.head.append(el("style", {}, style));
+  htmlPage.body.append(htmlPage.importNode(article, true));
   // oxlint-disable-next-line no-restricted-properties -- read, not set: the browser writes out the nodes made above
-  return `<!doctype html>\n${made.documentElement.outerHTML}\n`;
+  return `<!doctype html>\n${htmlPage.documentElement.outerHTML}\n`;
 }

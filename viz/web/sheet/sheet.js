@@ -16,37 +16,37 @@ const STYLE = new URL("./paper.css", import.meta.url).href;
 
 // A promise of the worksheets, once their style sheets are there.
 export const ready = async () => {
-  const answered = (name, fields) => ask(`page_${name}`, { address: store.state.address, fields });
+  const askServer = (name, fields) => ask(`page_${name}`, { address: store.state.address, fields });
   const [offer] = await Promise.all([
-    answered("offer", {}),
+    askServer("offer", {}),
     loadStyleOf(import.meta.url),
     loadStyleOf(STYLE.replace(/css$/, "js")),
   ]);
-  return createSheets(answered, offer);
+  return createSheets(askServer, offer);
 };
 
 function createSheets(answered, offer) {
   const known = new Map(); // what was asked, as JSON -> its answer
-  const asks = offer.asks.map((one) => one.name);
-  let drawn = 0,
+  const asks = offer.asks.map((question) => question.name);
+  let drawing = 0,
     opener = null,
     direction = "",
     isStarted = false; // whether the editor holds something
 
-  const made = menu(
+  const source = menu(
     [...offer.tours.map(({ name, title }) => [name, title]), [OWN, t("My own sentences")]],
     null,
-    { "aria-label": t("What the worksheet is made of"), onchange: () => choose(made.value) },
+    { "aria-label": t("What the worksheet is made of"), onchange: () => choose(source.value) },
   );
   const key = el("input", { type: "checkbox", id: "atlas-sheet-key", onchange: () => draw() });
   const status = el("p", { class: "status", role: "status" });
-  const file = fileField(async (given) => {
-    editor.put(await fromFile(given, asks));
+  const file = fileField(async (jsonFile) => {
+    editor.put(await fromFile(jsonFile, asks));
     draw();
   }, refuse);
   const editor = createEditor(offer, () => draw());
-  const ofOwn = [
-    button(t("Copy link"), linked),
+  const ownButtons = [
+    button(t("Copy link"), copyWorksheetLink),
     button(t("Save as a file"), () => download("worksheet.json", toFile(editor.read()))),
     button(t("Open a file"), () => file.click()),
   ];
@@ -65,9 +65,9 @@ function createSheets(answered, offer) {
       "div",
       { class: "bar" },
       el("h2", { id: "atlas-sheet-title", tabindex: "-1" }, t("Worksheet")),
-      made,
+      source,
       el("label", { for: key.id }, key, " ", t("With the teacher’s key")),
-      ...ofOwn,
+      ...ownButtons,
       file,
       button(t("Save as a page"), save),
       button(t("Print"), () => print(), { class: "strong" }),
@@ -80,36 +80,37 @@ function createSheets(answered, offer) {
 
   const reach = createReach(); // nothing of the page behind meanwhile
   const link = (fields) => `${location.origin}${location.pathname}#${new URLSearchParams(fields)}`;
-  const tourOf = (name) => offer.tours.find((tour) => tour.name === name);
-  const title = () => toText(tourOf(made.value)?.title) ?? (editor.read().title || t("Worksheet"));
+  const findTour = (name) => offer.tours.find((tour) => tour.name === name);
+  const title = () =>
+    toText(findTour(source.value)?.title) ?? (editor.read().title || t("Worksheet"));
 
   // What the sheet asks of the server, in order.
-  function wanted() {
-    const tour = tourOf(made.value);
+  function requests() {
+    const tour = findTour(source.value);
     if (tour) return tour.stops.map((stop) => ["stop", { tour: tour.name, stop, direction }]);
-    const { items, direction: own, checkpoint } = editor.read();
+    const { items, direction: ownDirection, checkpoint } = editor.read();
     return items
-      .filter((one) => one.text)
-      .map((one) => ["task", { ...one, direction: own, checkpoint }]);
+      .filter((item) => item.text)
+      .map((item) => ["task", { ...item, direction: ownDirection, checkpoint }]);
   }
 
   // Each question as it comes: of two that are drawn at once, the later one goes on.
   async function draw() {
-    const mine = ++drawn,
-      all = wanted(),
-      keys = all.map((one) => JSON.stringify(one));
-    const found = () => keys.map((key) => known.get(key) ?? null);
+    const number = ++drawing,
+      all = requests(),
+      keys = all.map((request) => JSON.stringify(request));
+    const answers = () => keys.map((key) => known.get(key) ?? null);
     for (const [i, key] of keys.entries()) {
       if (known.has(key)) continue;
       status.textContent = t("{n} of {all}", { n: i + 1, all: all.length });
-      show(found());
+      show(answers());
       known.set(key, await answered(...all[i]));
-      if (mine !== drawn) return;
+      if (number !== drawing) return;
     }
     status.textContent = all.length
       ? ""
       : t("Type a sentence, and choose what is asked about it: the sheet appears beside it.");
-    show(found());
+    show(answers());
     root.setAttribute("aria-busy", "false");
   }
   function show(questions) {
@@ -118,20 +119,20 @@ function createSheets(answered, offer) {
   }
 
   function choose(name) {
-    made.value = name;
+    source.value = name;
     root.classList.toggle("own", name === OWN);
-    for (const one of ofOwn) one.hidden = name !== OWN;
+    for (const control of ownButtons) control.hidden = name !== OWN;
     draw();
   }
 
   // One about the sentence of the page.
   function startingSheet() {
-    const shown = pageLink(),
+    const link = pageLink(),
       text = textField()?.value ?? "";
     return {
       title: "",
-      direction: shown.get("direction") ?? offer.directions[0]?.direction,
-      checkpoint: shown.get("checkpoint") ?? "",
+      direction: link.get("direction") ?? offer.directions[0]?.direction,
+      checkpoint: link.get("checkpoint") ?? "",
       items: asks.slice(0, 2).map((ask) => ({ text, ask, word: "" })),
     };
   }
@@ -147,7 +148,7 @@ function createSheets(answered, offer) {
     if (!isStarted) editor.put(startingSheet());
     isStarted = true;
     let refused = "";
-    const isTour = Boolean(tourOf(place.sheet));
+    const isTour = Boolean(findTour(place.sheet));
     if (place.sheet && !isTour)
       try {
         editor.put(fromLink(place.sheet, asks));
@@ -159,13 +160,13 @@ function createSheets(answered, offer) {
     root.querySelector("h2").focus({ preventScroll: true });
   }
   function refuse(words) {
-    drawn += 1;
+    drawing += 1;
     status.textContent = words;
     root.setAttribute("aria-busy", "false");
     table.replaceChildren();
   }
 
-  function linked() {
+  function copyWorksheetLink() {
     const sheet = toLink(editor.read(), location.href.length);
     if (!sheet)
       return (status.textContent = t(
@@ -173,7 +174,7 @@ function createSheets(answered, offer) {
       ));
     copyLink(
       new URLSearchParams({ sheet }),
-      (said) => status.replaceChildren(said),
+      (message) => status.replaceChildren(message),
       t("Link to this worksheet"),
       t("Link copied."),
     );
@@ -188,7 +189,7 @@ function createSheets(answered, offer) {
   function leave() {
     root.hidden = true;
     reach([]);
-    drawn += 1;
+    drawing += 1;
     document.body.classList.remove("atlas-sheeting");
     const fields = pageLink();
     if (fields.get("sheet") !== null) {

@@ -14,37 +14,37 @@ export const refuse = (words) => {
   throw new Error(words);
 };
 
-function readText(given, name, needed) {
-  const found = given[name] ?? (needed ? undefined : "");
-  if (typeof found !== "string")
+function readText(sheet, name, needed) {
+  const value = sheet[name] ?? (needed ? undefined : "");
+  if (typeof value !== "string")
     refuse(t("This worksheet’s field “{name}” is not text.", { name }));
-  if (found.length > LENGTHS[name])
+  if (value.length > LENGTHS[name])
     refuse(
       t("This worksheet’s field “{name}” is longer than {limit} characters.", {
         name,
         limit: LENGTHS[name],
       }),
     );
-  return found;
+  return value;
 }
 
 // Validate a worksheet and return its known fields: {title, direction, checkpoint, items: [{text,
 // ask, word}]}.
-function readSheet(given, asks, most = MANY) {
-  if (given?.kind !== KIND || given.version !== 1)
+function readSheet(stored, asks, limit = MANY) {
+  if (stored?.kind !== KIND || stored.version !== 1)
     refuse(t("This is not a worksheet from this page."));
-  if (!Array.isArray(given.items)) refuse(t("This worksheet has no list of questions."));
-  if (given.items.length > most)
+  if (!Array.isArray(stored.items)) refuse(t("This worksheet has no list of questions."));
+  if (stored.items.length > limit)
     refuse(
       t("This worksheet has {n} questions; the limit is {limit}.", {
-        n: given.items.length,
-        limit: most,
+        n: stored.items.length,
+        limit: limit,
       }),
     );
-  const items = given.items.map((one, i) => {
-    if (Object(one) !== one || Array.isArray(one))
+  const items = stored.items.map((item, i) => {
+    if (Object(item) !== item || Array.isArray(item))
       refuse(t("Question {n} of this worksheet is not a question.", { n: i + 1 }));
-    const ask = readText(one, "ask", true);
+    const ask = readText(item, "ask", true);
     if (!asks.includes(ask))
       refuse(
         t("Question {n} asks something that this page does not know: {ask}", {
@@ -52,12 +52,12 @@ function readSheet(given, asks, most = MANY) {
           ask: ask.slice(0, 40),
         }),
       );
-    return { text: readText(one, "text", true), ask, word: readText(one, "word") };
+    return { text: readText(item, "text", true), ask, word: readText(item, "word") };
   });
   return {
-    title: readText(given, "title"),
-    direction: readText(given, "direction", true),
-    checkpoint: readText(given, "checkpoint"),
+    title: readText(stored, "title"),
+    direction: readText(stored, "direction", true),
+    checkpoint: readText(stored, "checkpoint"),
     items,
   };
 }
@@ -100,10 +100,10 @@ export function fromLink(field, asks) {
 
 export const toFile = (sheet) => new Blob([sheetJson(sheet)], { type: "application/json" });
 
-/** Read a file of JSON, of an <input type=file>; null if it is not JSON. The file is read in the browser only. @param {File} file @param {number} most bytes */
-export async function readJsonFile(file, most) {
-  if (file.size > most)
-    refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: most }));
+/** Read a file of JSON, of an <input type=file>; null if it is not JSON. The file is read in the browser only. @param {File} file @param {number} limit bytes */
+export async function readJsonFile(file, limit) {
+  if (file.size > limit)
+    refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: limit }));
   return parseJson(await file.text());
 }
 

@@ -18,10 +18,10 @@ export function createThumbnails(hooks) {
   const root = el("div", {});
   let grid = null,
     size = "", // "layers heads" of the grid
-    named = ""; // what the buttons' names are about
-  const several = plainButton(
+    namedFor = ""; // what the buttons' names are about
+  const severalButton = plainButton(
     t("Choose several"),
-    () => several.setAttribute("aria-pressed", several.ariaPressed === "false"),
+    () => severalButton.setAttribute("aria-pressed", severalButton.ariaPressed === "false"),
     { class: "plain several", "aria-pressed": "false" },
   );
 
@@ -58,7 +58,7 @@ export function createThumbnails(hooks) {
         quiet: true,
         walks: false,
         act: (layer, head, event) =>
-          several.ariaPressed === "true" || event.shiftKey || event.ctrlKey || event.metaKey
+          severalButton.ariaPressed === "true" || event.shiftKey || event.ctrlKey || event.metaKey
             ? hooks.toggle([[layer, head]])
             : hooks.select(layer, head),
         point: (layer, head) => hooks.hover(layer ?? null, head),
@@ -94,27 +94,27 @@ export function createThumbnails(hooks) {
 
   return {
     root,
-    several,
+    several: severalButton,
     draw(trace, kind, colouring) {
       const { layers, heads, readings } = trace.kinds[kind],
         isRead = !readings.includes(null), // a large map's readings arrive later
         about = `${trace.key} ${kind} ${isRead}`,
         isOther = size !== `${layers} ${heads}`;
       if (isOther) build(layers, heads);
-      if (isOther || named !== about) name(trace, kind);
+      if (isOther || namedFor !== about) name(trace, kind);
       size = `${layers} ${heads}`;
-      named = about;
+      namedFor = about;
       each(({ firstChild: canvas }, layer, head) => {
-        const small = trace.thumbnail(kind, layer, head, THUMBNAIL_SIZE);
-        if (small) paintMap(canvas, small, colouring.colour);
+        const thumbnail = trace.thumbnail(kind, layer, head, THUMBNAIL_SIZE);
+        if (thumbnail) paintMap(canvas, thumbnail, colouring.colour);
         else canvas.width = canvas.height = 1; // blank until it arrives
       });
     },
     select(state) {
-      const chosen = new Set(state.heads.map((pair) => pair.join()));
+      const chosenHeads = new Set(state.heads.map((pair) => pair.join()));
       each((button, layer, head) => {
         const isSelected = layer === state.layer && head === state.head,
-          isChosen = chosen.has(`${layer},${head}`);
+          isChosen = chosenHeads.has(`${layer},${head}`);
         button.tabIndex = isSelected ? 0 : -1;
         button.setAttribute("aria-pressed", isSelected || isChosen);
         button.classList.toggle("selected", isSelected);

@@ -20,7 +20,7 @@ const ANSWERS = 12; // remembered answers about similarity
 
 // Return a table of similarities: a row per word, a column per layer. answer: {words, cosine,
 // others} or {error} of viz/explorer/compare.py; word: the word that a minimal pair is about.
-function alikeTable({ words, cosine, others, error }, word) {
+function similarityTable({ words, cosine, others, error }, word) {
   if (error) return [el("p", { class: "guide" }, error)];
   const cells = (values) =>
     values.map((value) =>
@@ -66,48 +66,49 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     (value) => update({ compare: value }),
   );
   const picker = createSelect(t("Compare with"), {}, (value) => {
-    picked = value;
+    pickedKey = value;
     update({});
   });
-  const minimal = createSelect(t("Minimal pair"), {}, (value) => {
-    chosen = offered()[value] ?? null;
-    if (chosen) ask("beside", { key: scene.trace.key, text: chosen.first });
+  const pairMenu = createSelect(t("Minimal pair"), {}, (value) => {
+    chosenPair = minimalPairs()[value] ?? null;
+    if (chosenPair) ask("beside", { key: scene.trace.key, text: chosenPair.first });
   });
-  minimal.root.classList.add("minimal");
-  const look = el("p", { class: "look", role: "status" }),
+  pairMenu.root.classList.add("minimal");
+  const lookFor = el("p", { class: "look", role: "status" }),
     body = el("div", { class: "compare-body" }),
-    alike = el("div", { class: "alike" });
-  const bar = el("div", { class: "compare-bar" }, mode.root, picker.root, minimal.root);
-  const root = el("div", { class: "compare" }, bar, look, body, alike);
-  let drawn = []; // the pair on the page: {title, detail} each
-  let picked = null, // key of the translation chosen to compare with
-    other = null; // the translation on the other side: the chosen one, else the last before this
-  let chosen = null; // the chosen minimal pair, until both its sentences are here
+    similarity = el("div", { class: "alike" });
+  const bar = el("div", { class: "compare-bar" }, mode.root, picker.root, pairMenu.root);
+  const root = el("div", { class: "compare" }, bar, lookFor, body, similarity);
+  let drawnPair = []; // the pair on the page: {title, detail} each
+  let pickedKey = null, // key of the translation chosen to compare with
+    reference = null; // the translation on the other side: the chosen one, else the last before this
+  let chosenPair = null; // the chosen minimal pair, until both its sentences are here
   const answers = new Map(); // "key key" -> answer for alikeTable(), or null while it is requested
 
-  const offered = () => pairs?.[scene.trace?.language] ?? [];
-  const others = () => scene.traces.filter((one) => one !== scene.trace);
+  const minimalPairs = () => pairs?.[scene.trace?.language] ?? [];
+  const others = () => scene.traces.filter((trace) => trace !== scene.trace);
   // Whether the same model translated it, unchanged and greedily.
-  const isPlain = (one) =>
-    ["direction", "checkpoint"].every((name) => one[name] === scene.trace[name]) &&
-    one.interventions === "" &&
-    one.beam === 1;
+  const isPlain = (trace) =>
+    ["direction", "checkpoint"].every((name) => trace[name] === scene.trace[name]) &&
+    trace.interventions === "" &&
+    trace.beam === 1;
   const name = (trace, limit) => naming.traceName(trace, scene.traces, limit);
   const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, name(trace, 200));
-  const waiting = (text) => body.replaceChildren(el("p", { class: "waiting" }, text));
+  const showWaiting = (text) => body.replaceChildren(el("p", { class: "waiting" }, text));
 
   function drawPair(map, colouring, titles) {
     const { state, trace } = scene;
-    const beside = mapOf(other, states.fitState(state, other, scene.overlays));
-    if (!beside && !state.overlay)
-      return waiting(
+    const referenceMap = mapOf(reference, states.fitState(state, reference, scene.overlays));
+    if (!referenceMap && !state.overlay)
+      return showWaiting(
         t(
           "This layer of the kept sentence was never loaded: open it while that sentence is shown.",
         ),
       );
-    if (!beside || beside.refused) return waiting(beside?.refused ?? t("Computing …"));
+    if (!referenceMap || referenceMap.refused)
+      return showWaiting(referenceMap?.refused ?? t("Computing …"));
     const sides = [
-      { trace: other, map: beside, detail: left },
+      { trace: reference, map: referenceMap, detail: left },
       { trace, map, detail: right },
     ].map((side) => ({ ...side, pairs: states.rowPairs(state, side.map, side.trace) }));
     const plots = sides.map(({ detail }) => el("div", { class: "compare-plot" }, detail.root));
@@ -129,38 +130,38 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
       const named = { ...titles, rows, pairs: isBoth ? pairs : null };
       detail.draw(map, colouring, none, named, { compact: true });
     }
-    drawn = sides.map(({ trace, detail }) => ({ title: name(trace, 200), detail }));
+    drawnPair = sides.map(({ trace, detail }) => ({ title: name(trace, 200), detail }));
   }
 
   // Thumbnails always show attention.
-  function drawGrid(shown) {
+  function drawGrid(mapColouring) {
     const { state, traces, trace } = scene,
       colouring = state.overlay
         ? createPalette(chosenColours(state, trace.colours), state.transform, 1)
-        : shown;
-    const rows = traces.flatMap((one) => {
-      const { heads, layers } = one.kinds[state.kind],
+        : mapColouring;
+    const rows = traces.flatMap((sentence) => {
+      const { heads, layers } = sentence.kinds[state.kind],
         layer = Math.min(state.layer, layers - 1),
         all = [...Array(heads).keys()];
-      if (one.lacks(state.kind)) lacking.add(one);
+      if (sentence.lacks(state.kind)) lacking.add(sentence);
       const cells = all.map((head) => ({
         class: `thumbnail${head === state.head ? " selected" : ""}`,
-        name: t("Head {head}: {text}", { head: head + 1, text: one.text }),
+        name: t("Head {head}: {text}", { head: head + 1, text: sentence.text }),
         content: el("canvas", { "aria-hidden": "true" }),
       }));
       const columns = all.map((head) => `H${head + 1}`);
       const grid = createGrid(
-        { kind: "thumbnails compare-row", name: one.text, columns, cells: [cells] },
+        { kind: "thumbnails compare-row", name: sentence.text, columns, cells: [cells] },
         { quiet: true, act: (_, head) => update({ head }) },
       );
       grid.nodes[0].forEach((cell, head) =>
         paintMap(
           cell.firstChild,
-          one.thumbnail(state.kind, layer, head, THUMBNAIL_SIZE),
+          sentence.thumbnail(state.kind, layer, head, THUMBNAIL_SIZE),
           colouring.colour,
         ),
       );
-      return [title(one), grid.root];
+      return [title(sentence), grid.root];
     });
     const count = { layer: state.layer + 1, n: traces.length },
       caption = t("Layer {layer}, all heads; the last {n} sentences", count);
@@ -168,30 +169,35 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
   }
 
   // beside: the translation on the other side, or null
-  function drawMinimal(beside) {
+  function drawMinimal(reference) {
     const { trace } = scene,
-      list = offered(),
-      at = list.findIndex(({ first, second }) => first === beside?.text && second === trace.text),
+      list = minimalPairs(),
+      at = list.findIndex(
+        ({ first, second }) => first === reference?.text && second === trace.text,
+      ),
       pair = list[at];
-    minimal.root.hidden = !list.length;
-    const entries = list.map((one, i) => [i, `${toText(one.title)}: ${shorten(one.first, 44)}`]);
-    minimal.offer([["", t("choose one …")], ...entries]);
-    minimal.show(pair ? String(at) : "");
-    look.hidden = !pair;
-    look.replaceChildren(
+    pairMenu.root.hidden = !list.length;
+    const entries = list.map((entry, i) => [
+      i,
+      `${toText(entry.title)}: ${shorten(entry.first, 44)}`,
+    ]);
+    pairMenu.offer([["", t("choose one …")], ...entries]);
+    pairMenu.show(pair ? String(at) : "");
+    lookFor.hidden = !pair;
+    lookFor.replaceChildren(
       ...(pair ? textParts(say("What to look for: {what}", { what: pair.look })) : []),
     );
-    alike.replaceChildren();
-    if (!pairs || !beside || trace.attention_only) return;
-    const key = `${beside.key} ${trace.key}`;
+    similarity.replaceChildren();
+    if (!pairs || !reference || trace.attention_only) return;
+    const key = `${reference.key} ${trace.key}`;
     if (!answers.has(key)) {
       answers.set(key, null);
-      ask("alike", { key: trace.key, other: beside.address });
+      ask("alike", { key: trace.key, other: reference.address });
     }
     const answer = answers.get(key);
-    alike.replaceChildren(
+    similarity.replaceChildren(
       ...(answer
-        ? alikeTable(answer, pair?.word)
+        ? similarityTable(answer, pair?.word)
         : [el("p", { class: "guide" }, t("Computing …"))]),
     );
   }
@@ -200,33 +206,34 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     root,
     draw(map, colouring, titles) {
       const { compare } = scene.state,
-        found = others();
+        candidates = others();
       mode.show(compare);
-      drawn = [];
-      other = found.find((one) => one.key === picked) ?? found.at(-1) ?? null;
-      picker.offer(found.map((one) => [one.key, name(one, 48)]));
-      picker.show(other?.key ?? null);
-      picker.root.hidden = compare !== "pair" || !other;
-      drawMinimal(compare === "pair" ? other : null);
+      drawnPair = [];
+      reference =
+        candidates.find((candidate) => candidate.key === pickedKey) ?? candidates.at(-1) ?? null;
+      picker.offer(candidates.map((candidate) => [candidate.key, name(candidate, 48)]));
+      picker.show(reference?.key ?? null);
+      picker.root.hidden = compare !== "pair" || !reference;
+      drawMinimal(compare === "pair" ? reference : null);
       if (compare === "grid") drawGrid(colouring);
-      else if (other) drawPair(map, colouring, titles);
+      else if (reference) drawPair(map, colouring, titles);
       else
-        waiting(
+        showWaiting(
           t(
             "Translate a second sentence: this one is kept, and both appear here under the same head.",
           ),
         );
     },
-    pair: () => drawn,
+    pair: () => drawnPair,
     // The other sentence, if a link can restore it.
-    beside: () => (drawn.length && isPlain(other) ? other.text : ""),
+    beside: () => (drawnPair.length && isPlain(reference) ? reference.text : ""),
     // Return a translation of this text that isPlain(), if it is here.
-    plain: (text) => others().find((one) => one.text === text && isPlain(one)),
+    plain: (text) => others().find((trace) => trace.text === text && isPlain(trace)),
     // Compare with a translation; after the first sentence of a minimal pair, translate the second.
     keep({ key, direction, checkpoint }) {
-      picked = key;
-      if (chosen) translateLink({ text: chosen.second, direction, checkpoint, beam: 1 });
-      chosen = null;
+      pickedKey = key;
+      if (chosenPair) translateLink({ text: chosenPair.second, direction, checkpoint, beam: 1 });
+      chosenPair = null;
     },
     receiveAlike({ key, other, ...answer }) {
       answers.set(`${other} ${key}`, answer);

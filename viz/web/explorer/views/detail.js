@@ -120,24 +120,24 @@ export function createDetail(hooks) {
       titles,
       { compact = false, width = 0, height = null, highest } = {},
     ) {
-      const given = {
+      const place = {
           width: width || root.parentElement.clientWidth || 640,
           compact,
           height,
           highest,
         },
-        size = stage.surround(map, colouring, titles, given);
+        size = stage.surround(map, colouring, titles, place);
       const isSame = size === stage.current?.size; // otherwise the frame is redrawn, too
       const seen = wholeMap(map),
-        mine = (stage.current = { map, colouring, size, titles, pinned, seen });
+        drawing = (stage.current = { map, colouring, size, titles, pinned, seen });
       stage.cursor = null;
       if (window.Plotly && isSame) {
         root.querySelector(".sketch")?.remove();
         picture();
       } else {
-        sketch(mine);
+        sketch(drawing);
         const ready = window.Plotly ? afterPaint() : loadPlotly();
-        ready.then(() => enqueueDrawing(() => stage.current === mine && picture()));
+        ready.then(() => enqueueDrawing(() => stage.current === drawing && picture()));
       }
       stage.show();
     },

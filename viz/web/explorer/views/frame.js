@@ -41,21 +41,26 @@ const tickStep = (count, space) =>
 // pairs: two tokens per item, both to be shown.
 function axisTicks(items, space, pairs = null) {
   const step = tickStep(items.length, space),
-    shown = [...items.keys()].filter((i) => i % step === 0),
+    labelled = [...items.keys()].filter((i) => i % step === 0),
     last = items.length - 1;
-  if (last % step) shown.splice(shown.length > 1 ? -1 : 1, 1, last); // always label the last item
-  const two = pairs && shown.map((i) => pairs[i].map((text) => shorten(text, 12)));
-  const texts = two?.map((pair) => pair.join(PAIR)) ?? shown.map((i) => shorten(items[i].label)),
+  if (last % step) labelled.splice(labelled.length > 1 ? -1 : 1, 1, last); // always label the last item
+  const two = pairs && labelled.map((i) => pairs[i].map((text) => shorten(text, 12)));
+  const texts = two?.map((pair) => pair.join(PAIR)) ?? labelled.map((i) => shorten(items[i].label)),
     longest = two ? LONGEST_PAIR : LONGEST_LABEL;
-  return { shown, texts, two, widest: Math.min(longest, Math.max(8, ...texts.map(textWidth))) };
+  return {
+    shown: labelled,
+    texts,
+    two,
+    widest: Math.min(longest, Math.max(8, ...texts.map(textWidth))),
+  };
 }
 
 // Return the labels of the visible part of a large map's axis.
 function visibleTicks(items, first, count, room) {
   const step = tickStep(count, room),
     isShown = (i) => i % step === 0 && i + 0.5 >= first && i + 0.5 <= first + count;
-  const shown = [...items.keys()].filter(isShown);
-  return { shown, texts: shown.map((i) => shorten(items[i].label, 14)) };
+  const labelled = [...items.keys()].filter(isShown);
+  return { shown: labelled, texts: labelled.map((i) => shorten(items[i].label, 14)) };
 }
 
 export function largeTicks(map, { plotWidth, plotHeight }, seen) {
@@ -71,11 +76,11 @@ export const fitsBothTokens = (items, pairs, width) =>
 
 // Return the sizes of a map in pixels: margins for the labels, and cells as square as possible.
 // height: the height to fill; highest: the largest height that keeps rows legible.
-function measure(map, { width, compact, height, highest: most = Infinity }, { ticks, titles }) {
+function measure(map, { width, compact, height, highest: maximum = Infinity }, { ticks, titles }) {
   const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // distance of the unit from the bar, whose numbers are between
   const space = height ? height - 100 : Infinity,
-    both = axisTicks(map.rows, space, titles.pairs),
-    rows = titles.pairs && !fitsBeside(both, width) ? axisTicks(map.rows, space) : both;
+    pairLabels = axisTicks(map.rows, space, titles.pairs),
+    rows = titles.pairs && !fitsBeside(pairLabels, width) ? axisTicks(map.rows, space) : pairLabels;
   // Without a bar, the last column's turned label needs the room.
   const last = 14 + Math.ceil(0.65 * textWidth(shorten(map.columns.at(-1).label)));
   const left = Math.ceil(rows.widest) + 38,
@@ -84,8 +89,8 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
   const inner = Math.max(80, width - left - right),
     widest = height ? Math.max(8, 2 * filling(90)) : 54;
   const columns = axisTicks(map.columns, Math.min(inner, widest * map.columns.length));
-  const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // so that grid lines fall on pixels
-  const cellWidth = whole(Math.min(54, widest, inner / map.columns.length));
+  const snap = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // so that grid lines fall on pixels
+  const cellWidth = snap(Math.min(54, widest, inner / map.columns.length));
   const between = cellWidth * (columns.shown[1] || 1);
   const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
   const turned = Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))),
@@ -93,14 +98,14 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
   const legible = map.rows.length <= TICKS ? TICK_SPACE : 0; // labels must not overlap
   const highest = Math.max(legible, Math.max(300, inner * 1.15) / map.rows.length),
     lowest = 130 / map.rows.length,
-    room = Math.max(ROW, (most - top - 8) / map.rows.length),
+    room = Math.max(ROW, (maximum - top - 8) / map.rows.length),
     square = Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15)));
-  const cellHeight = whole(height ? filling(top) : Math.min(room, square));
+  const cellHeight = snap(height ? filling(top) : Math.min(room, square));
   const plotWidth = cellWidth * map.columns.length,
     plotHeight = cellHeight * map.rows.length;
   return {
     rows,
-    rowTitle: rows === both ? titles.rows : titles.row,
+    rowTitle: rows === pairLabels ? titles.rows : titles.row,
     columns,
     left,
     right,
@@ -116,13 +121,13 @@ function measure(map, { width, compact, height, highest: most = Infinity }, { ti
 
 // text: one token, or a pair
 function createLabel(text, kind, place) {
-  const whole = Array.isArray(text)
+  const content = Array.isArray(text)
     ? el("bdi", { dir: "ltr" }, [
         el("span", { class: "read" }, text[0], PAIR),
         el("span", { class: "token" }, text[1]),
       ])
     : el("bdi", {}, text);
-  return positionAt(el("span", { class: `axis-label ${kind}` }, whole), place);
+  return positionAt(el("span", { class: `axis-label ${kind}` }, content), place);
 }
 
 /** Return the visible part of a map that is drawn whole: {x, y, width, height} in cells. */
@@ -250,20 +255,20 @@ export function createStage(hooks, name = "") {
     marks = el("div", { class: "marks" });
   const about = { tabindex: "0", role: "application", "aria-roledescription": t("heatmap") },
     root = el("div", { class: `detail ${name}`.trim(), ...about }, plot, frame, marks);
-  let framed = "", // what the frame shows, as JSON
-    framedSize = null;
+  let frameContent = "", // what the frame shows, as JSON
+    frameSize = null;
 
   // Return the sizes of a map, and redraw the frame if anything in it changed.
-  function surround(map, colouring, titles, given) {
+  function drawFrame(map, colouring, titles, place) {
     const { ticks, colours, unit } = colouring,
-      { compact } = given;
+      { compact } = place;
     const names = [map.rows, map.columns].map((items) => items.map((item) => item.label)),
       divider = map.joint && map.sourceColumns,
       texts = [titles.rows, titles.columns, titles.pairs, ticks.texts, unit && toText(unit)];
-    const key = JSON.stringify([names, given, divider, texts, colours]);
-    if (key === framed) return framedSize;
-    framed = key;
-    const size = (framedSize = measure(map, given, { ticks, titles }));
+    const key = JSON.stringify([names, place, divider, texts, colours]);
+    if (key === frameContent) return frameSize;
+    frameContent = key;
+    const size = (frameSize = measure(map, place, { ticks, titles }));
     frame.replaceChildren(
       createCells(map, size),
       ...createLabels({ size, titles, seen: wholeMap(map) }, size),
@@ -273,7 +278,7 @@ export function createStage(hooks, name = "") {
   }
 
   // Draw the frame around the visible part of a large map.
-  function surroundPart({ map, colouring, size, titles, seen }) {
+  function drawPartFrame({ map, colouring, size, titles, seen }) {
     frame.replaceChildren(
       ...createLabels({ size, titles, seen }, largeTicks(map, size, seen)),
       ...(size.right > 30 ? [createColourBar(colouring, size)] : []),
@@ -305,8 +310,8 @@ export function createStage(hooks, name = "") {
     plot,
     current: null,
     cursor: null, // {row, column} under the pointer or the keyboard's cursor
-    surround,
-    surroundPart,
+    surround: drawFrame,
+    surroundPart: drawPartFrame,
     // Lay out the picture and set its name.
     show() {
       const { size, titles } = stage.current;

@@ -79,43 +79,43 @@ export function createLarge(hooks) {
   }
 
   // Return the figure with a layout of frame.js.
-  const figure = (layout, shown) => ({
+  const figure = (layout, tiles) => ({
     data: [{ type: "scatter", x: [null], y: [null], hoverinfo: "skip" }],
-    layout: { ...layout, images: shown, shapes: bounds(stage.current.map) },
+    layout: { ...layout, images: tiles, shapes: bounds(stage.current.map) },
   });
 
   function render() {
     frame = 0;
     if (!stage.current || !window.Plotly) return;
     const { map, size, seen } = stage.current,
-      shown = images();
-    const key = JSON.stringify([map.head, shown.map(({ name }) => name), size]);
+      tiles = images();
+    const key = JSON.stringify([map.head, tiles.map(({ name }) => name), size]);
     if (key !== drawnTiles) {
       drawnTiles = key;
-      const { data, layout } = figure(cellsLayout(stage.current), shown);
+      const { data, layout } = figure(cellsLayout(stage.current), tiles);
       Plotly.react(plot, data, layout, CONFIG);
     } else Plotly.relayout(plot, axisRanges(seen));
-    around();
+    drawAround();
   }
 
   const schedule = () => (frame ||= requestAnimationFrame(render));
 
   // Draw labels and marks of the visible part.
-  function around() {
+  function drawAround() {
     stage.surroundPart(stage.current);
     stage.mark();
   }
 
   const zoomOf = ({ map, seen }) => map.columns.length / seen.width;
-  function limited(zoom) {
+  function limitZoom(zoom) {
     const { rows, columns } = stage.current.map;
     return within(zoom, 1, Math.max(columns.length, rows.length) / CLOSEST);
   }
 
   // Show a part of the map: its first column x and row y, enlarged by `zoom`.
-  function look({ x, y, zoom = zoomOf(stage.current) }) {
+  function showPart({ x, y, zoom = zoomOf(stage.current) }) {
     const { map, seen } = stage.current,
-      times = limited(zoom),
+      times = limitZoom(zoom),
       width = map.columns.length / times,
       height = map.rows.length / times;
     stage.current.seen = {
@@ -132,9 +132,9 @@ export function createLarge(hooks) {
   function zoomBy(factor, [across, down] = [0.5, 0.5]) {
     const { x, y, width, height } = stage.current.seen,
       before = zoomOf(stage.current),
-      zoom = limited(before * factor),
+      zoom = limitZoom(before * factor),
       shrunk = 1 - before / zoom;
-    look({ zoom, x: x + width * across * shrunk, y: y + height * down * shrunk });
+    showPart({ zoom, x: x + width * across * shrunk, y: y + height * down * shrunk });
   }
 
   function point(cell) {
@@ -165,14 +165,14 @@ export function createLarge(hooks) {
   listen("pointermove", (event) => {
     if (!grip && event.pointerType !== "touch") point(stage.cellAt(event));
     if (!grip) return;
-    const way = Math.hypot(event.clientX - grip.clientX, event.clientY - grip.clientY);
-    if (!grip.moved && way < STILL) return;
+    const distance = Math.hypot(event.clientX - grip.clientX, event.clientY - grip.clientY);
+    if (!grip.moved && distance < STILL) return;
     if (!grip.moved) root.setPointerCapture(event.pointerId);
     grip.moved = true;
     root.classList.add("dragged");
     const [across, down] = stage.place(event).map((share, i) => share - grip.place[i]),
       { x, y, width, height } = grip.seen;
-    look({ x: x - across * width, y: y - down * height });
+    showPart({ x: x - across * width, y: y - down * height });
   });
   const release = () => {
     root.classList.remove("dragged");
@@ -189,10 +189,10 @@ export function createLarge(hooks) {
     if (hasModifier(event)) return;
     const { x, y, width, height } = stage.current.seen,
       step = zoomOf(stage.current) > 1 && arrowStep(event);
-    if (step) look({ x: x + (step[1] * width) / 8, y: y + (step[0] * height) / 8 });
+    if (step) showPart({ x: x + (step[1] * width) / 8, y: y + (step[0] * height) / 8 });
     else if (event.key === "+" || event.key === "=") zoomBy(STEP);
     else if (event.key === "-") zoomBy(1 / STEP);
-    else if (event.key === "0") look({ zoom: 1 });
+    else if (event.key === "0") showPart({ zoom: 1 });
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -201,10 +201,10 @@ export function createLarge(hooks) {
   return {
     root,
     // Draw a map, as createDetail() does. The visible part stays for another head of the same kind.
-    draw(map, colouring, pinned, titles, given = {}) {
+    draw(map, colouring, pinned, titles, options = {}) {
       const before = stage.current,
         isSame = before?.map.trace === map.trace && before.map.kind === map.kind;
-      const size = measure(map, { width: root.parentElement.clientWidth || 640, ...given }),
+      const size = measure(map, { width: root.parentElement.clientWidth || 640, ...options }),
         seen = isSame ? before.seen : wholeMap(map);
       stage.current = { map, colouring, size, titles, pinned, seen };
       stage.cursor = null;

@@ -14,7 +14,7 @@ const LABEL = 160,
 
 // Return the edges of one head as ten paths, one per strength, to keep nodes few. limit: the value
 // of full strength.
-function strands(edges, { colour, limit }, { x1, x2, y }) {
+function edgePaths(edges, { colour, limit }, { x1, x2, y }) {
   const middle = (x1 + x2) / 2,
     curve = (from, to) => `M${x1} ${from}C${middle} ${from} ${middle} ${to} ${x2} ${to}`;
   const paths = new Array(BUCKETS).fill("");
@@ -62,7 +62,7 @@ export function createLines(hooks) {
     const isShown = (edge) =>
       row !== null ? edge.row === row : column === null || edge.column === column;
     group.replaceChildren(
-      ...layers.flatMap((layer) => strands(layer.edges.filter(isShown), layer, geometry)),
+      ...layers.flatMap((layer) => edgePaths(layer.edges.filter(isShown), layer, geometry)),
     );
   }
 
@@ -122,15 +122,15 @@ export function createLines(hooks) {
         { coverage } = hooks.scene.state,
         width = Math.max(300, root.clientWidth || 600),
         label = width < 460 ? LABEL_SMALL : width < 640 ? LABEL : LABEL_LARGE;
-      const whole = Math.min(width, 720),
-        most = Math.max(rows.length, columns.length),
+      const drawingWidth = Math.min(width, 720),
+        rowCount = Math.max(rows.length, columns.length),
         free = highest === Infinity ? 0 : highest - bar.offsetHeight - 16 - HEAD,
-        line = Math.max(ROW, Math.min(HIGHEST, Math.floor(free / most))),
-        height = HEAD + line * most + 6;
+        line = Math.max(ROW, Math.min(HIGHEST, Math.floor(free / rowCount))),
+        height = HEAD + line * rowCount + 6;
       const geometry = {
         label,
         x1: label + GAP,
-        x2: whole - label - GAP,
+        x2: drawingWidth - label - GAP,
         y: (i) => HEAD + line * (i + 0.5),
       };
       slider.value = coverage;
@@ -153,7 +153,7 @@ export function createLines(hooks) {
         above = [titles.rows, titles.columns].map((text) =>
           svg("text", { y: 13, class: "caption" }, text),
         );
-      const size = { width: whole, height, viewBox: `0 0 ${whole} ${height}` },
+      const size = { width: drawingWidth, height, viewBox: `0 0 ${drawingWidth} ${height}` },
         about = { role: "group", "aria-label": titles.label };
       canvas.replaceChildren(svg("svg", { ...size, ...about }, above, group, ofRows, ofColumns));
       const edgesOf = ({ map, sign }) =>
@@ -168,7 +168,7 @@ export function createLines(hooks) {
       const [left, right] = above.map((node) => node.getComputedTextLength()),
         inner = label + GAP - 4;
       above[0].setAttribute("x", Math.max(0, inner - left));
-      above[1].setAttribute("x", Math.min(whole - inner, whole - right));
+      above[1].setAttribute("x", Math.min(drawingWidth - inner, drawingWidth - right));
       drawEdges();
     },
     pin(at) {

@@ -39,12 +39,12 @@ export class Pyramid {
   within(level, x = 0, y = 0, width = Infinity, height = Infinity) {
     const side = SIDE * 2 ** level,
       [rows, columns] = this.sizes[0],
-      found = [];
+      tiles = [];
     const [last, right] = [Math.min(rows, y + height), Math.min(columns, x + width)];
     for (let row = Math.floor(y / side); row * side < last; row++)
       for (let column = Math.floor(x / side); column * side < right; column++)
-        found.push([level, row, column]);
-    return found;
+        tiles.push([level, row, column]);
+    return tiles;
   }
 
   // Return what is known of a cell: {exact}, or {largest, mean, side} of the finest block around

@@ -48,11 +48,11 @@ export function scaleTicks(transform, maximum, signed = false) {
 /** Return a palette: place(value) on the scale, strength(value) of the colour (both 0 to 1), colour(value), and the ticks. */
 export function createPalette(colours, transform, maximum, signed = false) {
   const place = createPlacer(transform, maximum, signed),
-    shown = sequentialScale(colours);
+    scale = sequentialScale(colours);
   return {
     place,
     strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place,
-    colour: (value) => shown(place(value)),
+    colour: (value) => scale(place(value)),
     ticks: scaleTicks(transform, maximum, signed),
     colours,
     maximum,
@@ -63,8 +63,8 @@ export function createPalette(colours, transform, maximum, signed = false) {
 
 /** Return the colours that a person chose; greys are reversed on a dark page. */
 export function chosenColours(state, colours) {
-  const found = colours.scales[state.colours];
-  return state.colours === "greys" && isDark() ? found.toReversed() : found;
+  const colourList = colours.scales[state.colours];
+  return state.colours === "greys" && isDark() ? colourList.toReversed() : colourList;
 }
 
 /** Return a map's palette: 0 to 1 for attention, else the map's own range; up to its maximum if a person asks for that. */

@@ -22,19 +22,19 @@ export function createSentence(hooks) {
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
   const scroller = createScrollBox(sheet, { tabindex: null, role: null }); // its words have the focus instead
   const caption = el("p", { class: "caption", "aria-live": "polite" });
-  const guess = el("p", { class: "caption guess", hidden: true }, [
+  const glossNote = el("p", { class: "caption guess", hidden: true }, [
     t(
       "Below each word: what it became, from the model's links. A guess of its own: words that its linking heads pair both ways; where they do not, there is none.",
     ),
   ]);
-  const root = el("div", { class: "sentence-lines" }, scroller, caption, guess);
+  const root = el("div", { class: "sentence-lines" }, scroller, caption, glossNote);
   let map = null,
     guide = "",
     pinned = NONE,
-    spelled = "", // the words on the page, as JSON
+    shownWords = "", // the words on the page, as JSON
     room = "", // sizes that the words were laid out for
     spacing = null, // {gap, padding, size} of the words
-    dimmed = false, // whether some lines are hidden
+    isDimmed = false, // whether some lines are hidden
     middles = { keys: [], queries: [] };
 
   const value = (row, column) => map.values[row * map.columns.length + column];
@@ -59,19 +59,19 @@ export function createSentence(hooks) {
     const isRow = at.row !== null,
       isPointed = isRow || at.column !== null;
     caption.textContent = isPointed ? reading(at) : guide;
-    const shade = (box, values, chosen) =>
+    const shade = (box, values, index) =>
       [...box.children].forEach((node, i) => {
         const share = values ? values[i].toFixed(3) : "0";
         if (node.style.getPropertyValue("--p") !== share) node.style.setProperty("--p", share);
-        node.classList.toggle("chosen", i === chosen);
+        node.classList.toggle("chosen", i === index);
       });
     shade(keys, isRow ? ofRow(at.row) : null, at.column);
     shade(queries, isPointed && !isRow ? ofColumn(at.column) : null, at.row);
-    if (!isPointed && !dimmed) return;
-    dimmed = isPointed;
+    if (!isPointed && !isDimmed) return;
+    isDimmed = isPointed;
     for (const { dataset, classList } of lines.children) {
-      const mine = isRow ? Number(dataset.row) === at.row : Number(dataset.column) === at.column;
-      classList.toggle("away", isPointed && !mine);
+      const isOwn = isRow ? Number(dataset.row) === at.row : Number(dataset.column) === at.column;
+      classList.toggle("away", isPointed && !isOwn);
     }
   }
 
@@ -98,11 +98,11 @@ export function createSentence(hooks) {
     );
   }
 
-  function space(wanted) {
-    spacing = wanted;
-    sheet.style.setProperty("--gap", `${wanted.gap}px`);
-    sheet.style.setProperty("--padding", `${wanted.padding}px`);
-    sheet.style.setProperty("--fit", wanted.size.toFixed(3));
+  function setSpacing(next) {
+    spacing = next;
+    sheet.style.setProperty("--gap", `${next.gap}px`);
+    sheet.style.setProperty("--padding", `${next.padding}px`);
+    sheet.style.setProperty("--fit", next.size.toFixed(3));
   }
 
   const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth}`;
@@ -110,28 +110,28 @@ export function createSentence(hooks) {
 
   // Return the largest spacing at which both lines fit. Widths at another size are estimated from
   // the present ones, because laying out would delay a sentence's first picture.
-  function fitted(width) {
+  function fitSpacing(width) {
     const boxes = [keys, queries].filter((box) => box.firstChild);
     const texts = boxes.map(({ firstChild, lastChild, children: { length } }) => {
-      const taken = lastChild.offsetLeft + lastChild.offsetWidth - firstChild.offsetLeft;
-      return [(taken - around(spacing, length)) / spacing.size, length];
+      const lineWidth = lastChild.offsetLeft + lastChild.offsetWidth - firstChild.offsetLeft;
+      return [(lineWidth - around(spacing, length)) / spacing.size, length];
     });
     const wide = loose();
     if (texts.every(([text, count]) => text + around(wide, count) <= width)) return wide;
-    const most = texts.map(([text, count]) => (width - around(TIGHT, count)) / text - 0.01);
-    return { ...TIGHT, size: Math.min(1, Math.max(SMALLEST, Math.min(...most))) };
+    const sizes = texts.map(([text, count]) => (width - around(TIGHT, count)) / text - 0.01);
+    return { ...TIGHT, size: Math.min(1, Math.max(SMALLEST, Math.min(...sizes))) };
   }
 
   // Lay out the words. Called only when they or their room change, because it delays a frame.
-  function arrange() {
+  function layOutWords() {
     const width = scroller.clientWidth; // 0 in a hidden tab
     sheet.classList.remove("wide");
-    if (!spacing) space(loose());
+    if (!spacing) setSpacing(loose());
     if (width) {
-      space(fitted(width));
+      setSpacing(fitSpacing(width));
       const size = spacing.size * (width / sheet.offsetWidth) - 0.01; // letters do not shrink evenly
       if (sheet.offsetWidth > width && spacing.size > SMALLEST)
-        space({ ...TIGHT, size: Math.max(SMALLEST, size) });
+        setSpacing({ ...TIGHT, size: Math.max(SMALLEST, size) });
       sheet.classList.toggle("wide", sheet.offsetWidth > width);
     }
     const middle = (node) => node.offsetLeft + node.offsetWidth / 2;
@@ -143,14 +143,14 @@ export function createSentence(hooks) {
   const watch = new ResizeObserver(() =>
     requestAnimationFrame(() => {
       if (!map || sizes() === room) return;
-      arrange();
-      connect();
+      layOutWords();
+      drawLines();
       show(pinned);
     }),
   );
-  for (const one of [scroller, sheet]) watch.observe(one);
+  for (const node of [scroller, sheet]) watch.observe(node);
 
-  function connect() {
+  function drawLines() {
     const half = HEIGHT / 2;
     const line = (x, row, to, column) => {
       const weight = value(row, column),
@@ -167,7 +167,7 @@ export function createSentence(hooks) {
       ),
     );
     lines.replaceChildren(...paths);
-    dimmed = false;
+    isDimmed = false;
   }
 
   // Arrow keys move along the words and between the lines.
@@ -181,21 +181,21 @@ export function createSentence(hooks) {
   return {
     root,
     /**
-     * @param {any} small a map of scoreMap() in model.js, in words @param {any} at the pinned {row, column}
+     * @param {any} wordMap a map of scoreMap() in model.js, in words @param {any} at the pinned {row, column}
      * @param {string} words what to look for @param {any} glosses {rows, columns}: functions of a position, or null
      */
-    draw(small, at, words, glosses) {
-      map = small;
+    draw(wordMap, at, words, glosses) {
+      map = wordMap;
       guide = words;
       pinned = at;
-      guess.hidden = !glosses;
+      glossNote.hidden = !glosses;
       const glossed = (items, gloss) =>
         items.map(({ label, positions }) => [label, gloss ? gloss(positions[0]) : null]);
       const above = glossed(map.columns, glosses?.columns),
         below = glossed(map.rows, glosses?.rows);
       const spelling = JSON.stringify([above, below]);
-      if (spelling !== spelled) {
-        spelled = spelling;
+      if (spelling !== shownWords) {
+        shownWords = spelling;
         keys.replaceChildren(
           ...above.map(([label, gloss], column) => word(label, { ...NONE, column }, gloss)),
         );
@@ -203,9 +203,9 @@ export function createSentence(hooks) {
           ...below.map(([label, gloss], row) => word(label, { ...NONE, row }, gloss)),
         );
         if (queries.firstChild) queries.firstChild.tabIndex = 0;
-        arrange();
+        layOutWords();
       }
-      connect();
+      drawLines();
       show(pinned);
     },
     pin(at) {

@@ -8,8 +8,8 @@ const bare = (label) => label.replace(/^\u2581(?=.)/, "");
 // Return the row with the largest weight, which is shown until a token is pointed at.
 function strongestRow({ values, rows, columns }) {
   const strengths = rows.map((_, row) => {
-    const own = values.subarray(row * columns.length, (row + 1) * columns.length);
-    return Math.max(0, ...own.map(Math.abs).filter((value) => !Number.isNaN(value)));
+    const rowValues = values.subarray(row * columns.length, (row + 1) * columns.length);
+    return Math.max(0, ...rowValues.map(Math.abs).filter((value) => !Number.isNaN(value)));
   });
   return { row: strengths.indexOf(Math.max(...strengths)), column: null };
 }

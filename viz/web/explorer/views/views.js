@@ -49,22 +49,23 @@ export function createViews(hooks) {
     text = createText(hooks),
     compare = createCompare(hooks);
   const parts = { map: detail, lines, text, compare };
-  const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
+  const waitingNote = el("p", { class: "waiting" }, t("Loading this layer…"));
   const root = el("div", { class: "stage" });
-  let shown = "map",
+  let shownView = "map",
     pane = detail, // draws the map: detail or large
     room = null, // {width, height} to fill in a presentation
     focused = null; // what had the focus when the waiting message replaced it
 
   // The height left for the map on the first screen; unlimited on a narrow page. The heading counts
   // as one size, so that all heads' maps have the same height.
-  const below = () => (innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity);
+  const availableHeight = () =>
+    innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity;
   let top = 0, // of the views, in pixels of the page
     width = 0;
 
   // Return the heads to draw as lines, each with its colour: the chosen ones, or their combined
   // map.
-  function strands(map, { maximum }) {
+  function headLayers(map, { maximum }) {
     const { state, trace } = scene,
       colours = trace.colours.heads,
       plain = { map, limit: map.overlay ? maximum : 1, sign: 0, name: "", colour: colours[0] };
@@ -87,7 +88,7 @@ export function createViews(hooks) {
   }
 
   const focusables = () => [...root.querySelectorAll("button, [tabindex='0']")];
-  const first = () => (shown === "map" ? pane.root : focusables()[0]);
+  const first = () => (shownView === "map" ? pane.root : focusables()[0]);
 
   return {
     root,
@@ -99,33 +100,34 @@ export function createViews(hooks) {
     draw(map, colouring, titles) {
       const at = focusables().indexOf(document.activeElement),
         { state } = scene;
-      shown = state.view;
+      shownView = state.view;
       parts.map = pane = map.pyramid ? large : detail;
-      if (root.firstChild !== parts[shown].root) root.replaceChildren(parts[shown].root);
+      if (root.firstChild !== parts[shownView].root) root.replaceChildren(parts[shownView].root);
       if (focused?.isConnected && document.activeElement === document.body)
         focused.focus({ preventScroll: true });
       focused = null;
-      const highest = below(),
+      const highest = availableHeight(),
         none = { row: null, column: null };
-      if (shown === "map")
+      if (shownView === "map")
         pane.draw(map, colouring, none, titles, { width, height: room?.height, highest });
-      else if (shown === "lines")
-        lines.draw(strands(map, colouring), titles, room ? Infinity : highest);
-      else parts[shown].draw(map, colouring, titles);
+      else if (shownView === "lines")
+        lines.draw(headLayers(map, colouring), titles, room ? Infinity : highest);
+      else parts[shownView].draw(map, colouring, titles);
       // Restore the focus if its element was replaced.
       if (at >= 0 && !root.contains(document.activeElement))
         (focusables()[at] ?? first())?.focus({ preventScroll: true });
     },
-    fit: (given) => (room = given),
+    fit: (size) => (room = size),
     wait() {
       if (root.contains(document.activeElement)) focused = document.activeElement;
-      root.replaceChildren(waiting);
+      root.replaceChildren(waitingNote);
     },
     clear: () => root.replaceChildren(),
-    pin: (pinned) => parts[shown].pin?.(pinned),
+    pin: (pinned) => parts[shownView].pin?.(pinned),
     focus: () => first()?.focus(),
-    hint: () => toText(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shown]) || HINTS[shown]),
-    shown: () => shown,
+    hint: () =>
+      toText(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shownView]) || HINTS[shownView]),
+    shown: () => shownView,
     pane: () => pane,
     large,
     compare,
