@@ -177,7 +177,7 @@ export function onThemeChange(callback) {
 }
 
 /**
- * Load a style sheet once. Wait for it before drawing anything that measures itself; a failed sheet is loaded anew by the
+ * Load a style sheet once. Wait for it before drawing anything that measures itself; a failed sheet is loaded again by the
  * next call.
  * @param {string} address
  * @returns {Promise<void>}

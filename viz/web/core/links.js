@@ -69,7 +69,7 @@ function readSavedPage() {
 }
 
 /**
- * What to restore: {view, typed, asked, toy} – the fields of a link, the text field's content, the fields of a translation
+ * The state to restore: {view, typed, asked, toy} – the fields of a link, the text field's content, the fields of a translation
  * that had no answer yet, and the recipe of the visitor's own network. Null once it is restored.
  * @type {any}
  */
@@ -105,7 +105,7 @@ addEventListener("pagehide", () => {
   try {
     sessionStorage.setItem(STORAGE_KEY, JSON.stringify(saved));
   } catch {
-    // storage is not available: the next load starts anew
+    // storage is not available: nothing will be restored
   }
 });
 
@@ -179,7 +179,7 @@ export const linkFields = ({ text, direction, checkpoint, beam, interventions },
   });
 
 /**
- * Whether a link is about a translation. What either of them leaves open agrees with anything.
+ * Whether a link is about a translation. A field that one of them lacks agrees with anything.
  * @param {URLSearchParams} link @param {Translation} translation
  */
 export const isAbout = (link, { text, direction, checkpoint, beam, interventions }) =>

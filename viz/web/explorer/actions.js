@@ -1,4 +1,5 @@
-// What a person can do with the map that is shown: cut the pinned edge out of the model, export the view, copy its link.
+// Actions on the map that is shown: cut the pinned edge out of the model, export the view, copy its
+// link.
 import { button, cssVariable, download, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
@@ -63,7 +64,7 @@ export function createCut({ scene, able, ask }) {
       if (name !== shownEdges) result.replaceChildren();
       shownEdges = name;
     },
-    // Show the answer of viz/explorer/cut.py: {same, before, after, words, opens}, or {error}.
+    /** Show an answer. @param {any} answer {same, before, after, words, opens} of viz/explorer/cut.py, or {error} */
     receive({ error, same, before, after, words, ...answer }) {
       root.setAttribute("aria-busy", "false");
       if (error) return result.replaceChildren(el("p", { role: "alert" }, error));

@@ -5,7 +5,8 @@
   "use strict";
   const root = document.getElementById("explorer"),
     bundleScript = document.getElementById("bundle");
-  const notebook = window.frameElement && window.parent; // null if the parent has another origin
+  /** @type {any} null if the parent has another origin */
+  const notebook = window.frameElement && window.parent;
 
   function unpack(text) {
     const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -30,7 +31,7 @@
 
   // Wait for the frame that has the bundle: a notebook may create its cells in any order.
   function waitForBundle(name) {
-    const words = root.querySelector(".waiting"),
+    const words = /** @type {HTMLElement} */ (root.querySelector(".waiting")),
       translated = JSON.parse(words.dataset.words)[document.documentElement.dataset.language];
     if (translated) words.textContent = translated;
     words.hidden = false;
@@ -58,7 +59,8 @@
     for (const node of [page.documentElement, page.body])
       new MutationObserver(changed).observe(node, { attributes: true });
     const fit = () =>
-      (frameElement.style.height = `${Math.ceil(document.documentElement.getBoundingClientRect().height)}px`);
+      (/** @type {HTMLElement} */ (frameElement).style.height =
+        `${Math.ceil(document.documentElement.getBoundingClientRect().height)}px`);
     new ResizeObserver(fit).observe(document.documentElement);
   }
 

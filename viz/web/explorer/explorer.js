@@ -22,9 +22,9 @@ const REMEMBERED = 6; // translations
 
 export default function explorer(root, api) {
   const { formats, pairs, diverging, overlays = [] } = api.options ?? {};
-  // What all parts show. traces: oldest first; trace: the translation that is shown; map: its map,
-  // or null; refused: why there is no map; overlays: descriptors {id, title, about, kinds, scope,
-  // asks} of maps that can replace attention.
+  // The scene, which all parts read. traces: oldest first; trace: the translation that is shown;
+  // map: its map, or null; refused: why there is no map; overlays: descriptors {id, title, about,
+  // kinds, scope, asks} of maps that can replace attention.
   const scene = {
     state: states.initialState(),
     traces: [],
@@ -64,7 +64,7 @@ export default function explorer(root, api) {
     page: (by) => update(states.pageHead(scene.state, shownKind(), by)),
     hint: t("← → heads · ↑ ↓ layers"),
   };
-  const sentence = createSentence({ pin }), // The words above the map; the map may show tokens instead
+  const sentence = createSentence({ pin }), // pins a word of the sentences; the map may name it by its tokens
     lines = createPicture(sentence.root, { ...about, name: t("What each word read") });
   const looks = { controls, thumbnails, views, sentence, lines, cut };
   const drawing = createDrawing({ scene, maps, diverging, ...looks });

@@ -90,7 +90,7 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
   const { update, step, toggleHeads } = acts;
   const after = (all, value) => all[(all.indexOf(value) + 1) % all.length];
 
-  function move([down, right], event) {
+  function move(down, right, event) {
     step(down, right);
     const { layer, head } = scene.state;
     if (event.shiftKey) toggleHeads([[layer, head]]);
@@ -103,7 +103,7 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
       { kind, layer, head } = state;
     if (arrowStep(event)) {
       if (event.target.type === "range") return false;
-      move(arrowStep(event), event);
+      move(...arrowStep(event), event);
     } else if (key === "1" || key === "2" || key === "3")
       update({ kind: Object.keys(KINDS)[key - 1] });
     else if (VIEWS[key]) update({ view: VIEWS[key] });

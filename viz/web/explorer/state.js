@@ -65,7 +65,7 @@ export function viewOf(state) {
   };
 }
 
-// What a large map is limited to: one head's weights, unchanged.
+// Settings of a large map: one head's weights, unchanged.
 const ALONE = { view: "map", combine: "single", words: false, special: "show", overlay: "" };
 
 /** Return the descriptor {id, title, about, kinds, scope, asks} of the overlay that replaces attention, or null. */

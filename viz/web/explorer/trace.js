@@ -19,7 +19,7 @@ export const unpack = (text) => (text.startsWith("=") ? base64ToBytes(text.slice
 
 // Not through a Blob, which the browser would first hand to another process.
 async function unzip(text) {
-  const packed = new Response(base64ToBytes(text)).body,
+  const packed = new Response(/** @type {any} */ (base64ToBytes(text))).body,
     stream = packed.pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -58,6 +58,12 @@ const decodeBlock = async ({ codec, data }) => CODECS[codec](await unpack(data))
  * [heads, query, key], or null until it arrives.
  */
 export class Trace {
+  /** @type {Record<string, any>} title, sizes, entropies and readings of each kind of attention */ kinds;
+  /** @type {Record<string, any>} source, read and predicted tokens */ tokens;
+  /** @type {any} names of heads, of a survey */ marks;
+  /** @type {boolean} whether layers may arrive later */ lazy;
+
+  /** @param {any} payload */
   constructor({ blocks, thumbnails, strips, tiles, ...fields }) {
     Object.assign(this, fields);
     this.weights = Object.fromEntries(

@@ -1,12 +1,12 @@
-// The heads of a survey by two of their statistics.
+// A scatter plot of a survey's heads by two of their statistics.
 import { el, svg } from "../core/dom.js";
 import { formatFixed, formatSignificant } from "../core/format.js";
 import { KINDS } from "../core/kinds.js";
 import { toText, t } from "../core/language.js";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 12, 10, 40]; // pixels around the axes
-const LETTER = 6.2; // pixels that a letter of a label takes, about
-// Where a label stands, from its bubble's middle: to the right or to the left, above or below.
+const LETTER = 6.2; // approximate pixels per letter of a label
+// Places of a label beside its bubble: [right or left, pixels down].
 const PLACES = [
   [1, -7],
   [1, 15],
@@ -14,17 +14,20 @@ const PLACES = [
   [-1, 15],
 ];
 
-// chosen: the heads that are shown; of the survey: all of them, what is looked at, and what is done with one. room: pixels.
+/**
+ * Draw the scatter plot.
+ * @param {Set<any>} visible heads @param {any} survey all heads, the state, and functions of survey.js; room: width in pixels
+ */
 export function drawScatter(
   visible,
   { heads, state, statistics, title, importance, choose, named, does, hue, room },
 ) {
-  const width = Math.max(280, Math.min(860, room || 640)), // one unit is one pixel: letters keep their size
+  const width = Math.max(280, Math.min(860, room || 640)), // one unit is one pixel, so letters keep their size
     height = Math.max(260, Math.round(width * 0.5));
   const points = heads.filter(
     (head) => visible.has(head) && head.of(state.x) !== null && head.of(state.y) !== null,
   );
-  // A number of a statistic -> where it stands between two ends, and those numbers.
+  // Return an axis from pixel `from` to pixel `to`: at(value) in pixels, and its ticks.
   function axis(name, from, to) {
     const values = points.map((head) => head.of(name)),
       top = Math.max(...values, 1e-9);
@@ -50,7 +53,7 @@ export function drawScatter(
       (label) =>
         Math.abs(box.x - label.x) < (box.width + label.width) / 2 && Math.abs(box.y - label.y) < 12,
     );
-  // Beside its bubble, where there is room. Else its title says it.
+  // Place a label beside its bubble if there is room; the tooltip says the same.
   function label(head, words) {
     const wide = LETTER * [...words].length;
     for (const [side, below] of PLACES) {

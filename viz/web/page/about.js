@@ -1,4 +1,4 @@
-// What the strip says about a translation: reasons to doubt it, and the model's training and
+// Parts of the strip above the tabs: reasons to doubt a translation, and the model's training and
 // scores.
 import { button, el, table } from "../core/dom.js";
 import { formatFixed } from "../core/format.js";

@@ -21,8 +21,10 @@ const languageName = (language) =>
     .replace(/^./u, (first) => first.toLocaleUpperCase(language));
 
 export function createDisplayMenu() {
-  const page = document.querySelector("script[data-languages]");
-  const languages = ["en", ...Object.keys(JSON.parse(page?.dataset.languages ?? "{}"))];
+  const script = /** @type {HTMLElement | null} */ (
+    document.querySelector("script[data-languages]")
+  );
+  const languages = ["en", ...Object.keys(JSON.parse(script?.dataset.languages ?? "{}"))];
   const choices = readChoices();
   function choose(name, value) {
     choices[name] = value || undefined;
@@ -77,7 +79,7 @@ export function createDisplayMenu() {
             ["light", t("light")],
             ["dark", t("dark")],
           ],
-          new URL(location).searchParams.get("__theme"),
+          new URL(location.href).searchParams.get("__theme"),
         ),
         choice("size", t("Text size"), Object.entries(SIZES), choices.size ?? 1),
       ),

@@ -13,7 +13,7 @@
     Object.defineProperty(navigator, "language", { get: () => choices.language });
     Object.defineProperty(navigator, "languages", { get: () => [choices.language] });
   }
-  const address = new URL(location);
+  const address = new URL(location.href);
   if (choices.theme && !address.searchParams.has("__theme")) {
     address.searchParams.set("__theme", choices.theme);
     history.replaceState(history.state, "", address);

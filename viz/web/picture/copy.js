@@ -57,11 +57,12 @@ export function captionSvg(svg, title, caption) {
   return svgDocument(inner + 2 * PAD, tall, parts.join(""));
 }
 
-let messageBox = null;
+let messageBox = null,
+  messageTimer = 0;
 function showMessage(words) {
-  clearTimeout(showMessage.timer);
+  clearTimeout(messageTimer);
   messageBox.textContent = words;
-  showMessage.timer = setTimeout(() => messageBox.replaceChildren(), SHOWN);
+  messageTimer = setTimeout(() => messageBox.replaceChildren(), SHOWN);
 }
 
 // Copy a picture to the clipboard, or save it as a file if that is not allowed.

@@ -1,6 +1,6 @@
 // A Plotly figure of a panel. If clicks on its points lead somewhere, arrow keys move between the
-// points and Enter follows. What a click would request is requested as soon as pointer or keys rest
-// on the point.
+// points and Enter follows. The request of a click is sent as soon as pointer or keys rest on the
+// point.
 import { el, onThemeChange, cssVariable } from "../core/dom.js";
 import { arrowStep } from "../core/keys.js";
 import { toText, thousandsSeparator } from "../core/language.js";

@@ -17,6 +17,7 @@ const SETTLED = 300; // milliseconds after a change
 const PAGES = { PageUp: -1, PageDown: 1 };
 
 // The sheet of a running tour, or null.
+/** @returns {any} */
 const tourSheet = () => document.querySelector(".atlas-tour:not([hidden])");
 
 const isMain = (picture) => Boolean(pictureInfo.get(picture).main);
@@ -25,9 +26,9 @@ const isMain = (picture) => Boolean(pictureInfo.get(picture).main);
 const pictures = () =>
   [...(openTab()?.querySelectorAll(".pictured") ?? [])]
     .filter(isVisible)
-    .sort((a, b) => isMain(b) - isMain(a));
+    .sort((a, b) => Number(isMain(b)) - Number(isMain(a)));
 
-// What a tour's stop points at: a picture, or a part of the page.
+// The target of a tour's stop: a picture, or a part of the page.
 function pointedPicture() {
   const about = document.querySelector(".atlas-pointed"),
     within = pictures().filter((picture) => about?.contains(picture));
@@ -123,8 +124,12 @@ function createPresentation() {
     current = null;
   }
 
+  let frame = 0, // requests for the next refresh and two timers
+    addressTimer = 0,
+    stepTimer = 0;
+
   function refresh() {
-    refresh.frame = 0;
+    frame = 0;
     if (!on) return;
     const tour = tourSheet();
     show(choose());
@@ -152,10 +157,10 @@ function createPresentation() {
     back.setAttribute("aria-disabled", String(!hasNext(-1)));
     next.setAttribute("aria-disabled", String(!hasNext(1)));
     if (current) fit(current, now);
-    clearTimeout(refresh.later);
-    refresh.later = setTimeout(updateAddress, SETTLED);
+    clearTimeout(addressTimer);
+    addressTimer = setTimeout(updateAddress, SETTLED);
   }
-  const changed = () => (refresh.frame ||= requestAnimationFrame(refresh));
+  const changed = () => (frame ||= requestAnimationFrame(refresh));
   const observer = new MutationObserver(changed),
     sizes = new ResizeObserver(changed);
 
@@ -163,7 +168,7 @@ function createPresentation() {
   function updateAddress() {
     if (!on || !current) return;
     const fields = tourSheet() ? pageLink() : viewLink();
-    fields.set("present", tourSheet() ? 1 : Math.max(1, pictures().indexOf(current) + 1));
+    fields.set("present", tourSheet() ? "1" : String(Math.max(1, pictures().indexOf(current) + 1)));
     if (pageLink().toString() !== fields.toString()) replaceFields(fields);
   }
 
@@ -203,8 +208,8 @@ function createPresentation() {
   function takeStep(picture, act, by) {
     const from = picture.title();
     act();
-    clearTimeout(takeStep.later);
-    takeStep.later = setTimeout(() => {
+    clearTimeout(stepTimer);
+    stepTimer = setTimeout(() => {
       if (picture.title() !== from) lastStep = null;
       else if (by) lastStep = { from, by };
       changed();

@@ -1,5 +1,5 @@
-// Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks, pictures and a key. It
-// covers the page while it is open; what is printed is the sheet alone.
+// Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks,
+// pictures and a key. A worksheet covers the page while it is open, and only the sheet is printed.
 import { ask } from "../core/ask.js";
 import { button, download, el, fileField, menu, loadStyleOf } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
@@ -11,10 +11,10 @@ import { createEditor } from "./editor.js";
 import { fromFile, fromLink, toFile, toLink } from "./storage.js";
 import { pageHtml, createPaper } from "./paper.js";
 
-const OWN = ""; // in the menu of what a sheet is made of
+const OWN = ""; // menu entry for the teacher's own sentences
 const STYLE = new URL("./paper.css", import.meta.url).href;
 
-// A promise of the worksheets, once their style sheets are there.
+/** Return the worksheets, {open}, once their style sheets have loaded. */
 export const ready = async () => {
   const askServer = (name, fields) => ask(`page_${name}`, { address: store.state.address, fields });
   const [offer] = await Promise.all([
@@ -26,12 +26,12 @@ export const ready = async () => {
 };
 
 function createSheets(answered, offer) {
-  const known = new Map(); // what was asked, as JSON -> its answer
+  const known = new Map(); // request as JSON -> answer
   const asks = offer.asks.map((question) => question.name);
   let drawing = 0,
     opener = null,
     direction = "",
-    isStarted = false; // whether the editor holds something
+    isStarted = false; // whether the editor has content
 
   const source = menu(
     [...offer.tours.map(({ name, title }) => [name, title]), [OWN, t("My own sentences")]],
@@ -78,13 +78,13 @@ function createSheets(answered, offer) {
   );
   document.body.append(root);
 
-  const reach = createReach(); // nothing of the page behind meanwhile
+  const reach = createReach(); // makes the page behind inert
   const link = (fields) => `${location.origin}${location.pathname}#${new URLSearchParams(fields)}`;
   const findTour = (name) => offer.tours.find((tour) => tour.name === name);
   const title = () =>
     toText(findTour(source.value)?.title) ?? (editor.read().title || t("Worksheet"));
 
-  // What the sheet asks of the server, in order.
+  // The requests of the sheet, in order.
   function requests() {
     const tour = findTour(source.value);
     if (tour) return tour.stops.map((stop) => ["stop", { tour: tour.name, stop, direction }]);
@@ -94,7 +94,7 @@ function createSheets(answered, offer) {
       .map((item) => ["task", { ...item, direction: ownDirection, checkpoint }]);
   }
 
-  // Each question as it comes: of two that are drawn at once, the later one goes on.
+  // Show the questions as they arrive. A later call takes over.
   async function draw() {
     const number = ++drawing,
       all = requests(),
@@ -125,7 +125,7 @@ function createSheets(answered, offer) {
     draw();
   }
 
-  // One about the sentence of the page.
+  // A worksheet about the sentence of the page.
   function startingSheet() {
     const link = pageLink(),
       text = textField()?.value ?? "";
@@ -137,8 +137,8 @@ function createSheets(answered, offer) {
     };
   }
 
-  // place: {sheet, direction}: a tour's name, or a worksheet of one's own as a link has it; nothing: one of one's own
-  // about the sentence of the page.
+  // Open a worksheet. place: {sheet, direction}; sheet: a tour's name, or a link's own worksheet;
+  // without one, an own worksheet about the sentence of the page.
   function open(place) {
     if (root.hidden) opener = document.activeElement;
     root.hidden = false;

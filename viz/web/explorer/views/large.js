@@ -24,6 +24,7 @@ const STILL = 4; // pixels up to which a drag counts as a click
 
 const within = (value, least, most) => Math.max(least, Math.min(value, most));
 
+/** @param {any} map @param {any} place {width, compact, height, highest} */
 function measure(map, { width, compact, height, highest = Infinity }) {
   const right = compact ? 14 : RIGHT,
     shape = map.columns.length / map.rows.length;
@@ -112,7 +113,7 @@ export function createLarge(hooks) {
     return within(zoom, 1, Math.max(columns.length, rows.length) / CLOSEST);
   }
 
-  // Show a part of the map: its first column x and row y, enlarged by `zoom`.
+  /** Show a part of the map. @param {{x?: number, y?: number, zoom?: number}} part first column and row, and enlargement */
   function showPart({ x, y, zoom = zoomOf(stage.current) }) {
     const { map, seen } = stage.current,
       times = limitZoom(zoom),
@@ -128,7 +129,7 @@ export function createLarge(hooks) {
     schedule();
   }
 
-  // Zoom by a factor around a point, given as shares of the picture.
+  /** Zoom around a point. @param {number} factor @param {number[]} point in shares of the picture */
   function zoomBy(factor, [across, down] = [0.5, 0.5]) {
     const { x, y, width, height } = stage.current.seen,
       before = zoomOf(stage.current),

@@ -48,13 +48,17 @@ export function createViews(hooks) {
     lines = createLines(hooks),
     text = createText(hooks),
     compare = createCompare(hooks);
+  /** @type {Record<string, any>} */
   const parts = { map: detail, lines, text, compare };
   const waitingNote = el("p", { class: "waiting" }, t("Loading this layer…"));
   const root = el("div", { class: "stage" });
-  let shownView = "map",
-    pane = detail, // draws the map: detail or large
-    room = null, // {width, height} to fill in a presentation
-    focused = null; // what had the focus when the waiting message replaced it
+  let shownView = "map";
+  /** @type {any} draws the map: detail or large */
+  let pane = detail;
+  /** @type {{width: number, height: number} | null} to fill in a presentation */
+  let room = null;
+  /** @type {any} had the focus when the waiting message replaced it */
+  let focused = null;
 
   // The height left for the map on the first screen; unlimited on a narrow page. The heading counts
   // as one size, so that all heads' maps have the same height.
