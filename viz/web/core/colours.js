@@ -42,8 +42,8 @@ export function divergingScale() {
  * Paint a map onto a canvas, one pixel per cell; CSS enlarges it. Cells that are null (not sent yet) or NaN stay
  * transparent.
  * @param {HTMLCanvasElement} canvas
- * @param {{values: ArrayLike<number | null>, rows: number, columns: number} | null} map values row by row
- * @param {(value: number) => number[]} colour of a value: [red, green, blue] or with alpha, each 0 to 255
+ * @param {{values: ArrayLike<any>, rows: number, columns: number} | null} map values row by row
+ * @param {(value: any) => number[]} colour of a value: [red, green, blue] or with alpha, each 0 to 255
  */
 export function paintMap(canvas, map, colour) {
   if (!map) return;

@@ -16,7 +16,11 @@ export const showRestoredHeads = (about) => current?.about === about && current.
 // Create a grid {name, columns, rows: [{label, title, cells: [{value, text, name, marks}]}], corner}. A cell's value is its share
 // of the largest, -1 to 1, or null; marks are class names. describe(name) is called with the name of the cell that is
 // pointed at, and with null when the pointer leaves. actRow(row): a click on a row's heading; hooks: of createGrid.
-export function drawGrid({ name, columns, rows, corner }, describe, { actRow, ...hooks } = {}) {
+export function drawGrid(
+  { name, columns, rows, corner },
+  describe,
+  { actRow, ...hooks } = /** @type {any} */ ({}),
+) {
   return createGrid(
     {
       name,

@@ -127,7 +127,10 @@ function createHeatmap(map) {
 }
 
 // Several heatmaps. wrap(figure, title) returns the node that is put on the page for a heatmap.
-export const maps = (block, wrap = (figure) => figure) =>
+export const maps = (
+  block,
+  wrap = /** @type {(figure: any, title?: any) => any} */ ((figure) => figure),
+) =>
   el(
     "div",
     { class: "maps" },

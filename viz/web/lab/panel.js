@@ -36,7 +36,7 @@ export function createPanel(description, { parent, follows, link }) {
   );
   let about = null, // the translation that the panel is about, in words
     turn = 0, // counts the requests and the answers with content
-    figures = Promise.resolve(), // that the figures of the last answer are drawn
+    figures = /** @type {Promise<any>} */ (Promise.resolve()), // that the figures of the last answer are drawn
     actions = 0, // counts the requests for slots
     checkedMaps, // what the explorer drew when the last request was sent, for a panel that checks it
     isSeen = () => false; // whether the panel is visible, and can be drawn

@@ -2,6 +2,15 @@
 import { Trace, base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
 export class Path {
+  /** @type {number} steps */ length;
+  /** @type {any[]} candidates of each step */ steps;
+  /** @type {any} sizes of each kind of attention */ kinds;
+  /** @type {string} */ text;
+  /** @type {any} what temperatures and lenses need, once it has arrived */ details;
+  /** @type {any} attention of all steps, or null for a long path */ maps;
+  /** @type {Map<number, any>} step -> kind -> weights, of a long path */ rows;
+  /** @type {Set<number>} steps whose rows have been requested */ requested;
+
   // Decode a payload (viz/wire/steps.py, path_payload). base: the path whose first steps the payload leaves out because
   // both share them.
   static async from(payload, base) {
@@ -10,12 +19,12 @@ export class Path {
     const steps = [...(shared ? base.steps.slice(0, shared) : []), ...payload.steps];
     Object.assign(path, { number, vocabulary, source, read, kinds, respelled, steps });
     path.length = steps.length;
-    path.details = null; // what temperatures and lenses need, once the server has sent it
-    path.maps = null; // of all steps; null for a long path
+    path.details = null;
+    path.maps = null;
     if (rows) path.maps = extendMaps(base, payload);
     else if (blocks.length) path.maps = await Trace.from({ kinds, blocks });
-    path.rows = new Map(); // step -> kind -> weights, of a long path, which is sent a few steps at a time
-    path.requested = new Set(); // steps whose rows have been requested
+    path.rows = new Map();
+    path.requested = new Set();
     payload.blocks = [];
     return path;
   }
@@ -27,10 +36,9 @@ export class Path {
 
   // Add the rows of the steps from first to last - 1 (viz/wire/steps.py, rows_payload).
   addRows({ first, last, rows }) {
-    const decoded = Object.entries(rows).map(([kind, packed]) => [
-      kind,
-      decodeWeights(base64ToBytes(packed)),
-    ]);
+    const decoded = Object.entries(rows).map(
+      ([kind, packed]) => /** @type {const} */ ([kind, decodeWeights(base64ToBytes(packed))]),
+    );
     for (let step = first; step < last; step++) {
       const weights = {};
       for (const [kind, values] of decoded) {

@@ -100,7 +100,7 @@ export function createTransport({ go, move, isAtEnd, force }, extras) {
 
   // Listen to the keyboard. isReady(): whether there are steps to move through.
   function listen(stepper, isReady) {
-    document.addEventListener("keydown", (event) => {
+    document.addEventListener("keydown", (/** @type {any} */ event) => {
       if (!isReady() || !isKeyFor(stepper, event) || isTyping(event, "input")) return;
       if (event.key === " " && event.target.closest("button")) return; // Space presses that button
       if (KEYS[event.key]) press(KEYS[event.key]);

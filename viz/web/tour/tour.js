@@ -117,7 +117,7 @@ export async function createTours(root, openSheet) {
     pointAt(null);
     const fields = new URLSearchParams({ tour, stop, direction });
     if (pageLink().get("stop") !== String(stop) || pageLink().get("tour") !== tour)
-      location.hash = fields;
+      location.hash = String(fields);
   }
 
   function reveal(stop, isFirst = false) {
@@ -157,7 +157,7 @@ export async function createTours(root, openSheet) {
   function settle(isFirst) {
     reserveSpace();
     document.body.classList.add("atlas-touring");
-    const { activeElement: focused } = document;
+    const { activeElement: focused } = /** @type {any} */ (document);
     if (isFirst || !sheet.contains(focused) || focused.disabled || focused.hidden)
       (next.hidden ? leaveButton : next).focus({ preventScroll: true });
   }
@@ -169,7 +169,7 @@ export async function createTours(root, openSheet) {
     if (pageLink().toString() !== fields.toString()) {
       // The question is in the history already: its answer replaces it.
       if (stop.ask?.choices) location.replace(`${location.pathname}${location.search}#${fields}`);
-      else location.hash = fields;
+      else location.hash = String(fields);
     } else if (!backToView.hidden) dispatchEvent(new Event("hashchange")); // the address is right, the view is not
     backToView.hidden = true;
     const since = performance.now();
@@ -324,7 +324,8 @@ function createQuiz(onAnswer) {
 
   // Make the page inert while a question is open: the picture of the stop before may contain the answer.
   function setInert(isInert) {
-    for (const node of document.querySelectorAll(PAGE)) node.inert = isInert;
+    for (const node of document.querySelectorAll(PAGE))
+      /** @type {HTMLElement} */ (node).inert = isInert;
   }
 
   function draw(stop) {

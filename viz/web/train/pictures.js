@@ -19,7 +19,7 @@ export const KIND_TITLES = {
 // runs: [{side, name, points: [[update, loss, minimised loss, gradient]], floor, guess}]; selected: the update that is looked at,
 // or null.
 export function drawCurves(box, runs, selected) {
-  if (!globalThis.Plotly) return;
+  if (!window.Plotly) return;
   const ink = cssVariable("--atlas-muted"),
     gridcolor = cssVariable("--atlas-line");
   const last = Math.max(10, ...runs.map((run) => run.points.at(-1)?.[0] ?? 0));

@@ -92,7 +92,9 @@ const OF_TRANSFORMERS = [
   "positions",
   "attention_dropout",
   "feedforward_dropout",
-  ...SWITCHES.map(([name]) => name).filter((name) => !["warmup", "count_padding"].includes(name)),
+  ...SWITCHES.map(([name]) => String(name)).filter(
+    (name) => !["warmup", "count_padding"].includes(name),
+  ),
 ];
 
 // A drawer over the side of the page, beside which the curves stay visible. One is open at a time.

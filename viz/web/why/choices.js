@@ -35,7 +35,7 @@ export function restoreChoices(about, link) {
   if (off === null && !second) return false;
   for (const text of (off || "").split(",").slice(0, 2000)) {
     const [kind, layer, number] = text.split("."),
-      head = [kind, Number(layer), Number(number)];
+      head = /** @type {[any, number, number]} */ ([kind, Number(layer), Number(number)]);
     if (KINDS.includes(kind) && /^\d{1,3}$/.test(layer) && /^\d{1,3}$/.test(number))
       own.off.set(headKey(head), head);
   }
