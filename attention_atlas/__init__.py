@@ -7,13 +7,13 @@
 
 Translator      a checkpoint on a device: translations, and traces of everything that happened inside
 Interventions   what to switch off, cut or shift in a pass
-edits           values to add, scale, replace or ablate at the named places of a pass
-why             why a token was written: measured, split exactly, or estimated
-circuits        by which paths a decision is made
-lenses          what a residual stream would say if the model stopped there
+edits           values to add, scale, replace or ablate at the named places (hook points) of a pass
+why             attribution of a token: measured, split exactly, or estimated
+circuits        the paths of a pass that make a decision
+lenses          predictions decoded from the residual stream of earlier layers
 viz             pictures of a trace, for notebooks
 
-Each is imported when it is first used: `import attention_atlas` alone imports no torch.
+All are imported on first use: `import attention_atlas` alone does not import torch.
 """
 
 import importlib
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 __all__ = ["Interventions", "Translator", "circuits", "edits", "lenses", "viz", "why"]
 
-# In a wheel, model/ and viz/ lie inside this package; in a checkout, beside it.
+# In a wheel, model/ and viz/ are inside this package; in a checkout they are next to it.
 if not (Path(__file__).parent / "model").is_dir():
     __path__.append(str(Path(__file__).resolve().parent.parent))
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attention_atlas.model.trace import edits
     from attention_atlas.model.trace.interventions import Interventions
     from attention_atlas.model.translator import Translator
-else:  # type checkers would take any name for an attribute of a module that has __getattr__
+else:  # hidden from type checkers, which accept any name of a module with __getattr__
     _CLASSES = {"Interventions": "model.trace.interventions", "Translator": "model.translator"}
     _MODULES = {
         "circuits": "model.analysis.circuits",
@@ -44,7 +44,7 @@ else:  # type checkers would take any name for an attribute of a module that has
     }
 
     def __getattr__(name):
-        """Import lazily: torch takes seconds, and `attention-atlas --help` does not need it."""
+        """Import a name on first use: torch takes seconds, and `attention-atlas --help` does not need it."""
         if name in _CLASSES:
             return getattr(importlib.import_module(f"{__name__}.{_CLASSES[name]}"), name)
         if name in _MODULES:

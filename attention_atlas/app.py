@@ -1,4 +1,4 @@
-"""The page as a program: `attention-atlas serve --help`"""
+"""The program that serves the page: `attention-atlas serve --help`"""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import os
 import signal
 import threading
 
-# Before gradio is imported: nothing about the people who use this page leaves it.
+# Before gradio is imported: send no data about the page's visitors.
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-if "SPACE_ID" in os.environ:  # behind Hugging Face's proxy, whose address varies
+if "SPACE_ID" in os.environ:  # behind Hugging Face's proxy, which has no fixed address
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "*")
-# Before torch is: how often its threads look for work before they sleep. Its own 300,000 times keep a core for
-# milliseconds that another program has to wait for: with one such program on two cores, a step of T5-base's size takes
-# 170 to 1,400 ms; looking so often, 70. Alone it takes 20 ms either way.
+# Before torch is imported: how often its threads check for work before they sleep. The default of 300,000 blocks a core
+# for milliseconds: next to one other program on two cores, a decoding step of T5-base takes 170 to 1,400 ms, with this
+# value 70 ms. Alone it takes 20 ms with either.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 try:
-    import spaces  # there on Hugging Face Spaces; it must come before torch
+    import spaces  # on Hugging Face Spaces; it must be imported before torch
 except ImportError:
     spaces = None
 from attention_atlas.model.families import hub
@@ -35,28 +35,29 @@ from attention_atlas.viz.server.options import check_port, parse
 from attention_atlas.viz.shell import Page
 
 FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
-LISTENING = 1 if os.name == "nt" else 60  # seconds: on Windows a wait does not hear Ctrl+C
+WAIT_SECONDS = 1 if os.name == "nt" else 60  # on Windows, Ctrl+C does not interrupt a wait
 
 
 def serve(page: Page, args: argparse.Namespace) -> None:
-    """Serve until SIGTERM or Ctrl+C; then finish what is under way, but end within four seconds, whatever is left."""
-    ended = threading.Event()
+    """Serve until SIGTERM or Ctrl+C, then finish running requests for at most four seconds and exit."""
+    stopped = threading.Event()
     host = f"[{args.host}]" if ":" in args.host else args.host
     options = {"queue": args.queue, "concurrency": args.concurrency, "hosts": args.hosts}
     page.launch(**options, server_name=host, server_port=args.port)
     print(f"{shell.TITLE} is served on http://{host}:{args.port}", flush=True)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
-    while not ended.wait(LISTENING):
+        signal.signal(number, lambda *_: stopped.set())
+    while not stopped.wait(WAIT_SECONDS):
         pass
     shut_down(page.app, FINISHING_SECONDS)
     closing = threading.Thread(target=page.demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
     closing.join(CLOSING_SECONDS)
-    os._exit(0)  # a translation still under way would hold a normal exit up
+    os._exit(0)  # a normal exit would wait for a running translation
 
 
 def main(argv: list[str] | None = None) -> None:
+    """Load the checkpoints, build the page and serve it."""
     args = parse(argv)
     check_port(args.host, args.port)
     keep_text_out_of_tracebacks()
@@ -64,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
     return_freed_memory()
     allow_many_files()
     share_cores(args.concurrency)
-    # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
+    # ZeroGPU provides a GPU inside handlers only, so models are loaded on the CPU.
     zero_gpu = spaces is not None and spaces.config.Config.zero_gpu
     shared = Cores(cores())
     limits = BatchLimits(at_once=args.concurrency, waiting=args.queue, cores=shared)
@@ -75,11 +76,13 @@ def main(argv: list[str] | None = None) -> None:
         models=[hub.locate(name) for name in args.model],
     )
     if not any(map(directions.is_large, translators.all)):
-        # A small model's pass is fastest on one thread: every thread of the server has torch helpers of its own, which
-        # fall asleep between small operations. Alone on two cores `why` took 1.05 s with two threads, 0.7 s with one.
+        # A small model's pass is fastest on one thread: each thread of the server has its own torch threads, which fall
+        # asleep between small operations. On two idle cores `why` takes 1.05 s with two threads and 0.7 s with one.
         shared.threads = 1
-    most = CacheBytes(*(1_000_000 * megabytes for megabytes in (args.trace_cache, args.pass_cache, args.toy_cache)))
-    page = shell.build(translators, lender(spaces) if zero_gpu else None, most)
+    cache_bytes = CacheBytes(
+        *(1_000_000 * megabytes for megabytes in (args.trace_cache, args.pass_cache, args.toy_cache))
+    )
+    page = shell.build(translators, lender(spaces) if zero_gpu else None, cache_bytes)
     if zero_gpu:
         translators.to("cuda")
     serve(page, args)

@@ -1,4 +1,4 @@
-"""Turn a model of a family in model/families into a checkpoint folder of ours: attention-atlas convert --help"""
+"""Convert a model of a family in model/families into a checkpoint folder of ours: attention-atlas convert --help"""
 
 from __future__ import annotations
 
@@ -33,89 +33,91 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     folder = checkpoint_folder(args.model)
     folder = folder if (folder / CONFIG).is_file() else hub.locate(args.model)
-    found = checkpoint.load(folder)
+    converted = checkpoint.load(folder)
     if args.prefix:
-        found = prefixed(found, args.prefix)
+        converted = add_prefixes(converted, args.prefix)
     if args.directions:
-        checkpoint.check_fit(folder, found.model.config, found.tokenizer, tuple(args.directions))
-        check_directions(args.directions, found)
-        found = replace(found, directions=tuple(args.directions), languages=None)
-    parameters = sum(parameter.numel() for parameter in found.model.parameters())
-    found = replace(found, metrics={"notes": [], **found.metrics, "parameters": parameters})
-    about = read_origin(Folder(folder))
-    out = args.out or Path("checkpoints") / about.name.replace("/", "--")
+        checkpoint.check_fit(folder, converted.model.config, converted.tokenizer, tuple(args.directions))
+        check_directions(args.directions, converted)
+        converted = replace(converted, directions=tuple(args.directions), languages=None)
+    parameters = sum(parameter.numel() for parameter in converted.model.parameters())
+    converted = replace(converted, metrics={"notes": [], **converted.metrics, "parameters": parameters})
+    origin = read_origin(Folder(folder))
+    out = args.out or Path("checkpoints") / origin.name.replace("/", "--")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")
     check_free(out / checkpoint.CONFIG, args.replace)
-    written = card(found, about)
+    text = card(converted, origin)  # before the large files are written
     checkpoint.save(
         out,
-        found.model,
-        found.tokenizer,
-        found.directions,
+        converted.model,
+        converted.tokenizer,
+        converted.directions,
         half=args.dtype == "float16",
         as_read=args.dtype == "float32",
-        languages=found.languages,
+        languages=converted.languages,
     )
-    checkpoint.write_json(out / checkpoint.METRICS, {**found.metrics, "origin": asdict(about)})
-    replace_file(out / "README.md", lambda path: path.write_text(written, encoding="utf-8"))
+    checkpoint.write_json(out / checkpoint.METRICS, {**converted.metrics, "origin": asdict(origin)})
+    replace_file(out / "README.md", lambda path: path.write_text(text, encoding="utf-8"))
     print(
-        f"{out}: {found.metrics['parameters']:,} parameters, {len(found.directions)} directions, "
-        f"licence {about.licence}"
+        f"{out}: {converted.metrics['parameters']:,} parameters, {len(converted.directions)} directions, "
+        f"licence {origin.licence}"
     )
-    for note in found.metrics["notes"]:
+    for note in converted.metrics["notes"]:
         print(f"note: {note}")
 
 
-def prefixed(found: checkpoint.Checkpoint, said: list[str]) -> checkpoint.Checkpoint:
-    """With a direction for each "xx-yy=TEXT", before the others. ValueError for what is none, and for a model that is
-    told its task in another way."""
-    if not (isinstance(found.tokenizer, PieceTokenizer) and UNNAMED in found.directions):
-        raise ValueError(f"{found.name} is not told its task by words before the text: --prefix is for T5 and its kin")
-    pairs = dict(one.partition("=")[::2] for one in said)
+def add_prefixes(loaded: checkpoint.Checkpoint, options: list[str]) -> checkpoint.Checkpoint:
+    """Return the checkpoint with a direction for each option "xx-yy=TEXT", before its others.
+
+    Raises ValueError for an option of another form, and for a model that does not read its task before the text.
+    """
+    if not (isinstance(loaded.tokenizer, PieceTokenizer) and UNNAMED in loaded.directions):
+        raise ValueError(f"{loaded.name} does not read its task before the text: --prefix is for T5 and its kin")
+    pairs = dict(option.partition("=")[::2] for option in options)
     for direction, text in pairs.items():
         parse_direction(direction)
         if not text.strip():
             raise ValueError(f"a prefix is given as en-de='translate English to German: ', found {direction!r} alone")
-    tokenizer = found.tokenizer
+    tokenizer = loaded.tokenizer
     symbols = replace(tokenizer.symbols, prefixes=tuple({**dict(tokenizer.symbols.prefixes), **pairs}.items()))
     return replace(
-        found,
+        loaded,
         tokenizer=PieceTokenizer(tokenizer.source, tokenizer.target, symbols),
-        directions=tuple(dict.fromkeys((*pairs, *found.directions))),
+        directions=tuple(dict.fromkeys((*pairs, *loaded.directions))),
     )
 
 
-def check_directions(wanted: list[str], found: checkpoint.Checkpoint) -> None:
-    """ValueError for a direction that the model does not translate. One whose files name no languages may be named."""
-    known = found.languages or found.directions
-    for direction in wanted:
-        if direction not in known and found.directions != (UNNAMED,):
-            raise ValueError(f"{found.name} does not translate {direction!r}, but {', '.join(found.directions)}")
+def check_directions(directions: list[str], loaded: checkpoint.Checkpoint) -> None:
+    """Raise ValueError for a direction that the model does not translate, unless its files name no languages."""
+    known = loaded.languages or loaded.directions
+    for direction in directions:
+        if direction not in known and loaded.directions != (UNNAMED,):
+            raise ValueError(f"{loaded.name} does not translate {direction!r}, but {', '.join(loaded.directions)}")
 
 
-def card(found: checkpoint.Checkpoint, about: Origin) -> str:
-    """The converted model's card. What strangers wrote stands in it as plain words."""
-    config = found.model.config
-    read, wrote = (config.of(side).num_heads for side in Side)
-    known = about.licence.replace("-", "").replace(".", "").isalnum()
+def card(loaded: checkpoint.Checkpoint, origin: Origin) -> str:
+    """Return the converted model's card, with text of strangers stripped of Markdown and HTML."""
+    config = loaded.model.config
+    heads, decoder_heads = (config.of(side).num_heads for side in Side)
+    is_identifier = origin.licence.replace("-", "").replace(".", "").isalnum()
     return CARD.format(
-        front=f"license: {about.licence if known else 'other'}",
-        name=_plain(about.name),
-        origin=_plain(about.name),
-        licence=_plain(about.licence),
-        parameters=found.metrics["parameters"],
+        front=f"license: {origin.licence if is_identifier else 'other'}",
+        name=_plain(origin.name),
+        origin=_plain(origin.name),
+        licence=_plain(origin.licence),
+        parameters=loaded.metrics["parameters"],
         encoder=config.num_encoder_layers,
         decoder=config.num_decoder_layers,
-        heads=read if read == wrote else f"{read} and {wrote}",
+        heads=heads if heads == decoder_heads else f"{heads} and {decoder_heads}",
         width=config.d_model,
-        directions=", ".join(found.directions),
-        notes="".join(f"\n* {note}" for note in found.metrics["notes"]),
+        directions=", ".join(loaded.directions),
+        notes="".join(f"\n* {note}" for note in loaded.metrics["notes"]),
     )
 
 
 def _plain(text: str) -> str:
-    """Text without what Markdown or HTML would read."""
+    """Return text without characters that Markdown or HTML interprets."""
     return "".join(c if c.isalnum() or c in " .,-_/()" else " " for c in text).strip() or "unnamed"
 
 
@@ -123,24 +125,24 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("attention-atlas convert", __doc__)
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
-    parser.add_argument("--replace", action="store_true", help="write over a checkpoint that is there")
+    parser.add_argument("--replace", action="store_true", help="overwrite an existing checkpoint")
     parser.add_argument(
         "--dtype",
         choices=("float32", "float16"),
         default="float32",
-        help="of the weights on disk: float32 (default) is mapped from there, float16 is half as large",
+        help="of the weights on disk: float32 (default) is memory-mapped, float16 is half as large",
     )
     parser.add_argument(
         "--directions",
         nargs="+",
         metavar="XX-YY",
-        help="those to offer, for a model of many languages (default: all, or a choice of many)",
+        help="those to list, for a model of many languages (default: all, or common ones of many)",
     )
     parser.add_argument(
         "--prefix",
         nargs="+",
         metavar="XX-YY=TEXT",
-        help="what stands before the texts of a direction, for T5 and its kin: text-summary='summarize: '",
+        help="the text before the sources of a direction, for T5 and its kin: text-summary='summarize: '",
     )
     return parser.parse_args(argv)
 

@@ -1,7 +1,7 @@
-"""Train a sparse dictionary of an encoder's stream, for what its units say: attention-atlas dictionary --help
+"""Train a sparse dictionary of an encoder's residual stream: attention-atlas dictionary --help
 
-Writes dictionary.safetensors, with the digest of the weights that it is of, and prints what the model loses with the
-stream rebuilt from it, beside directions drawn by lot and the layer's own neurons. Minutes on two cores.
+Writes dictionary.safetensors, with the digest of the weights, and prints the model's loss with the stream reconstructed
+from it, compared with random directions and with the layer's neurons. Takes minutes on two cores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attention_atlas.model.program import add_checkpoint, add_output, command_li
 from attention_atlas.model.training import corpora
 from attention_atlas.model.translator import Translator
 
-HELD_OUT = 100  # sentences at most that it is measured on, one of ten
+MAX_HELD_OUT = 100  # sentences that it is measured on, every tenth
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,29 +39,29 @@ def main(argv: list[str] | None = None) -> None:
         for line in lines
         if line.strip() and translator.fits(line, direction)
     ]
-    held_out = texts[::10][:HELD_OUT]
-    kept = [text for text in texts if text not in {*held_out}]
+    held_out = texts[::10][:MAX_HELD_OUT]
+    training = [text for text in texts if text not in {*held_out}]
     with torch.inference_mode(False):
         rows = torch.cat(
             [
-                rows_of(translator, place, [line for one, line in kept if one == direction], direction)
-                for direction in dict.fromkeys(one for one, _ in kept)
+                rows_of(translator, place, [line for d, line in training if d == direction], direction)
+                for direction in dict.fromkeys(direction for direction, _ in training)
             ]
         )
         with tqdm(total=args.updates, unit=" updates") as bar:
-            found = train(rows, args.units, args.active, args.updates, watch=lambda done: bar.update(done - bar.n))
-    measured = measure_qualities(translator, place, found, rows, held_out)
-    save(path, StoredDictionary(found, layer, len(kept), translator.digest, measured))
-    print(f"{path}: {len(found.bias)} units of {place}, {len(kept)} sentences, {len(rows):,} rows")
-    for name, one in measured.items():
+            units = train(rows, args.units, args.active, args.updates, watch=lambda done: bar.update(done - bar.n))
+    measured = measure_qualities(translator, place, units, rows, held_out)
+    save(path, StoredDictionary(units, layer, len(training), translator.digest, measured))
+    print(f"{path}: {len(units.bias)} units of {place}, {len(training)} sentences, {len(rows):,} rows")
+    for name, quality in measured.items():
         print(
-            f"{name}: loss recovered {one.recovered:.1%}, variance explained {one.explained:.1%}, "
-            f"L0 {one.active:.1f}, dead {one.dead:.1%}"
+            f"{name}: loss recovered {quality.recovered:.1%}, variance explained {quality.explained:.1%}, "
+            f"L0 {quality.active:.1f}, dead {quality.dead:.1%}"
         )
 
 
 def sentences(args: argparse.Namespace, translator: Translator) -> dict[str, list[str]]:
-    """By direction: of a file, the dev parts of a data folder, or the project's own."""
+    """Return the sentences by direction: of --sentences, of the dev parts of --data, or the project's own."""
     if not args.data:
         return {direction: list(lines) for direction, lines in asked_sentences(translator, args.sentences).items()}
     return {
@@ -79,7 +79,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--data", type=Path, help="or the dev parts of the corpora in this folder")
     add("--layer", type=integer(), help="of the encoder, from 1; default: the last but one")
     add("--units", type=integer(), default=2048, help="default %(default)s")
-    add("--active", type=integer(), default=16, help="units that may speak for a token, default %(default)s")
+    add("--active", type=integer(), default=16, help="units that may be active for a token, default %(default)s")
     add("--updates", type=integer(), default=1500, help="of 512 rows each, default %(default)s")
     return parser.parse_args(argv)
 

@@ -1,6 +1,6 @@
 """Score a checkpoint on held-out corpora: attention-atlas evaluate --help
 
-Choose on dev, report on test: nothing may be chosen by a test set's score.
+Choose settings on dev and report on test: nothing may be chosen by the score of a test set.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from attention_atlas.model.training import corpora
 from attention_atlas.model.training.sources.readers import Corpus, read_aligned
 from attention_atlas.model.translator import Translator
 
-KEY = ("data", "split", "direction", "beam", "length_penalty", "protocol")  # plain sacreBLEU names no protocol
+KEY = ("data", "split", "direction", "beam", "length_penalty", "protocol")  # None: plain sacreBLEU
 WU2021 = "wu2021"  # the protocol of wu2021_bleu()
 
 
@@ -45,47 +45,47 @@ def main(argv: list[str] | None = None) -> None:
     directions = args.directions or list(translator.directions)
     for direction in directions:
         translator.check_direction(direction)
-    found = [(split, direction, corpus) for split, direction, corpus in held_out(args, directions) if corpus.pairs]
-    if not found:
+    corpora = [(split, direction, corpus) for split, direction, corpus in held_out(args, directions) if corpus.pairs]
+    if not corpora:
         raise ValueError("there is nothing to score: no pair in the corpora that were named")
-    wanted = [
+    settings = [
         (corpus, dict(zip(KEY, (corpus.name, split, direction, beam, args.length_penalty if beam > 1 else 0.0))))
-        for split, direction, corpus in found
+        for split, direction, corpus in corpora
         for beam in args.beam
     ]
     metrics = {} if args.out else dict(translator.metrics)
     if args.out:
         check_free(args.out, args.replace)
     elif not (args.replace or args.dry_run or args.limit):
-        check_new(translator, [{**which, "protocol": name} for _, which in wanted for name in (None, *args.protocol)])
+        check_new(translator, [{**key, "protocol": name} for _, key in settings for name in (None, *args.protocol)])
     if metrics.get("digest", translator.digest) != translator.digest:
         metrics = {}  # those of other weights
     metrics["digest"] = translator.digest
     metrics["parameters"] = sum(p.numel() for p in translator.model.parameters())
-    for corpus, which in wanted:
-        direction, beam, penalty = (which[name] for name in ("direction", "beam", "length_penalty"))
+    for corpus, key in settings:
+        direction, beam, penalty = (key[name] for name in ("direction", "beam", "length_penalty"))
         pairs = corpus.oriented(direction)[: args.limit]
         for score in scores(translator, pairs, direction, beam=beam, length_penalty=penalty, protocols=args.protocol):
-            print(json.dumps({**which, **score}), flush=True)
-            metrics["scores"] = merged(metrics.get("scores", []), {**which, **score})
+            print(json.dumps({**key, **score}), flush=True)
+            metrics["scores"] = merge_score(metrics.get("scores", []), {**key, **score})
     if args.precision:
-        metrics["precision"] = precision_report(translator, args.precision, found, args.limit)
+        metrics["precision"] = precision_report(translator, args.precision, corpora, args.limit)
         print(json.dumps(metrics["precision"], indent=2))
     if args.out or (args.limit is None and not args.dry_run):
         checkpoint.write_json(args.out or args.checkpoint / checkpoint.METRICS, metrics)
 
 
-def check_new(translator: Translator, wanted: list[dict]) -> None:
-    """ValueError if the checkpoint's metrics.json has one of these scores, or those of other weights."""
+def check_new(translator: Translator, keys: list[dict]) -> None:
+    """Raise ValueError if metrics.json has one of these scores, or scores of other weights."""
     old = translator.metrics
     if old.get("digest", translator.digest) != translator.digest:
         raise ValueError(
             "these are other weights than those of metrics.json: --replace drops its scores, --out names another file"
         )
-    for which in wanted:
-        if len(merged(old.get("scores", []), which)) == len(old.get("scores", [])):
+    for key in keys:
+        if len(merge_score(old.get("scores", []), key)) == len(old.get("scores", [])):
             raise ValueError(
-                f"{translator.name} has this score already: {', '.join(f'{k} {v}' for k, v in which.items() if v)}. "
+                f"{translator.name} has this score already: {', '.join(f'{k} {v}' for k, v in key.items() if v)}. "
                 "--replace writes over it, --out names another file, --dry-run writes nothing"
             )
 
@@ -99,8 +99,11 @@ def scores(
     length_penalty: float = 0.0,
     protocols: Sequence[str] = (),
 ) -> list[dict]:
-    """Scores of (source, reference) pairs, with signatures: sacreBLEU (13a, cased) and chrF (Post 2018; Popovic 2015),
-    then BLEU of the same translations by each of the protocols. Six parameters: each is a field of a recorded score."""
+    """Translate and score (source, reference) pairs.
+
+    Returns sacreBLEU (13a, cased) and chrF (Post 2018; Popovic 2015) with their signatures, then BLEU of the same
+    translations by each of the protocols.
+    """
     import sacrebleu  # of the extra "train"
 
     started = time.perf_counter()
@@ -149,14 +152,14 @@ def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
     return [tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True) for text in texts]
 
 
-def merged(old: list[dict], new: dict) -> list[dict]:
-    """The list with `new` in place of the score of the same data, split, direction, decoding and protocol."""
+def merge_score(old: list[dict], new: dict) -> list[dict]:
+    """Return the list with `new` in place of the score of the same KEY, or appended."""
     same = [all(score.get(field) == new.get(field) for field in KEY) for score in old]
     return [new if hit else score for score, hit in zip(old, same)] + ([] if any(same) else [new])
 
 
 def held_out(args: argparse.Namespace, directions: list[str]) -> list[tuple[str, str, Corpus]]:
-    """(split, direction, corpus) of everything to score."""
+    """Return (split, direction, corpus) of everything to score."""
     if args.pair:
         return [
             ("file", direction, read_aligned(source, target, parse_direction(direction)))
@@ -172,12 +175,15 @@ def held_out(args: argparse.Namespace, directions: list[str]) -> list[tuple[str,
     ]
 
 
-def precision_report(translator: Translator, run: Path, found: list, limit: int | None) -> dict:
-    """How many greedy dev outputs change with half precision: on disk (this checkpoint's float16 weights against the
-    float32 weights of the run that it came from), and on CUDA in computing (against float32 computing)."""
+def precision_report(translator: Translator, run: Path, corpora: list, limit: int | None) -> dict:
+    """Count the greedy dev translations that half precision changes.
+
+    Compares this checkpoint's float16 weights with the float32 weights of its run, and on CUDA also computing in half
+    precision with float32.
+    """
     texts = [
         (direction, source)
-        for split, direction, corpus in found
+        for split, direction, corpus in corpora
         if split == "dev"
         for source, _ in corpus.oriented(direction)[:limit]
     ]
@@ -191,27 +197,27 @@ def precision_report(translator: Translator, run: Path, found: list, limit: int 
         if not torch.equal(weight.half().float(), on_disk[name].half().float().cpu()):
             raise ValueError(f"{run} moved on since {translator.name} was written ({name} differs): export again")
     original = Translator(Checkpoint("", model, tokenizer, config.directions, {}, ""), translator.device)
-    outputs = {"float32 weights": _outputs(original, texts), "float16 weights": _outputs(translator, texts)}
+    outputs = {"float32 weights": _translate_all(original, texts), "float16 weights": _translate_all(translator, texts)}
     computing = {"float16": torch.float16, "bfloat16": torch.bfloat16}
     if translator.device.type == "cpu":
-        computing = {}  # a CPU computes in float32 anyway: half precision is many times slower there
+        computing = {}  # half precision is many times slower on a CPU, and never used there
     for name, dtype in computing.items():
         half = Checkpoint("", deepcopy(translator.model).to(dtype), tokenizer, translator.directions, {}, "")
-        outputs[name] = _outputs(Translator(half, translator.device), texts)
+        outputs[name] = _translate_all(Translator(half, translator.device), texts)
     baseline = outputs["float16 weights"]
     return {
         "sentences": len(texts),
         "device": str(translator.device),
-        "changed_by_float16_on_disk": _changed(outputs["float32 weights"], baseline),
-        **{f"changed_by_{name}_computing": _changed(baseline, outputs[name]) for name in computing},
+        "changed_by_float16_on_disk": _count_changes(outputs["float32 weights"], baseline),
+        **{f"changed_by_{name}_computing": _count_changes(baseline, outputs[name]) for name in computing},
     }
 
 
-def _outputs(translator: Translator, texts: list[tuple[str, str]]) -> list[list[int]]:
+def _translate_all(translator: Translator, texts: list[tuple[str, str]]) -> list[list[int]]:
     return translator.generate([translator.encode(text, direction) for direction, text in texts])
 
 
-def _changed(first: list[list[int]], second: list[list[int]]) -> int:
+def _count_changes(first: list[list[int]], second: list[list[int]]) -> int:
     return sum(a != b for a, b in zip(first, second))
 
 
@@ -228,7 +234,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar=("DIRECTION", "SOURCE", "REFERENCE"),
         help="score these line-aligned files instead, such as de-en test.de test.en",
     )
-    add("--corpora", nargs="+", help="score these alone of the folder's, such as multi30k subtitles")
+    add("--corpora", nargs="+", help="the corpora of the folder to score, such as multi30k subtitles")
     add("--splits", nargs="+", choices=("dev", "test"), default=["dev", "test"])
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add("--beam", type=int, nargs="+", default=[1], help="widths to score, such as 1 5; default 1, greedy")

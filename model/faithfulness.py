@@ -1,9 +1,9 @@
-"""Which row of the page's matrix to believe, measured: attention-atlas faithfulness --help
+"""Measure the faithfulness of the attribution methods of Why: attention-atlas faithfulness --help
 
-Translates 210 sentences of each direction, asks why the least certain content word of each was written, and takes words
-away in the order of each method, by another replacement than it was made with. Writes faithfulness.json into the
-checkpoint's folder and its tables into the card there; no sentence is in them. Under torchrun, processes share the
-sentences; the result is the same.
+Translates 210 sentences of each direction, attributes the least certain content word of each to the source, and removes
+source words in the order of each method, by a replacement that the method does not use. Writes faithfulness.json into
+the checkpoint's folder and its tables into the card there, without any sentence. Processes of torchrun share the
+sentences, with the same result.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def main(argv: list[str] | None = None) -> None:
         check_transformer(translator.model)
         path = args.checkpoint / averages.FILE
         means = averages.load(path, translator) if path.is_file() else None
-        corpus, texts = chosen(args, translator)
-        found = [sentence for sentence in examined(translator, texts, means, args.randomised) if sentence is not None]
+        corpus, texts = choose_texts(args, translator)
+        sentences = examine_all(translator, texts, means, args.randomised)
+        sentences = [sentence for sentence in sentences if sentence is not None]
         if processes.rank() == 0:
             scored_by = "mean embedding of own sentences" if means is not None else "mean embedding of the vocabulary"
             result = Faithfulness(
@@ -60,9 +61,9 @@ def main(argv: list[str] | None = None) -> None:
                 translator.digest,
                 translator.directions,
                 corpus,
-                len(found),
+                len(sentences),
                 scored_by,
-                summarise(found),
+                summarise(sentences),
             )
             if out:
                 write_json(out, asdict(result))
@@ -71,15 +72,14 @@ def main(argv: list[str] | None = None) -> None:
             print(section(result))
 
 
-def chosen(args: argparse.Namespace, translator: Translator) -> tuple[str, list[Text]]:
-    """What the sentences are of, and each with its direction; those too long for the model are left out. ValueError
-    where there are none."""
+def choose_texts(args: argparse.Namespace, translator: Translator) -> tuple[str, list[Text]]:
+    """Return the corpus' name and the sentences that the model can read. Raises ValueError if there are none."""
     if args.sentences:
         lines = args.sentences.read_text(encoding="utf-8").splitlines()
         names, by_direction = [args.sentences.name], {direction: lines for direction in translator.directions}
     elif args.data:
         held_out = {direction: corpora.dev_pairs(args.data, direction) for direction in translator.directions}
-        names = dict.fromkeys(name for found, _ in held_out.values() for name in found)
+        names = dict.fromkeys(name for corpus_names, _ in held_out.values() for name in corpus_names)
         by_direction = {direction: [source for source, _ in pairs] for direction, (_, pairs) in held_out.items()}
     else:
         names, by_direction = [OWN], averages.own_sentences(translator)
@@ -95,10 +95,10 @@ def chosen(args: argparse.Namespace, translator: Translator) -> tuple[str, list[
     return ", ".join(names), texts
 
 
-def examined(
+def examine_all(
     translator: Translator, texts: list[Text], means: averages.Means | None, randomised: int
 ) -> list[Sentence | None]:
-    """Every text's result, in order, whichever process found it."""
+    """Return every text's result in order; the processes share the texts."""
     rank, world = processes.rank(), processes.world_size()
     stages = redrawn(translator.model) if randomised else []
     mine = {}
@@ -111,11 +111,11 @@ def examined(
     return [together[index] for index in range(len(texts))]
 
 
-def section(found: Faithfulness) -> str:
-    """The card's section: what was done, which row leads, and the tables."""
+def section(result: Faithfulness) -> str:
+    """Return the section of a card: the method, the row that leads, and the tables."""
     titles = {slug: method.title for slug, method in METHODS.items()}
     best, bar = (
-        best_method(found, raw=attention.RAW.slug),
+        best_method(result, raw=attention.RAW.slug),
         (f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's"),
     )
     lead = (
@@ -127,16 +127,16 @@ def section(found: Faithfulness) -> str:
     parts = [
         HEADING,
         _wrapped(
-            f"Measured by `attention-atlas faithfulness` on the weights {found.digest}: of {found.sentences} sentences "
-            f"({found.corpus}) the least certain content word against its runner-up. Agreement: median rank "
-            f"correlation with occlusion by another replacement (the {found.scored_by}; occlusion by mean itself with "
+            f"Measured by `attention-atlas faithfulness` on the weights {result.digest}: of {result.sentences} "
+            f"sentences ({result.corpus}) the least certain content word against its runner-up. Agreement: median rank "
+            f"correlation with occlusion by another replacement (the {result.scored_by}; occlusion by mean itself with "
             "occlusion by mask). Comprehensiveness (large is good) and sufficiency (small is good): what the log-odds "
             "lose, in nats, without the best words and with them alone, less a random order's. In brackets "
             "95 % bootstrap intervals. " + lead
         ),
-        found.markdown(titles),
+        result.markdown(titles),
     ]
-    if found.stages:
+    if result.stages:
         parts += [
             _wrapped(
                 "How much of a row's order stays when the weights are redrawn, from the top of the decoder "
@@ -144,7 +144,7 @@ def section(found: Faithfulness) -> str:
                 "redrawn was never about the model; class-agnostic methods do not see the output projection "
                 "and cannot pass:"
             ),
-            found.cascade(titles),
+            result.cascade(titles),
         ]
     return "\n\n".join(parts)
 
@@ -161,7 +161,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
     add_limit(parser)
     add_output(parser, f"{FILE}, and the tables in its card")
-    add("--randomised", type=integer(0), default=20, help="on how many to compare with redrawn weights; default 20")
+    add("--randomised", type=integer(0), default=20, help="sentences to compare with redrawn weights; default 20")
     args = parser.parse_args(argv)
     if args.sentences and args.data:
         parser.error("--sentences and --data: name one of them")

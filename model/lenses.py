@@ -1,7 +1,7 @@
-"""Fit the lenses of a checkpoint, for what its streams say before their time: attention-atlas lenses --help
+"""Fit lenses, which decode a checkpoint's residual streams at earlier layers: attention-atlas lenses --help
 
-Writes lenses.safetensors, with the digest of the weights that it is of. On two cores the shipped models take minutes;
-started again after a kill, it goes on with what lies in lenses.parts beside it.
+Writes lenses.safetensors, with the digest of the weights. The shipped models take minutes on two cores. A stopped run
+continues from the folder lenses.parts when it is started again.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from attention_atlas.model.training.sources.readers import read_aligned
 from attention_atlas.model.translator import Translator
 
 DOMAINS = {"multi30k": "captions", "news": "news"}
-MEASURED = 200  # sentences of each
+MEASURED = 200  # sentences of each domain
 Pairs = Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]  # direction -> name -> (source, reference)
 
 
 def main(argv: list[str] | None = None, pairs: Pairs | None = None) -> None:
-    """pairs: of further sentences to measure on."""
+    """Run the program. pairs: further sentences to measure on."""
     args = parse(argv)
     path = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
-    folder = path.with_suffix(".parts")  # whoever starts again goes on there
+    folder = path.with_suffix(".parts")  # of a stopped run
     with tqdm(unit=" parts") as bar:
 
         def watch(done: int, total: int) -> None:
@@ -44,35 +44,36 @@ def main(argv: list[str] | None = None, pairs: Pairs | None = None) -> None:
         lenses = fit(
             translator, asked_sentences(translator, args.sentences), slopes=args.slopes, folder=folder, watch=watch
         )
-    lenses = replace(lenses, hit_rates=found_in(translator, lenses, measured_on(translator, args, pairs or {})))
+    lenses = replace(lenses, hit_rates=measure(translator, lenses, collect_pairs(translator, args, pairs or {})))
     save(path, lenses)
     shutil.rmtree(folder)
     print(f"{path}: {lenses.sentences} sentences, {path.stat().st_size:,} bytes")
-    for name, one in lenses.hit_rates.items():
-        print(f"{name}, {one.sentences} sentences: own {one.own}, another's {one.other}")
+    for name, rates_of in lenses.hit_rates.items():
+        print(f"{name}, {rates_of.sentences} sentences: own {rates_of.own}, another's {rates_of.other}")
 
 
-def measured_on(translator: Translator, args: argparse.Namespace, pairs: Pairs) -> Pairs:
+def collect_pairs(translator: Translator, args: argparse.Namespace, pairs: Pairs) -> Pairs:
     """Return `pairs`, those of the files that --pair names, and the captions and the news of a data folder."""
-    found = {direction: dict(pairs.get(direction, {})) for direction in translator.directions}
+    collected = {direction: dict(pairs.get(direction, {})) for direction in translator.directions}
     for direction, source, target in args.pair:
         translator.check_direction(direction)
         corpus = read_aligned(source, target, parse_direction(direction))
-        found[direction][corpus.name] = corpus.pairs[:MEASURED]
+        collected[direction][corpus.name] = corpus.pairs[:MEASURED]
     for direction in translator.directions if args.data else ():
         for splits in read_folder(args.data, [parse_direction(direction)]):
             if (name := DOMAINS.get(splits.dev.name)) and splits.dev.oriented(direction):
-                found[direction][name] = splits.dev.oriented(direction)[:MEASURED]
-    return found
+                collected[direction][name] = splits.dev.oriented(direction)[:MEASURED]
+    return collected
 
 
-def found_in(translator: Translator, lenses: Lenses, pairs: Pairs) -> dict[str, HitRates]:
-    """How often the encoder's lens finds words of the translation, of each name in the first direction that has it."""
-    found: dict[str, HitRates] = {}
-    for direction, named in pairs.items():
-        for name, some in named.items():
-            found.setdefault(name, measure_hits(translator, lenses, some, direction))
-    return found
+def measure(translator: Translator, lenses: Lenses, pairs: Pairs) -> dict[str, HitRates]:
+    """Return how often the encoder's lens finds words of the translation, by name, in its first direction."""
+    rates: dict[str, HitRates] = {}
+    for direction, by_name in pairs.items():
+        for name, sentences in by_name.items():
+            if name not in rates:
+                rates[name] = measure_hits(translator, lenses, sentences, direction)
+    return rates
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -94,7 +95,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--slopes",
         type=integer(),
         default=SLOPES,
-        help="sentences of each direction to take slopes of, default %(default)s",
+        help="sentences of each direction whose slopes are taken, default %(default)s",
     )
     return parser.parse_args(argv)
 

@@ -1,6 +1,6 @@
-"""Means of heads and embeddings over sentences, for ablation and occlusion: attention-atlas means --help
+"""Average heads and embeddings over sentences, for ablation and occlusion: attention-atlas means --help
 
-Writes means.safetensors, with the digest of the weights that it is of.
+Writes means.safetensors, with the digest of the weights.
 """
 
 from __future__ import annotations

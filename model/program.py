@@ -128,7 +128,7 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         type=integer(),
-        help="a try: only the first so many sentences of each direction, and nothing is written but --out",
+        help="a trial: only the first so many sentences of each direction; nothing is written but --out",
     )
 
 

@@ -1,7 +1,7 @@
 """Train a network: attention-atlas train --help
 
-One process, or several under torchrun. Everything a run needs to go on lies in its folder, so a killed run
-continues with --resume where its last saved state was, in the same order.
+Runs in one process, or in several of torchrun. The run's folder holds all of its state: with --resume a killed run
+continues from the last saved state, in the same order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOG = "metrics.jsonl"
 
 
 class Trainer:
-    """One run: model, optimiser, data order and log, and the step that moves them on."""
+    """The state of a training run, and its updates: model, optimizer, order of the data, sums for the log."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class Trainer:
         device: torch.device,
         workers: int = 0,
     ) -> None:
-        """workers: processes that draw epochs ahead, the last of six parameters."""
+        """workers: processes that prepare epochs in advance."""
         self.config, self.tokenizer, self.device = config, tokenizer, device
-        self.epochs = EpochPrefetcher(partial(drawn, train, config), workers)
-        self.examples = Examples.of([])  # of the state's epoch
+        self.epochs = EpochPrefetcher(partial(draw_epoch, train, config), workers)
+        self.examples = Examples.of([])  # of the current epoch
         self.model = model.to(device)
         self.rank, self.world_size = processes.rank(), processes.world_size()
         loss = SummedLoss(self.model, config.label_smoothing)
@@ -69,7 +69,7 @@ class Trainer:
         self.clock = time.perf_counter()
 
     def next_batch(self) -> Batch:
-        """The batch that the state's position in the data names; the position moves on."""
+        """Return the batch at the state's position in the data, and advance the position."""
         state = self.state
         if not self.batches:
             self._draw()
@@ -86,11 +86,11 @@ class Trainer:
             raise ValueError(f"there is no sentence pair of at most {self.config.max_pair_length} tokens to train on")
 
     def step(self) -> None:
-        """One update on the next batch."""
+        """Make one update on the next batch."""
         self.step_on(self.next_batch())
 
     def step_on(self, batch: Batch) -> None:
-        """One update. The loss of this process's share and the tokens of the whole batch are added to the state's."""
+        """Make one update on a batch. Adds this process's part of the loss and all of its tokens to the state."""
         state, config = self.state, self.config
         batch = batch.to(self.device)
         state.update += 1
@@ -99,7 +99,7 @@ class Trainer:
         half = torch.autocast(self.device.type, torch.bfloat16) if config.bf16 else contextlib.nullcontext()
         with half:
             summed = self.loss(batch.source, batch.inputs, batch.outputs)
-        # DistributedDataParallel averages gradients over processes; the loss is a mean over ALL tokens.
+        # DistributedDataParallel averages gradients over processes, but the loss is a mean over all tokens.
         (summed * (self.world_size / batch.tokens)).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
@@ -108,8 +108,8 @@ class Trainer:
         state.loss_sum += summed.detach()
         state.tokens += batch.tokens
 
-    def settle(self) -> None:
-        """Bring the loss summed since the log's last line to the first process, and the clock up to date."""
+    def synchronize(self) -> None:
+        """Sum the loss since the last log line in the first process, and update the clock."""
         if self.world_size > 1:
             dist.all_reduce(self.state.loss_sum)
             if self.rank > 0:
@@ -119,14 +119,14 @@ class Trainer:
         self.clock = now
 
 
-def drawn(train: Examples | Mixture, config: TrainConfig, epoch: int) -> tuple[Examples, list[np.ndarray]]:
-    """What an epoch sees, and its batches."""
+def draw_epoch(train: Examples | Mixture, config: TrainConfig, epoch: int) -> tuple[Examples, list[np.ndarray]]:
+    """Return the examples of an epoch and its batches, as indices of examples."""
     examples = train.epoch(epoch)
     return examples, plan_batches(examples, config.tokens_per_batch, seed=config.seed, epoch=epoch)
 
 
 def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = None) -> None:
-    """Train to the last update, logging, evaluating, recording and saving on the way."""
+    """Train until the last update; log, evaluate, record and save at their intervals."""
     config, state, chief = trainer.config, trainer.state, trainer.rank == 0
     log = Log(folder / LOG, state.update) if chief else None
     bar = tqdm(total=config.max_updates, initial=state.update, disable=not chief, unit="update", mininterval=5)
@@ -139,7 +139,7 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
         bar.update()
         last = state.update == config.max_updates
         if state.update % LOG_EVERY == 0 or last:
-            trainer.settle()
+            trainer.synchronize()
             if chief:
                 loss = state.loss_sum.item() / state.tokens
                 log.write(
@@ -153,11 +153,11 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
                 bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
             state.start_window()
         if recorded and history.due(state.update, config.max_updates, continued=recorded.continued):
-            trainer.settle()
+            trainer.synchronize()
             recorded.record(trainer.model, state.update)
             trainer.clock = time.perf_counter()
         if state.update % config.evaluate_every == 0 or last:
-            trainer.settle()
+            trainer.synchronize()
             if chief and dev:
                 scores = validate(trainer.model, state, trainer.tokenizer, dev, config)
                 log.write(update=state.update, dev=scores)
@@ -165,29 +165,29 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
                 trainer.model.train()
             trainer.clock = time.perf_counter()
         if state.update % config.save_every == 0 or last:
-            trainer.settle()
+            trainer.synchronize()
             if chief:
                 state.save(folder / STATE)
     bar.close()
 
 
 def export(folder: Path, out: Path) -> None:
-    """Write the run's chosen weights as a checkpoint."""
+    """Write the weights of chosen_model() as a checkpoint."""
     model, tokenizer, config = chosen_model(folder)
     checkpoint.save(out, model, tokenizer, config.directions)
     checkpoint.replace_file(out / LOG, lambda path: path.write_bytes((folder / LOG).read_bytes()))
-    written = checkpoint.load(out)
-    history.export(folder, out, written.model, tokenizer, written.digest)
+    exported = checkpoint.load(out)
+    history.export(folder, out, exported.model, tokenizer, exported.digest)
 
 
-def is_of(folder: Path, out: Path) -> bool:
-    """Whether a checkpoint is what this run has written before: its log is how the run's begins."""
+def is_exported_from(folder: Path, out: Path) -> bool:
+    """Return whether this run wrote the checkpoint before: its log is the beginning of the run's."""
     logs = [path / LOG for path in (out, folder)]
     return all(map(Path.is_file, logs)) and logs[1].read_bytes().startswith(logs[0].read_bytes())
 
 
 def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
-    """The run's better weights, raw or averaged, as its last evaluation on the dev set says: float32, on the CPU."""
+    """Return the raw or averaged weights, the better ones of the last evaluation on dev: float32, on the CPU."""
     model_config, config, tokenizer = start.read(folder)
     model = networks.build(model_config)
     state = TrainingState(model, torch.optim.Adam(model.parameters()), config.average_decay)
@@ -200,7 +200,7 @@ def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
 
 
 def main(argv: list[str] | None = None, source: Source = CORPORA, about: str = __doc__) -> None:
-    """source: of the examples; about: what --help says of it."""
+    """Run the program. source: of the examples; about: the description for --help."""
     args = options.parse(argv, about, source)
     require("sacrebleu")
     device = choose_device(args.device)
@@ -211,31 +211,32 @@ def main(argv: list[str] | None = None, source: Source = CORPORA, about: str = _
 
 
 def train(args: argparse.Namespace, device: torch.device, source: Source) -> None:
+    """Start or resume a run, train it, and export it where --out says."""
     folder, chief = args.run, processes.rank() == 0
     if args.out:
-        check_free(args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_of(folder, args.out)))
+        check_free(args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_exported_from(folder, args.out)))
     if args.resume:
         start.check_continues(folder, source)
-        wanted = start.read(folder, source.config)[1].directions
+        directions = start.read(folder, source.config)[1].directions
     else:
-        wanted = args.directions or options.DIRECTIONS
-    found = source.find(args, list(wanted))
+        directions = args.directions or options.DIRECTIONS
+    corpora = source.find(args, list(directions))
     if chief and args.resume:
         start.go_on(args, source)
     elif chief:
-        start.begin(args, found, source)
+        start.begin(args, corpora, source)
     processes.barrier()
     model_config, config, tokenizer = start.read(folder, source.config)
     torch.manual_seed(config.seed + processes.rank())
     model = networks.build(model_config)
     if args.init and not args.resume:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
-    examples, dev = source.examples(found, config, tokenizer, model_config.max_length)
-    keep_freed_memory()  # not before: what reading the corpora needed is given back
+    examples, dev = source.examples(corpora, config, tokenizer, model_config.max_length)
+    keep_freed_memory()  # only now: the memory for reading the corpora is returned to the system
     trainer = Trainer(config, model, tokenizer, examples, device, args.workers)
     if args.resume:
         trainer.state.load(folder / STATE)
-        if not chief:  # the file has the first process's generator and all processes' loss
+        if not chief:  # the file has the first process's random generator, and the loss of all processes
             torch.manual_seed(config.seed + trainer.rank + trainer.state.update)
             trainer.state.loss_sum.zero_()
     recorded = None

@@ -1,5 +1,4 @@
-"""BLEU of one sentence, laid out: sacreBLEU's own numbers, a textbook's variant from the same counts, and which n-grams
-were found where."""
+"""The parts of a sentence's BLEU score: sacreBLEU's numbers, a textbook variant, and the n-grams that match."""
 
 from __future__ import annotations
 
@@ -9,14 +8,17 @@ from dataclasses import dataclass
 
 from attention_atlas.model.trace.language import Refusal
 
-LARGEST = 4  # of n, as everywhere (Papineni et al. 2002)
+LARGEST = 4  # n of n-grams (Papineni et al. 2002)
 
 
 @dataclass(frozen=True)
 class NgramPrecision:
-    """Of `total` n-grams of the translation, `matched` stand in the reference (each at most as often as there).
+    """The n-grams of one order: `matched` of the translation's `total` occur in the reference.
 
-    percent: what sacreBLEU used, smoothed where nothing matched. weight: 1 / 2^n, the textbook's exponent.
+    An n-gram matches at most as often as it occurs in the reference.
+
+    percent  sacreBLEU's precision, smoothed if nothing matched
+    weight   1 / 2^n, the textbook's exponent
     """
 
     order: int
@@ -27,9 +29,8 @@ class NgramPrecision:
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A sentence's tokens, as sacreBLEU sees them, and for each the largest n of a matched n-gram that it stands in;
-    0: none."""
+class MarkedTokens:
+    """A sentence's tokens by sacreBLEU, and for each token the largest order of a matched n-gram it is in, or 0."""
 
     tokens: tuple[str, ...]
     largest: tuple[int, ...]
@@ -46,57 +47,60 @@ class SentenceBleu:
     reference_length: int
     signature: str
     textbook: float
-    translation: Marked
-    reference: Marked
+    translation: MarkedTokens
+    reference: MarkedTokens
 
 
 def lay_out(translation: str, reference: str, *, largest: int = LARGEST) -> SentenceBleu:
-    """sacreBLEU's sentence score (Post 2018; 13a tokens, cased, exponential smoothing, effective order) over n-grams up
-    to `largest`, 1 to 4.
+    """Return sacreBLEU's sentence score over n-grams up to `largest`, 1 to 4, with its parts.
 
-    The textbook variant (Zhang et al., Dive into Deep Learning, section 10.7) is
-    exp(min(0, 1 - reference length / translation length)) * product of p_n^(1/2^n), unsmoothed, over the orders the
-    translation is long enough for. ValueError if the reference is empty.
+    The score is that of Post 2018: 13a tokens, cased, exponential smoothing, effective order. The textbook variant
+    (Zhang et al., Dive into Deep Learning, section 10.7) is exp(min(0, 1 - reference length / translation length)) *
+    product of p_n^(1/2^n), unsmoothed, over the orders of which the translation has n-grams. Raises Refusal if the
+    reference is empty.
     """
     if not reference.strip():
         raise Refusal("The reference is empty: type a translation to compare with.")
-    from sacrebleu.metrics import BLEU  # as large as all the rest, for one panel
+    from sacrebleu.metrics import BLEU  # a large import for one panel
 
     metric = BLEU(effective_order=True, max_ngram_order=largest)
-    result = metric.sentence_score(translation, [reference])
+    score = metric.sentence_score(translation, [reference])
     precisions = tuple(
         NgramPrecision(n, int(matched), int(total), float(percent), 0.5**n)
-        for n, matched, total, percent in zip(range(1, largest + 1), result.counts, result.totals, result.precisions)
+        for n, matched, total, percent in zip(range(1, largest + 1), score.counts, score.totals, score.precisions)
     )
-    mine, theirs = (tuple(metric.tokenizer(text.rstrip()).split()) for text in (translation, reference))
+    tokens, reference_tokens = (tuple(metric.tokenizer(text.rstrip()).split()) for text in (translation, reference))
     return SentenceBleu(
-        score=float(result.score),
+        score=float(score.score),
         precisions=precisions,
-        brevity_penalty=float(result.bp),
-        translation_length=int(result.sys_len),
-        reference_length=int(result.ref_len),
+        brevity_penalty=float(score.bp),
+        translation_length=int(score.sys_len),
+        reference_length=int(score.ref_len),
         signature=str(metric.get_signature()),
-        textbook=_textbook(precisions, result.sys_len, result.ref_len),
-        translation=marked(mine, theirs, largest=largest),
-        reference=marked(theirs, mine, largest=largest),
+        textbook=_textbook_score(precisions, score.sys_len, score.ref_len),
+        translation=mark_tokens(tokens, reference_tokens, largest=largest),
+        reference=mark_tokens(reference_tokens, tokens, largest=largest),
     )
 
 
-def marked(tokens: tuple[str, ...], others: tuple[str, ...], *, largest: int) -> Marked:
-    """Which of the tokens stand in n-grams that the others have, too. Of an n-gram that stands here more often than
-    there, only the first as many count as there are there: matched, for both sentences, is the smaller number."""
-    found = [0] * len(tokens)
+def mark_tokens(tokens: tuple[str, ...], others: tuple[str, ...], *, largest: int) -> MarkedTokens:
+    """Mark the tokens in n-grams that another sentence has, too.
+
+    An n-gram that is more frequent here than there matches only at its first occurrences, as many as there are there.
+    """
+    orders = [0] * len(tokens)
     for n in range(1, largest + 1):
         left = Counter(_ngrams(others, n))
         for start, ngram in enumerate(_ngrams(tokens, n)):
             if left[ngram] > 0:
                 left[ngram] -= 1
-                found[start : start + n] = [n] * n
-    return Marked(tokens, tuple(found))
+                orders[start : start + n] = [n] * n
+    return MarkedTokens(tokens, tuple(orders))
 
 
 def brevity_penalty(length: int, reference_length: int) -> float:
-    """exp(1 - r / c) below the reference's length r, else 1 (Papineni et al. 2002, section 2.2.2); 0 for nothing."""
+    """Return exp(1 - r / c) for a length c below the reference's r, else 1, and 0 for c = 0 (Papineni et al. 2002,
+    section 2.2.2)."""
     if length >= reference_length:
         return 1.0
     return math.exp(1 - reference_length / length) if length else 0.0
@@ -106,7 +110,7 @@ def _ngrams(tokens: tuple[str, ...], n: int) -> list[tuple[str, ...]]:
     return [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
 
 
-def _textbook(precisions: tuple[NgramPrecision, ...], length: int, reference_length: int) -> float:
+def _textbook_score(precisions: tuple[NgramPrecision, ...], length: int, reference_length: int) -> float:
     if length == 0:
         return 0.0
     score = math.exp(min(0.0, 1.0 - reference_length / length))

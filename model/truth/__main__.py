@@ -1,8 +1,8 @@
-"""A checkpoint next to data that others labelled: attention-atlas truth --help
+"""Measure a checkpoint on data that others labelled: attention-atlas truth --help
 
-A benchmark is a file of model/truth/benchmarks; --list names them. Of each that is for a direction of the checkpoint,
-and whose data are in the data folder, the figures go into truth.json in the checkpoint's folder, with the digest of the
-weights, and as tables into its card; never a sentence. Stopped and started again, it goes on.
+A benchmark is a file of model/truth/benchmarks; --list names them. It is measured for each direction of the checkpoint
+if its data are in the data folder. The figures go into truth.json in the checkpoint's folder, with the digest of the
+weights, and as tables into its card, without any sentence. A stopped run continues when it is started again.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.truth import alignment, calibration, contrastive, detection
 from attention_atlas.model.truth.benchmark import Bench, Benchmark, read_benchmarks
-from attention_atlas.model.truth.report import CARD, HEADING, section, trust
+from attention_atlas.model.truth.report import CARD, HEADING, section, summarize_trust
 
 KINDS: dict[str, Callable[[Benchmark, Bench], dict]] = {
-    "quiet": detection.quiet,  # whose thresholds the next two count alarms by
-    "labelled": detection.labelled,
-    "provoked": detection.own,
+    "quiet": detection.measure_thresholds,  # first: the next two count alarms by its thresholds
+    "labelled": detection.measure_labelled,
+    "provoked": detection.measure_provoked,
     "calibration": calibration.measure,
     "alignment": alignment.measure,
     "contrastive": contrastive.measure,
@@ -43,85 +43,95 @@ KINDS: dict[str, Callable[[Benchmark, Bench], dict]] = {
 
 
 def main(argv: list[str] | None = None, *, expected: bool = True) -> None:
-    """expected: whether it is an error that there are no data."""
+    """Run the program. expected: whether missing data are an error."""
     args = parse(argv)
-    benchmarks = sorted(read_benchmarks(), key=lambda one: list(KINDS).index(one.kind))
+    benchmarks = sorted(read_benchmarks(), key=lambda benchmark: list(KINDS).index(benchmark.kind))
     if args.list:
-        print("\n".join(f"{one.name:22}{one.title} ({', '.join(one.directions)})" for one in benchmarks))
+        print("\n".join(f"{b.name:22}{b.title} ({', '.join(b.directions)})" for b in benchmarks))
         return
     require("sacrebleu")
     out = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     check_transformer(translator.model)
-    wanted = [one for one in benchmarks if not args.only or one.name in args.only]
-    if unknown := set(args.only or ()) - {one.name for one in benchmarks}:
+    selected = [benchmark for benchmark in benchmarks if not args.only or benchmark.name in args.only]
+    if unknown := set(args.only or ()) - {benchmark.name for benchmark in benchmarks}:
         raise ValueError(f"there is no benchmark {', '.join(sorted(unknown))}: --list names them")
-    results = measured(args, translator, wanted, out)
+    results = measure_all(args, translator, selected, out)
     if expected and not results:
         raise ValueError(f"{args.data} has no data of the benchmarks for {', '.join(translator.directions)}")
     if out:
-        done = {one["benchmark"] for one in results}
-        results += kept(out, translator, [one for one in benchmarks if one.name not in done], args.limit)
+        done = {result["benchmark"] for result in results}
+        rest = [benchmark for benchmark in benchmarks if benchmark.name not in done]
+        results += earlier_results(out, translator, rest, args.limit)
     order, kinds = list(translator.directions), list(KINDS)
-    results.sort(key=lambda one: (order.index(one["direction"]), kinds.index(one["kind"])))
-    found = {"digest": translator.digest, "results": results, "trust": trust(results)}
+    results.sort(key=lambda result: (order.index(result["direction"]), kinds.index(result["kind"])))
+    values = {"digest": translator.digest, "results": results, "trust": summarize_trust(results)}
     if out:
-        write_json(out, found)
+        write_json(out, values)
         out.with_suffix(".partial").unlink(missing_ok=True)
     if out and not args.out:
-        write_section(args.checkpoint / CARD, section(found))
-    print(section(found).removeprefix(HEADING).strip())
+        write_section(args.checkpoint / CARD, section(values))
+    print(section(values).removeprefix(HEADING).strip())
 
 
-def measured(args: argparse.Namespace, translator: Translator, wanted: list[Benchmark], out: Path | None) -> list[dict]:
-    """What each benchmark gave in each direction. What an earlier run of these weights measured by the same files is
-    taken from what it left beside `out`."""
-    kept = out and out.with_suffix(".partial")
-    before = read_json(kept, limit=1 << 24) if kept and kept.exists() else {}
+def measure_all(
+    args: argparse.Namespace, translator: Translator, benchmarks: list[Benchmark], out: Path | None
+) -> list[dict]:
+    """Return the result of each benchmark in each direction.
+
+    Results of a stopped run with the same weights and benchmark files are read from a file next to `out`.
+    """
+    partial = out and out.with_suffix(".partial")
+    before = read_json(partial, limit=1 << 24) if partial and partial.exists() else {}
     done = before.get("results", []) if before.get("digest") == translator.digest else []
     results = []
-    reverse = functools.cache(lambda direction: back(args, translator, direction))
+    reverse = functools.cache(lambda direction: load_reverse(args, translator, direction))
     for direction in translator.directions:
         earlier: dict[str, dict] = {}
         bench = Bench(
             translator, direction, args.data, functools.partial(reverse, direction), limit=args.limit, earlier=earlier
         )
-        for one in wanted:
-            if direction not in one.directions or not (args.data / one.data).exists():
+        for benchmark in benchmarks:
+            if direction not in benchmark.directions or not (args.data / benchmark.data).exists():
                 continue
-            key = {"benchmark": one.name, "direction": direction, "definition": one.definition, "limit": args.limit}
+            key = {
+                "benchmark": benchmark.name,
+                "direction": direction,
+                "definition": benchmark.definition,
+                "limit": args.limit,
+            }
             values = next((old for old in done if key.items() <= old.items()), None)
             if values is None:
                 started = time.perf_counter()
-                values = {**key, "kind": one.kind, "found": KINDS[one.kind](one, bench)}
+                values = {**key, "kind": benchmark.kind, "found": KINDS[benchmark.kind](benchmark, bench)}
                 values["seconds"] = round(time.perf_counter() - started, 1)
-            earlier[one.name] = values["found"]
+            earlier[benchmark.name] = values["found"]
             results.append(values)
-            if kept:
-                write_json(kept, {"digest": translator.digest, "results": results})
+            if partial:
+                write_json(partial, {"digest": translator.digest, "results": results})
     return results
 
 
-def kept(out: Path, translator: Translator, others: list[Benchmark], limit: int | None) -> list[dict]:
-    """What the file has of these weights from benchmarks that were not measured this time, as these are now."""
+def earlier_results(out: Path, translator: Translator, benchmarks: list[Benchmark], limit: int | None) -> list[dict]:
+    """Return the results in a file that have these weights and these benchmarks' present definitions."""
     before = read_json(out, limit=1 << 24) if out.exists() else {}
     if before.get("digest") != translator.digest:
         return []
-    known = {(one.name, one.definition, limit) for one in others}
-    return [one for one in before["results"] if (one["benchmark"], one["definition"], one["limit"]) in known]
+    known = {(benchmark.name, benchmark.definition, limit) for benchmark in benchmarks}
+    return [r for r in before["results"] if (r["benchmark"], r["definition"], r["limit"]) in known]
 
 
-def back(args: argparse.Namespace, translator: Translator, direction: str) -> Translator | None:
-    """A model of the other direction: the one that was named, this one itself, or one beside it."""
-    other = "-".join(reversed(parse_direction(direction)))
-    if other in translator.directions:
+def load_reverse(args: argparse.Namespace, translator: Translator, direction: str) -> Translator | None:
+    """Return a model of the other direction: this model, the one of --reverse, or one in a neighbouring folder."""
+    back = "-".join(reversed(parse_direction(direction)))
+    if back in translator.directions:
         return translator
-    beside = sorted(path.parent for path in args.checkpoint.resolve().parent.glob(f"*/{CONFIG}"))
-    for folder in [args.reverse] if args.reverse else beside:
-        if other in read_json(folder / CONFIG).get("directions", ()):
-            found = Translator.load(folder, args.device)
-            check_transformer(found.model)
-            return found
+    neighbours = sorted(path.parent for path in args.checkpoint.resolve().parent.glob(f"*/{CONFIG}"))
+    for folder in [args.reverse] if args.reverse else neighbours:
+        if back in read_json(folder / CONFIG).get("directions", ()):
+            reverse = Translator.load(folder, args.device)
+            check_transformer(reverse.model)
+            return reverse
     return None
 
 
@@ -136,7 +146,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--reverse",
         type=checkpoint_folder,
         metavar="FOLDER",
-        help="a checkpoint that translates back; default: one that lies beside",
+        help="a checkpoint that translates back; default: one in a neighbouring folder",
     )
     add_limit(parser)
     add_output(parser, f"{FILE}, and the tables in its card")

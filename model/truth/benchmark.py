@@ -1,4 +1,4 @@
-"""A benchmark: a declarative file, and what a kind of benchmark is given to measure it with."""
+"""Read the declarative files of benchmarks, and the data, corpora and models that a benchmark is measured with."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ FOLDER = Path(__file__).with_name("benchmarks")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """name: of its file; kind: which module measures it; title, about: what it is, and whence, for the card;
-    directions: for which it is; data: a folder or file below the data folder; options: what its kind asks for."""
+    """A benchmark of labelled data.
+
+    name        of its file
+    kind        a key of model.truth.__main__.KINDS, which measures it
+    title, about  for the card, with the source of the data
+    directions  those that it applies to
+    data        a folder or file below the data folder
+    options     the settings of its kind
+    """
 
     name: str
     kind: str
@@ -36,26 +43,31 @@ class Benchmark:
 
     @property
     def definition(self) -> str:
-        """Changes with whatever the file says."""
+        """A digest of the file's content."""
         return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_benchmarks(folder: Path = FOLDER) -> list[Benchmark]:
-    """Every file's, in the order of their names. ValueError, naming the file, for what is none."""
-    found = []
+    """Read every benchmark of a folder, in the order of names. Raises ValueError, naming the file, for any other."""
+    benchmarks = []
     for path in sorted(folder.glob("*.json")):
         values = read_json(path)
         try:
-            found.append(Benchmark(path.stem, **{**values, "directions": tuple(values["directions"])}))
+            benchmarks.append(Benchmark(path.stem, **{**values, "directions": tuple(values["directions"])}))
         except (TypeError, KeyError) as error:
             raise ValueError(f"{path} is no benchmark: {error}") from error
-    return found
+    return benchmarks
 
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """What a benchmark is measured with. reverse: gives a model that translates back, where there is one; limit: only
-    so many rows, for a try; earlier: results by name of what was measured before."""
+    """The model and data of one direction, with which benchmarks are measured.
+
+    data     the data folder
+    reverse  returns a model that translates back, or None
+    limit    the number of rows of a trial; None: all
+    earlier  benchmark's name -> its result, of those measured before
+    """
 
     translator: Translator
     direction: str
@@ -63,33 +75,32 @@ class Bench:
     reverse: Callable[[], Translator | None]
     limit: int | None = None
     earlier: Mapping[str, dict] = field(default_factory=dict)
-    quiet: bool = False
 
     @property
     def languages(self) -> tuple[str, str]:
         return parse_direction(self.direction)
 
-    def progress(self, rows, what: str) -> Iterator:
-        """The rows, with a bar."""
-        return tqdm(rows, desc=what, disable=self.quiet, leave=False)
+    def progress(self, rows, title: str) -> Iterator:
+        """Iterate over rows with a progress bar."""
+        return tqdm(rows, desc=title, leave=False)
 
     @cached_property
     def corpora(self) -> list[Splits]:
-        """The data folder's corpora of the direction, with their held-out parts."""
+        """The corpora of the direction in the data folder, with their held-out parts."""
         return read_folder(self.data, [self.languages])
 
     def held_out(self, part: str) -> dict[str, list[tuple[str, str]]]:
-        """Pairs of a part, "dev" or "test", by corpus."""
+        """Return the pairs of a part, "dev" or "test", by corpus."""
         parts = ((splits.train.name, getattr(splits, part)) for splits in self.corpora)
         return {name: corpus.oriented(self.direction) for name, corpus in parts if corpus.oriented(self.direction)}
 
     def rows(self, path: Path) -> list[list[str]]:
-        """A table's lines, cut at tabs."""
+        """Return the rows of a gzipped table of tab-separated values."""
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return [line.rstrip("\n").split("\t") for line in file]
 
     def fits(self, source: str, target: str) -> bool:
-        """Whether the model can read the one and be made to write the other."""
+        """Return whether the model can read the source and be forced to write the target."""
         translator = self.translator
         return (
             bool(source.strip() and target.strip())

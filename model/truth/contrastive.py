@@ -1,4 +1,4 @@
-"""Contrastive pairs: is the right translation more probable than one with a single mistake? And whose heads know."""
+"""Compare the probability of right translations and of ones with a single mistake, and find the heads that decide."""
 
 from __future__ import annotations
 
@@ -11,36 +11,43 @@ from attention_atlas.model.analysis.why import averages
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
-BATCH = 4  # pairs whose heads are switched off one by one, at once
-HEADS_ON = 32  # pairs of each phenomenon on which they are
+BATCH = 4  # pairs in one pass, for ablating heads
+MAX_ABLATED = 32  # pairs of each phenomenon on which heads are ablated
 Triple = tuple[str, str, str]  # source, right, wrong
 
 
 def measure(benchmark: Benchmark, bench: Bench) -> dict:
-    """By phenomenon: pairs, and the share where the right one is more probable, by the sum and by the mean of its
-    tokens' log-probabilities; and what each head, switched off, costs (float [layers, heads], nats of the margin)."""
-    found = {}
+    """Return, for each phenomenon, how often the right translation is more probable and what each head contributes.
+
+    "sum" and "mean" are shares of the pairs, by the sum and by the mean of the tokens' log-probabilities; "heads" is
+    what ablating each head costs, in nats of the margin [layers, heads].
+    """
+    phenomena = {}
     for phenomenon, files in benchmark.options["phenomena"].items():
         rows = [tuple(row) for file in files for row in bench.rows(bench.data / benchmark.data / file)]
         triples = [t for t in rows if all(bench.fits(t[0], target) for target in t[1:])][: bench.limit]
-        found[phenomenon] = {**preferred(bench, triples), "heads": by_head(bench, spread(triples, HEADS_ON))}
-    return {"phenomena": found, "pairs": sum(one["pairs"] for one in found.values())}
+        phenomena[phenomenon] = {
+            **preference(bench, triples),
+            "heads": head_costs(bench, spread_rows(triples, MAX_ABLATED)),
+        }
+    return {"phenomena": phenomena, "pairs": sum(values["pairs"] for values in phenomena.values())}
 
 
-def spread(rows: Sequence, count: int) -> list:
-    """So many rows, evenly from all."""
-    return [rows[at] for at in np.unique(np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int))]
+def spread_rows(rows: Sequence, count: int) -> list:
+    """Return at most `count` rows, evenly spaced."""
+    return [rows[i] for i in np.unique(np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int))]
 
 
-def ids_of(bench: Bench, triples: Sequence[Triple]) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+def encode_triples(bench: Bench, triples: Sequence[Triple]) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    """Return the ids of sources, right targets and wrong targets."""
     translator, direction = bench.translator, bench.direction
     sources = [translator.encode(source, direction) for source, *_ in triples]
     return sources, *([translator.encode_target(t[side], direction) for t in triples] for side in (1, 2))
 
 
-def preferred(bench: Bench, triples: Sequence[Triple]) -> dict:
-    """How often the right one wins, of ties half."""
-    sources, *sides = ids_of(bench, triples)
+def preference(bench: Bench, triples: Sequence[Triple]) -> dict:
+    """Return the share of pairs whose right translation is more probable; ties count half."""
+    sources, *sides = encode_triples(bench, triples)
     right, wrong = (bench.translator.log_probabilities(sources, side) for side in sides)
 
     def share(total) -> float:
@@ -50,16 +57,18 @@ def preferred(bench: Bench, triples: Sequence[Triple]) -> dict:
     return {"pairs": len(triples), "sum": share(np.sum), "mean": share(np.mean)}
 
 
-def by_head(bench: Bench, triples: Sequence[Triple]) -> dict[str, list]:
-    """What each head, its mean output in its place, takes from the margin of the right translation, mean over pairs.
-    Empty where the model has no means."""
+def head_costs(bench: Bench, triples: Sequence[Triple]) -> dict[str, list]:
+    """Return what the margin of the right translation loses if a head's output is replaced by its mean.
+
+    The mean over pairs, by kind of attention [layers, heads]; {} for a model without means of heads.
+    """
     translator = bench.translator
     path = translator.folder / averages.FILE
     if not path.is_file():
         return {}
     means, total = averages.load(path, translator), None
     for start in bench.progress(range(0, len(triples), BATCH), "heads"):
-        sources, *sides = ids_of(bench, triples[start : start + BATCH])
+        sources, *sides = encode_triples(bench, triples[start : start + BATCH])
         for sign, targets in zip((1, -1), sides):
             passed = batch.run(translator, sources, targets, slopes=False)
             lengths = np.array(passed.target_lengths)[:, None, None]
@@ -69,29 +78,30 @@ def by_head(bench: Bench, triples: Sequence[Triple]) -> dict[str, list]:
     return {kind.value: np.round(values / len(triples), 3).tolist() for kind, values in total.items()}
 
 
-def markdown(found: dict) -> str:
-    """A table of measure()'s values."""
+def markdown(values: dict) -> str:
+    """Return a table of measure()'s values."""
     lines = [
-        f"{found['pairs']} pairs: how often the right one is the more probable, by the sum of its tokens' "
+        f"{values['pairs']} pairs: how often the right one is the more probable, by the sum of its tokens' "
         "log-probabilities, which favours what is short, and by their mean; and the head whose mean output in its "
         "place costs its margin most.\n",
         "| phenomenon | pairs | by sum | by mean | costliest head (nats) |",
         "|---|---|---|---|---|",
     ]
-    for name, one in found["phenomena"].items():
-        lines.append(f"| {name} | {one['pairs']} | {one['sum']:.2f} | {one['mean']:.2f} | {costliest(one['heads'])} |")
+    for name, row in values["phenomena"].items():
+        head = costliest_head(row["heads"])
+        lines.append(f"| {name} | {row['pairs']} | {row['sum']:.2f} | {row['mean']:.2f} | {head} |")
     return "\n".join(lines)
 
 
-def costliest(heads: dict[str, list]) -> str:
-    """The head that costs most, in words; a dash where none was switched off."""
+def costliest_head(heads: dict[str, list]) -> str:
+    """Return the name and the cost of the head that costs most; a dash if none was ablated."""
     best = max(
         (
             (np.max(values), kind, np.unravel_index(np.argmax(values), np.shape(values)))
             for kind, values in heads.items()
         ),
         default=None,
-        key=lambda one: one[0],
+        key=lambda head: head[0],
     )
     if best is None:
         return "–"

@@ -1,5 +1,8 @@
-"""Do signals find translations that are not of their source? On another system's, labelled by people; on this model's
-own, provoked by sources that it was not made for; and how often they speak up about good ones."""
+"""Measure how well the signals of model.trace.trust detect bad translations.
+
+They are measured on another system's translations, labelled by people, on this model's own translations of difficult
+sources, and on good translations, where each alarm is a false one.
+"""
 
 from __future__ import annotations
 
@@ -20,139 +23,147 @@ from attention_atlas.model.trace.trust import (
     baselines,
 )
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
-from attention_atlas.model.truth.contrastive import spread
-from attention_atlas.model.truth.provoked import provoked
+from attention_atlas.model.truth.contrastive import spread_rows
+from attention_atlas.model.truth.provoked import provoke
 
 RESAMPLES = 1000
-GOOD = 60.0  # chrF of a good translation
-QUIET = 0.996  # of good translations of dev sentences, a signal is below its threshold on this share
+MIN_CHRF = 60.0  # of a good translation
+QUIET_SHARE = 0.996  # of good translations of dev sentences on which a signal is below its threshold
 
 
 @dataclass(frozen=True)
 class Row:
-    """labels: what is wrong with the translation."""
+    """A source, a translation, and labels of what is wrong with it."""
 
     source: str
     translation: str
     labels: frozenset[str]
 
 
-def labelled(benchmark: Benchmark, bench: Bench) -> dict:
-    """Of a table of another system's translations, which this model is made to write."""
+def measure_labelled(benchmark: Benchmark, bench: Bench) -> dict:
+    """Measure the signals on another system's labelled translations, which this model is forced to write."""
     header, *rows = bench.rows(bench.data / benchmark.data)
-    names: dict[str, list[str]] = benchmark.options["labels"]
-    found = []
+    columns: dict[str, list[str]] = benchmark.options["labels"]
+    labelled = []
     for values in rows:
         row = dict(zip(header, values, strict=True))
-        labels = frozenset(label for column, every in names.items() if row[column] == "1" for label in every)
+        labels = frozenset(label for column, names in columns.items() if row[column] == "1" for label in names)
         if bench.fits(row["source"], row["translation"]):
-            found.append(Row(row["source"], row["translation"], labels))
-    return detected(benchmark, bench, found)
+            labelled.append(Row(row["source"], row["translation"], labels))
+    return measure_signals(benchmark, bench, labelled)
 
 
-def own(benchmark: Benchmark, bench: Bench) -> dict:
-    """Of this model's own translations."""
-    return detected(benchmark, bench, [Row(*row) for row in provoked(benchmark, bench)])
+def measure_provoked(benchmark: Benchmark, bench: Bench) -> dict:
+    """Measure the signals on this model's translations of difficult sources."""
+    return measure_signals(benchmark, bench, [Row(*row) for row in provoke(benchmark, bench)])
 
 
-def quiet(benchmark: Benchmark, bench: Bench) -> dict:
-    """Above which value each signal speaks: it does so on few good translations of everyday dev sentences. And on which
-    good translations of test sentences it does."""
-    wanted = bench.limit or benchmark.options["sentences"]
-    dev, test = (good(bench, benchmark.options["corpora"], part, wanted) for part in ("dev", "test"))
-    read = readings(bench, dev)
+def measure_thresholds(benchmark: Benchmark, bench: Bench) -> dict:
+    """Return each signal's threshold, which few good translations of dev sentences exceed, and the false alarms.
+
+    "loud" has the signals above their thresholds for each good translation of a test sentence with such a signal.
+    """
+    count = bench.limit or benchmark.options["sentences"]
+    dev, test = (good_translations(bench, benchmark.options["corpora"], part, count) for part in ("dev", "test"))
+    readings = read_signals(bench, dev)
     thresholds = {
-        name: round(float(np.quantile([signal.measure(one) for one in read], QUIET)), 4)
+        name: round(float(np.quantile([signal.measure(reading) for reading in readings], QUIET_SHARE)), 4)
         for name, signal in SIGNALS.items()
     }
-    loud = [sorted(alarms(one, thresholds)) for one in readings(bench, test)]
+    loud = [sorted(alarms(reading, thresholds)) for reading in read_signals(bench, test)]
     return {"thresholds": thresholds, "dev": len(dev), "test": len(test), "loud": [names for names in loud if names]}
 
 
 def alarms(reading: Reading, thresholds: dict[str, float]) -> set[str]:
+    """Return the signals above their thresholds."""
     return {name for name, threshold in thresholds.items() if SIGNALS[name].measure(reading) > threshold}
 
 
-def good(bench: Bench, corpora: Sequence[str], part: str, wanted: int) -> list[Row]:
-    """This model's translations of held-out sentences that reach GOOD beside their references, at most `wanted`."""
+def good_translations(bench: Bench, corpora: Sequence[str], part: str, count: int) -> list[Row]:
+    """Return up to `count` of this model's translations of held-out sentences that reach MIN_CHRF."""
     from sacrebleu.metrics import CHRF  # of the extra "train"
 
     held_out = bench.held_out(part)
     pairs = [pair for name in corpora for pair in held_out.get(name, ()) if bench.fits(*pair)]
-    found: list[Row] = []
+    good: list[Row] = []
     for start in range(0, len(pairs), 256):
         texts = pairs[start : start + 256]
         translations = bench.translator.translate_batch([source for source, _ in texts], bench.direction)
         for (source, reference), translation in zip(texts, translations):
-            if bench.fits(source, translation) and CHRF().sentence_score(translation, [reference]).score >= GOOD:
-                found.append(Row(source, translation, frozenset()))
-        if len(found) >= wanted:
+            if bench.fits(source, translation) and CHRF().sentence_score(translation, [reference]).score >= MIN_CHRF:
+                good.append(Row(source, translation, frozenset()))
+        if len(good) >= count:
             break
-    if not found:
+    if not good:
         raise ValueError(f"none of the held-out {part} sentences is translated well enough to set thresholds by")
-    return found[:wanted]
+    return good[:count]
 
 
-def readings(bench: Bench, rows: Sequence[Row]) -> list[Reading]:
-    translator, direction, found = bench.translator, bench.direction, []
+def read_signals(bench: Bench, rows: Sequence[Row]) -> list[Reading]:
+    """Return the reading of each row, from which signals are computed."""
+    translator, direction, readings = bench.translator, bench.direction, []
     for row in bench.progress(rows, "signals"):
         source, target = translator.encode(row.source, direction), translator.encode_target(row.translation, direction)
         tokens = translator.tokenizer.source_tokens(source, row.source), translator.tokenizer.tokens(target)
-        found.append(read(translator, direction, (source, target), tokens))
-    return found
+        readings.append(read(translator, direction, (source, target), tokens))
+    return readings
 
 
-def detected(benchmark: Benchmark, bench: Bench, rows: Sequence[Row]) -> dict:
-    """Every signal beside the best baseline for what it is to find."""
-    rows = spread(rows, bench.limit or len(rows))
-    read = readings(bench, rows)
-    plain = [baselines(row.source, row.translation) for row in rows]
-    values = {name: np.array([signal.measure(one) for one in read]) for name, signal in SIGNALS.items()}
-    without = {name: np.array([one[name] for one in plain]) for name in plain[0]}
-    thresholds = next((one["thresholds"] for one in bench.earlier.values() if "thresholds" in one), {})
+def measure_signals(benchmark: Benchmark, bench: Bench, rows: Sequence[Row]) -> dict:
+    """Compare every signal with the best baseline for the fault that it detects."""
+    rows = spread_rows(rows, bench.limit or len(rows))
+    readings = read_signals(bench, rows)
+    row_baselines = [baselines(row.source, row.translation) for row in rows]
+    values = {name: np.array([signal.measure(reading) for reading in readings]) for name, signal in SIGNALS.items()}
+    baseline_values = {name: np.array([row[name] for row in row_baselines]) for name in row_baselines[0]}
+    thresholds = next((result["thresholds"] for result in bench.earlier.values() if "thresholds" in result), {})
     wrong = {kind: np.array([kind in row.labels for row in rows]) for kind in (HALLUCINATION, OMISSION, REPETITION)}
     kinds = {kind: int(labels.sum()) for kind, labels in wrong.items()}
-    found = []
+    scores = []
     for name, signal in SIGNALS.items():
         labels = wrong[signal.of]
         if 0 < labels.sum() < len(labels):
             loud = values[name] > thresholds.get(name, np.inf)
-            beside = compared(name, benchmark.name, signal.of, values[name], without, labels)
-            found.append({**asdict(beside), "alarms": int(loud.sum()), "right": int((loud & labels).sum())})
-    both = {
-        kind: {name: round(auroc(one, wrong[kind]), 4) for name, one in (values | without).items()}
+            score = compare_with_baselines(name, benchmark.name, signal.of, values[name], baseline_values, labels)
+            scores.append({**asdict(score), "alarms": int(loud.sum()), "right": int((loud & labels).sum())})
+    by_kind = {
+        kind: {name: round(auroc(v, wrong[kind]), 4) for name, v in (values | baseline_values).items()}
         for kind, count in kinds.items()
         if 0 < count < len(rows)
     }
-    return {"rows": len(rows), "labels": kinds, "auroc": both, "found": found}
+    return {"rows": len(rows), "labels": kinds, "auroc": by_kind, "found": scores}
 
 
-def compared(
-    signal: str, on: str, of: str, values: np.ndarray, without: dict[str, np.ndarray], labels: np.ndarray
+def compare_with_baselines(
+    signal: str, on: str, of: str, values: np.ndarray, baseline_values: dict[str, np.ndarray], labels: np.ndarray
 ) -> SignalScore:
-    """A signal beside the best of the baselines, with a bootstrap of the rows (the same ones for both). Six parameters:
-    three names, and what is compared."""
-    baseline = max(without, key=lambda name: auroc(without[name], labels))
+    """Compare a signal with the best baseline, with a paired bootstrap over the rows.
+
+    signal, on, of: the names of the signal, of the benchmark and of the fault. values [rows], by name for baselines;
+    labels: bool [rows], whether the translation has the fault.
+    """
+    baseline = max(baseline_values, key=lambda name: auroc(baseline_values[name], labels))
     random = np.random.default_rng(0)
     gains = []
     for _ in range(RESAMPLES):
-        chosen = random.integers(len(labels), size=len(labels))
-        gains.append(auroc(values[chosen], labels[chosen]) - auroc(without[baseline][chosen], labels[chosen]))
+        sample = random.integers(len(labels), size=len(labels))
+        best = auroc(baseline_values[baseline][sample], labels[sample])
+        gains.append(auroc(values[sample], labels[sample]) - best)
     low, high = np.nanquantile(gains, (0.025, 0.975))
-    mine, theirs = auroc(values, labels), auroc(without[baseline], labels)
+    mine, theirs = auroc(values, labels), auroc(baseline_values[baseline], labels)
     numbers = (round(float(v), 4) for v in (mine, theirs, mine - theirs, low, high))
     first, second, gain, low, high = numbers
     return SignalScore(signal, on, of, len(labels), int(labels.sum()), first, baseline, second, gain, low, high)
 
 
-def markdown(found: dict) -> str:
-    """A table of what labelled() or own() found, or a paragraph of what quiet() did."""
-    if "thresholds" in found:
-        spoke = {name: sum(name in one for one in found["loud"]) for name in found["thresholds"]}
-        rows = [f"| {name} | {value:.3f} | {spoke[name]} |" for name, value in found["thresholds"].items()]
+def markdown(values: dict) -> str:
+    """Return a table of the values of measure_signals() or measure_thresholds()."""
+    if "thresholds" in values:
+        count = {name: sum(name in names for names in values["loud"]) for name in values["thresholds"]}
+        rows = [f"| {name} | {threshold:.3f} | {count[name]} |" for name, threshold in values["thresholds"].items()]
         return "\n".join(
             [
-                f"Thresholds by {found['dev']} good translations of dev sentences; tried on {found['test']} of test "
+                f"Thresholds by {values['dev']} good translations of dev sentences; tried on {values['test']} of test "
                 "sentences.\n",
                 "| signal | speaks above | false alarms |",
                 "|---|---|---|",
@@ -160,16 +171,16 @@ def markdown(found: dict) -> str:
             ]
         )
     lines = [
-        f"{found['rows']} rows: "
-        + ", ".join(f"{count} with {name}" for name, count in found["labels"].items())
+        f"{values['rows']} rows: "
+        + ", ".join(f"{count} with {name}" for name, count in values["labels"].items())
         + ".\n",
         "| signal | finds | AUROC | best without a model | gain, 95 % interval | alarms, of them right |",
         "|---|---|---|---|---|---|",
     ]
-    for one in map(lambda values: SignalScore(**values), found["found"]):
+    for score in (SignalScore(**fields) for fields in values["found"]):
         lines.append(
-            f"| {one.signal}{' (passed)' if one.passed else ''} | {one.of} | {one.auroc:.3f} | {one.baseline} "
-            f"{one.baseline_auroc:.3f} | {one.gain:+.3f} ({one.low:+.3f} to {one.high:+.3f}) "
-            f"| {one.alarms}, {one.right} |"
+            f"| {score.signal}{' (passed)' if score.passed else ''} | {score.of} | {score.auroc:.3f} "
+            f"| {score.baseline} {score.baseline_auroc:.3f} "
+            f"| {score.gain:+.3f} ({score.low:+.3f} to {score.high:+.3f}) | {score.alarms}, {score.right} |"
         )
     return "\n".join(lines)

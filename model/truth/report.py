@@ -1,4 +1,4 @@
-"""What was measured, in words and tables for a card; and what the page needs of it."""
+"""Summarize the results of benchmarks: tables for a card, and the trust in signals that the page shows."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ TABLES = {
 }
 
 
-def trust(results: list[dict]) -> dict[str, dict]:
-    """By direction, Trust.to_json(): the signals that were measured, their thresholds, their false alarms, and how
-    probabilities hold."""
-    found = {}
-    for direction in dict.fromkeys(one["direction"] for one in results):
-        own = [one["found"] for one in results if one["direction"] == direction]
-        quiet = next((one for one in own if "thresholds" in one), {})
-        signals = tuple(SignalScore(**values) for one in own for values in one.get("found", ()))
-        told = Trust(quiet.get("thresholds", {}), signals)
-        loud = sum(bool(set(names) & set(told.shown_signals)) for names in quiet.get("loud", ()))
-        sentences, calibrated = quiet.get("test", 0), next((one for one in own if "bins" in one), {})
-        found[direction] = Trust(
-            told.thresholds,
+def summarize_trust(results: list[dict]) -> dict[str, dict]:
+    """Return Trust.to_json() by direction: signals with their thresholds, false alarms, and calibration."""
+    trust = {}
+    for direction in dict.fromkeys(result["direction"] for result in results):
+        values = [result["found"] for result in results if result["direction"] == direction]
+        quiet = next((v for v in values if "thresholds" in v), {})
+        calibration_values = next((v for v in values if "bins" in v), {})
+        signals = tuple(SignalScore(**score) for v in values for score in v.get("found", ()))
+        thresholds, sentences = quiet.get("thresholds", {}), quiet.get("test", 0)
+        shown_signals = set(Trust(thresholds, signals).shown_signals)
+        loud = sum(bool(set(names) & shown_signals) for names in quiet.get("loud", ()))
+        trust[direction] = Trust(
+            thresholds,
             signals,
             round(loud / sentences, 4) if sentences else 0.0,
             sentences,
-            calibrated.get("bins", {}),
-            calibrated.get("errors", {}),
-            next((one["phenomena"] for one in own if "phenomena" in one), {}),
+            calibration_values.get("bins", {}),
+            calibration_values.get("errors", {}),
+            next((v["phenomena"] for v in values if "phenomena" in v), {}),
         ).to_json()
-    return found
+    return trust
 
 
-def section(found: dict) -> str:
-    """The card's section."""
-    return f"{HEADING}\n\n{tables(found)}"
+def section(values: dict) -> str:
+    """Return the section of a card from the values of truth.json."""
+    return f"{HEADING}\n\n{tables(values)}"
 
 
-def tables(found: dict, *, level: int = 3) -> str:
-    """Each benchmark's tables under a heading of a level, and which signals the page shows."""
-    titles = {one.name: one for one in read_benchmarks()}
-    parts = [f"Measured by `attention-atlas truth` on the weights {found['digest']}."]
-    for one in found["results"]:
-        known = titles[one["benchmark"]]
+def tables(values: dict, *, level: int = 3) -> str:
+    """Return the tables of each benchmark under a heading of a level, and the signals that the page shows."""
+    benchmarks = {benchmark.name: benchmark for benchmark in read_benchmarks()}
+    parts = [f"Measured by `attention-atlas truth` on the weights {values['digest']}."]
+    for result in values["results"]:
+        benchmark = benchmarks[result["benchmark"]]
         parts += [
-            f"{'#' * level} {known.title}, {one['direction']}",
-            textwrap.fill(known.about, 120, break_long_words=False, break_on_hyphens=False),
-            TABLES[one["kind"]](one["found"]),
+            f"{'#' * level} {benchmark.title}, {result['direction']}",
+            textwrap.fill(benchmark.about, 120, break_long_words=False, break_on_hyphens=False),
+            TABLES[result["kind"]](result["found"]),
         ]
-    for direction, values in found["trust"].items():
-        told = Trust.from_json(values)
-        if told.sentences:
-            named = ", ".join(told.shown_signals) or "none"
+    for direction, fields in values["trust"].items():
+        trust = Trust.from_json(fields)
+        if trust.sentences:
+            named = ", ".join(trust.shown_signals) or "none"
             parts.append(
-                f"Of {direction} the page shows these signals: {named}. On {told.sentences} good translations any of "
-                f"them speaks up in {100 * told.false_alarms:.1f} %."
+                f"Of {direction} the page shows these signals: {named}. On {trust.sentences} good translations any of "
+                f"them speaks up in {100 * trust.false_alarms:.1f} %."
             )
     return "\n\n".join(parts)

@@ -134,9 +134,9 @@ def test_a_loaded_model_can_be_trained_and_saved_again(tiny_checkpoint, tmp_path
     loaded.model(SOURCE, TARGET).logits.square().mean().backward()
     assert all(p.grad is not None and p.is_leaf for p in loaded.model.parameters())
     checkpoint.save(tmp_path / "again", loaded.model, loaded.tokenizer, loaded.directions, half=False)
-    again = checkpoint.load(tmp_path / "again")
-    assert all(torch.equal(a, b) for a, b in zip(again.model.parameters(), loaded.model.parameters()))
-    assert again.digest == loaded.digest
+    reloaded = checkpoint.load(tmp_path / "again")
+    assert all(torch.equal(a, b) for a, b in zip(reloaded.model.parameters(), loaded.model.parameters()))
+    assert reloaded.digest == loaded.digest
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer.model", "model.safetensors"])

@@ -108,8 +108,8 @@ def test_every_analysis(translator):
     output = translator.inspect(source, target)
     for kind in TRANSFORMER_KINDS:
         dissection.dissect(output, kind, 0, 1, query=0)
-        given = loop.attention_input(translator, output, kind, 0)
-        loop.compare_ways(given, runs=1)
+        inputs = loop.attention_input(translator, output, kind, 0)
+        loop.compare_ways(inputs, runs=1)
         projections.projections(translator, output, kind, 0)
         projections.join_heads(translator, output, kind, 0, query=0)
         projections.score_matrix(output, kind, 0, 1)
@@ -132,24 +132,24 @@ def test_every_analysis(translator):
 def test_why_says_what_it_says_on_the_cpu(translator, tiny_translator):
     """Sums in float64 included, which Apple's device leaves to the CPU."""
     tables = []
-    for one in (translator, tiny_translator):
-        trace = one.translate(TEXT)
-        asked = {"step": 1, "contrast": trace.top_ids[1][1]}
+    for used in (translator, tiny_translator):
+        trace = used.translate(TEXT)
+        question = {"step": 1, "contrast": trace.top_ids[1][1]}
         tables.append(
             [
-                why.attribute(one, trace, **asked),
-                why.parts(one, trace, **asked),
-                why.heads(one, trace, **asked),
-                why.patch(one, trace, SENTENCES[2], **asked),
-                why.smallest_set(one, trace),
+                why.attribute(used, trace, **question),
+                why.parts(used, trace, **question),
+                why.heads(used, trace, **question),
+                why.patch(used, trace, SENTENCES[2], **question),
+                why.smallest_set(used, trace),
                 circuits.find_circuit(
-                    one, [Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)]
+                    used, [Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)]
                 ),
             ]
         )
-        cutting.effects_if_cut(open_case(one, trace, ask(one, trace, 1)), AttentionKind.CROSS, 1, 2)
-        removal.beside(open_case(one, trace, ask(one, trace, 1)), one.model.decoder.norm.weight.detach()[None])
-        direction(one, SENTENCES[0], SENTENCES[2], place="encoder.final")
+        cutting.effects_if_cut(open_case(used, trace, ask(used, trace, 1)), AttentionKind.CROSS, 1, 2)
+        removal.beside(open_case(used, trace, ask(used, trace, 1)), used.model.decoder.norm.weight.detach()[None])
+        direction(used, SENTENCES[0], SENTENCES[2], place="encoder.final")
     for mine, theirs in zip(*tables):
         pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), atol=1e-4, rtol=1e-3)
 

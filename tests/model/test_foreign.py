@@ -128,20 +128,20 @@ def test_the_maps_are_those_of_its_own_generation(theirs):
     model, tokenizer = theirs
     trace = trace_of(model, tokenizer, TEXT, max_new_tokens=9)
     source = tokenizer(TEXT, return_tensors="pt")
-    found = model.generate(
+    generated = model.generate(
         **source, num_beams=1, do_sample=False, max_new_tokens=9, output_attentions=True, return_dict_in_generate=True
     )
-    assert trace.target_ids == tuple(found.sequences[0, 1:].tolist()) and trace.decoding == GREEDY
-    assert trace.decoder_ids == tuple(found.sequences[0, :-1].tolist())
-    encoder = torch.stack(found.encoder_attentions)[:, 0].numpy()
+    assert trace.target_ids == tuple(generated.sequences[0, 1:].tolist()) and trace.decoding == GREEDY
+    assert trace.decoder_ids == tuple(generated.sequences[0, :-1].tolist())
+    encoder = torch.stack(generated.encoder_attentions)[:, 0].numpy()
     np.testing.assert_allclose(trace.encoder_self.weights, encoder, atol=1e-5)
-    for step, (selves, crosses) in enumerate(zip(found.decoder_attentions, found.cross_attentions)):
+    for step, (selves, crosses) in enumerate(zip(generated.decoder_attentions, generated.cross_attentions)):
         for layer, (own, across) in enumerate(zip(selves, crosses)):
             np.testing.assert_allclose(
                 trace.decoder_self.weights[layer, :, step, : step + 1], own[0, :, -1].numpy(), atol=1e-5
             )
             np.testing.assert_allclose(trace.cross.weights[layer, :, step], across[0, :, -1].numpy(), atol=1e-5)
-    assert trace.translation == tokenizer.decode(found.sequences[0], skip_special_tokens=True).strip()
+    assert trace.translation == tokenizer.decode(generated.sequences[0], skip_special_tokens=True).strip()
 
 
 def test_its_tokens_have_kinds_words_and_spaces_and_it_is_marked(theirs):
@@ -163,12 +163,12 @@ def test_its_tokens_have_kinds_words_and_spaces_and_it_is_marked(theirs):
 def test_it_can_be_drawn_kept_and_opened(theirs):
     model, tokenizer = theirs
     trace = trace_of(model, tokenizer, TEXT, max_new_tokens=5)
-    again = storage.from_npz(storage.to_npz(trace))
+    reloaded = storage.from_npz(storage.to_npz(trace))
     assert (
-        again.attention_only
+        reloaded.attention_only
         and not storage.from_json(storage.to_json(replace(trace, attention_only=False))).attention_only
     )
-    drawn = viz.plot_heatmap(again, viz.View("cross", layer=2, head=1))
+    drawn = viz.plot_heatmap(reloaded, viz.View("cross", layer=2, head=1))
     np.testing.assert_allclose(np.asarray(drawn.data[0].z), trace.cross.weights[2, 1], atol=1e-6)
     page = to_html(trace)
     assert "attention_only" in page

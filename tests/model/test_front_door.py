@@ -1,4 +1,4 @@
-"""translator.trace(): ids of one's own, any target, and on from any prefix."""
+"""Translator.trace(): of source ids, forced along a target, and continued from a prefix."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 
 
 @pytest.fixture(scope="module")
-def own(tiny_translator):
+def reference(tiny_translator):
     return tiny_translator.translate(TEXT)
 
 
-def test_following_the_models_own_ids_reproduces_its_trace(tiny_translator, own):
-    found = tiny_translator.trace(TEXT, target=own.target_ids)
+def test_forcing_the_models_own_target_reproduces_its_trace(tiny_translator, reference):
+    trace = tiny_translator.trace(TEXT, target=reference.target_ids)
     for kind in TRANSFORMER_KINDS:
-        np.testing.assert_allclose(found.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
-    np.testing.assert_allclose(found.log_probability, own.log_probability, atol=1e-5, rtol=0)
-    np.testing.assert_allclose(found.top_probabilities, own.top_probabilities, atol=1e-5, rtol=0)
-    np.testing.assert_allclose(found.entropy, own.entropy, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(trace.maps(kind).weights, reference.maps(kind).weights, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(trace.log_probability, reference.log_probability, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(trace.top_probabilities, reference.top_probabilities, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(trace.entropy, reference.entropy, atol=1e-5, rtol=0)
     for name in (
         "source_ids",
         "source_tokens",
@@ -37,62 +37,61 @@ def test_following_the_models_own_ids_reproduces_its_trace(tiny_translator, own)
         "direction",
         "digest",
     ):
-        assert getattr(found, name) == getattr(own, name)
+        assert getattr(trace, name) == getattr(reference, name)
 
 
 @pytest.mark.parametrize(
-    "given", ["Zwei Kinder bauen\neine Burg aus Sand.\n", "Zwei Kinder\r\n  bauen\u2028eine Burg aus Sand."]
+    "text", ["Zwei Kinder bauen\neine Burg aus Sand.\n", "Zwei Kinder\r\n  bauen\u2028eine Burg aus Sand."]
 )
-def test_lines_that_were_pasted_are_one_sentence(tiny_translator, own, given):
-    found = tiny_translator.translate(given)
-    assert (found.source_text, found.source_ids, found.target_ids) == (TEXT, own.source_ids, own.target_ids)
+def test_pasted_lines_are_one_sentence(tiny_translator, reference, text):
+    trace = tiny_translator.translate(text)
+    assert (trace.source_text, trace.source_ids, trace.target_ids) == (TEXT, reference.source_ids, reference.target_ids)
 
 
 @pytest.mark.parametrize("name", EVERY_KIND)
-def test_a_translation_under_interventions_is_followed_and_completed_under_them(tiny_translator, own, name):
-    """With a trace's own interventions, its ids give it again, and its prefix goes on to it."""
+def test_interventions_hold_for_a_forced_target_and_a_prefix(tiny_translator, reference, name):
     broken = tiny_translator.translate(TEXT, interventions=EVERY_KIND[name])
-    again = tiny_translator.trace(TEXT, target=broken.target_ids, interventions=broken.interventions)
-    assert again.interventions == EVERY_KIND[name]
+    followed = tiny_translator.trace(TEXT, target=broken.target_ids, interventions=broken.interventions)
+    assert followed.interventions == EVERY_KIND[name]
     for kind in broken.kinds:
-        np.testing.assert_allclose(again.maps(kind).weights, broken.maps(kind).weights, atol=1e-5, rtol=0)
-    np.testing.assert_allclose(again.log_probability, broken.log_probability, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(followed.maps(kind).weights, broken.maps(kind).weights, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(followed.log_probability, broken.log_probability, atol=1e-5, rtol=0)
     completed = tiny_translator.trace(TEXT, prefix=broken.target_ids[:2], interventions=broken.interventions)
     assert completed.target_ids == broken.target_ids and completed.interventions == broken.interventions
     if name != "nothing":
         plain = tiny_translator.trace(TEXT, target=broken.target_ids)
-        assert not np.allclose(plain.log_probability, again.log_probability, atol=1e-4)
+        assert not np.allclose(plain.log_probability, followed.log_probability, atol=1e-4)
 
 
 @pytest.mark.parametrize("length", [1, 4])
-def test_a_prefix_is_the_beginning_of_its_trace_and_unfinished(tiny_translator, own, length):
-    found = tiny_translator.trace(TEXT, target=own.target_ids[:length])
-    assert not found.finished
-    assert found.cross.weights.shape[2] == length
-    np.testing.assert_allclose(found.cross.weights, own.cross.weights[:, :, :length], atol=1e-5, rtol=0)
+def test_a_prefix_is_the_beginning_of_its_trace_and_unfinished(tiny_translator, reference, length):
+    trace = tiny_translator.trace(TEXT, target=reference.target_ids[:length])
+    assert not trace.finished
+    assert trace.cross.weights.shape[2] == length
+    np.testing.assert_allclose(trace.cross.weights, reference.cross.weights[:, :, :length], atol=1e-5, rtol=0)
 
 
-def test_a_followed_target_may_be_improbable_and_finished(tiny_translator):
+def test_a_forced_target_may_be_improbable_and_finished(tiny_translator):
     end = tiny_translator.tokenizer.end_id
     ids = [*tiny_translator.encode_typed("Two children", joined=False), end]
-    found = tiny_translator.trace(TEXT, target=ids)
-    assert found.finished and found.translation == "Two children"
-    assert (found.chosen_rank > 1).any()
+    trace = tiny_translator.trace(TEXT, target=ids)
+    assert trace.finished and trace.translation == "Two children"
+    assert (trace.chosen_rank > 1).any()
 
 
 @pytest.mark.parametrize("length", [0, 1, 5])
-def test_completing_a_greedy_prefix_gives_the_greedy_translation(tiny_translator, own, length):
-    assert tiny_translator.trace(TEXT, prefix=own.target_ids[:length]).target_ids == own.target_ids
+def test_completing_a_greedy_prefix_gives_the_greedy_translation(tiny_translator, reference, length):
+    assert tiny_translator.trace(TEXT, prefix=reference.target_ids[:length]).target_ids == reference.target_ids
 
 
-def test_completing_keeps_what_was_given(tiny_translator, own):
-    other = int(own.top_ids[2, 3])
-    given = [*own.target_ids[:2], other]
-    found = tiny_translator.trace(TEXT, prefix=given)
-    assert list(found.target_ids[:3]) == given and len(found.target_ids) > 3
-    assert (found.chosen_rank[3:] == 1).all(), "what follows is greedy"
-    again = tiny_translator.trace(TEXT, target=found.target_ids)
-    np.testing.assert_allclose(found.cross.weights, again.cross.weights, atol=1e-5, rtol=0)
+def test_decoding_continues_greedily_from_a_prefix(tiny_translator, reference):
+    other = int(reference.top_ids[2, 3])
+    prefix_ids = [*reference.target_ids[:2], other]
+    trace = tiny_translator.trace(TEXT, prefix=prefix_ids)
+    assert list(trace.target_ids[:3]) == prefix_ids and len(trace.target_ids) > 3
+    assert (trace.chosen_rank[3:] == 1).all(), "what follows is greedy"
+    followed = tiny_translator.trace(TEXT, target=trace.target_ids)
+    np.testing.assert_allclose(trace.cross.weights, followed.cross.weights, atol=1e-5, rtol=0)
     ended = (7, tiny_translator.tokenizer.end_id)
     assert tiny_translator.trace(TEXT, prefix=ended).target_ids == ended
 
@@ -113,7 +112,7 @@ def test_a_prefix_up_to_the_limit_is_completed_as_far_as_the_model_reaches(tiny_
         ([2, 9], "Nothing can follow the end"),
     ],
 )
-def test_targets_that_cannot_be_followed(tiny_translator, ids, words):
+def test_invalid_targets_are_refused(tiny_translator, ids, words):
     with pytest.raises(ValueError, match=words):
         tiny_translator.trace(TEXT, target=ids)
 
@@ -131,13 +130,13 @@ def test_typed_text_with_and_without_a_space(tiny_translator):
         tiny_translator.encode_typed("  ", joined=False)
 
 
-def test_ids_of_ones_own_are_what_their_text_is(tiny_translator, own):
-    found = tiny_translator.trace(source_ids=own.source_ids)
-    assert found.source_text == TEXT and found.decoding == own.decoding
+def test_source_ids_give_the_trace_of_their_text(tiny_translator, reference):
+    trace = tiny_translator.trace(source_ids=reference.source_ids)
+    assert trace.source_text == TEXT and trace.decoding == reference.decoding
     for kind in TRANSFORMER_KINDS:
-        np.testing.assert_array_equal(found.maps(kind).weights, own.maps(kind).weights)
-    other = [*own.source_ids[:2], *own.source_ids[3:]]
-    named = tiny_translator.trace(TEXT, source_ids=other, target=own.target_ids)
+        np.testing.assert_array_equal(trace.maps(kind).weights, reference.maps(kind).weights)
+    other = [*reference.source_ids[:2], *reference.source_ids[3:]]
+    named = tiny_translator.trace(TEXT, source_ids=other, target=reference.target_ids)
     assert named.source_text == TEXT and list(named.source_ids) == other
 
 
@@ -148,24 +147,24 @@ def test_a_target_and_a_prefix_are_texts_as_well_as_ids(tiny_translator):
     assert begun.target_ids[:written] == whole.target_ids[:-1] and begun.decoding == Decoding(given=written)
 
 
-def test_a_search_goes_on_from_a_prefix(tiny_translator):
+def test_a_beam_search_continues_from_a_prefix(tiny_translator):
     ids = tiny_translator.encode_typed("Two")
-    found = tiny_translator.trace(TEXT, prefix=ids, beam=3)
+    trace = tiny_translator.trace(TEXT, prefix=ids, beam=3)
     (searched,) = tiny_translator.beam([tiny_translator.encode(TEXT)], width=3, prefix=ids)
-    assert found.target_ids == searched.hypotheses[0].ids and found.decoding == Decoding(3, given=len(ids))
-    assert found.target_ids[: len(ids)] == tuple(ids)
+    assert trace.target_ids == searched.hypotheses[0].ids and trace.decoding == Decoding(3, given=len(ids))
+    assert trace.target_ids[: len(ids)] == tuple(ids)
 
 
-def test_edits_hold_in_what_is_given_too(tiny_translator, own):
+def test_edits_hold_for_a_forced_target(tiny_translator, reference):
     off = Interventions(heads_off=[("cross", 0, 1)])
     with tiny_translator.edit({"decoder.0.cross.z": Ablate(heads=(1,))}) as edited:
-        found = edited.trace(TEXT, target=own.target_ids)
-    same = tiny_translator.trace(TEXT, target=own.target_ids, interventions=off)
-    np.testing.assert_allclose(found.log_probability, same.log_probability, atol=1e-5, rtol=0)
+        trace = edited.trace(TEXT, target=reference.target_ids)
+    same = tiny_translator.trace(TEXT, target=reference.target_ids, interventions=off)
+    np.testing.assert_allclose(trace.log_probability, same.log_probability, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("arguments", "words"),
     [
         ({}, "text is empty"),
         ({"text": ""}, "text is empty"),
@@ -179,6 +178,6 @@ def test_edits_hold_in_what_is_given_too(tiny_translator, own):
         ({"text": TEXT, "target": [9], "beam": 5}, "without prefix, beam"),
     ],
 )
-def test_what_cannot_be_traced_is_refused_in_words(tiny_translator, asked, words):
+def test_invalid_arguments_are_refused(tiny_translator, arguments, words):
     with pytest.raises(ValueError, match=words):
-        tiny_translator.trace(**asked)
+        tiny_translator.trace(**arguments)

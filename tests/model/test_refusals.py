@@ -1,4 +1,4 @@
-"""What cannot be meant is refused in words, and what can be meant in two ways is taken in either."""
+"""Invalid arguments are refused by name, and strings and NumPy numbers are accepted for enums and integers."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def test_a_position_beyond_the_sentence_is_refused(tiny_translator, found, words
 
 
 def test_a_patch_beyond_the_sentence_is_refused():
-    found = Interventions(patches=[Patch(Stream("encoder", 1), (3, 9))])
-    found.check_positions(10, 1)
+    interventions = Interventions(patches=[Patch(Stream("encoder", 1), (3, 9))])
+    interventions.check_positions(10, 1)
     with pytest.raises(ValueError, match="a patch is at position 9 of the encoder, which has 0 to 8"):
-        found.check_positions(9, 64)
+        interventions.check_positions(9, 64)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_layers_heads_and_positions_are_whole_numbers(make, words):
 
 
 def test_numpys_numbers_are_numbers():
-    one = np.int64(1)
-    assert Interventions(heads_off=[("cross", one, one)]) == Interventions(heads_off=[("cross", 1, 1)])
-    assert Edge("cross", one, one, one) == Edge("cross", 1, 1, 1) and View(layer=one) == View(layer=1)
+    number = np.int64(1)
+    assert Interventions(heads_off=[("cross", number, number)]) == Interventions(heads_off=[("cross", 1, 1)])
+    assert Edge("cross", number, number, number) == Edge("cross", 1, 1, 1) and View(layer=number) == View(layer=1)
 
 
 def test_questions_are_asked_with_whole_numbers_and_names_that_there_are(tiny_translator):
@@ -260,6 +260,6 @@ def test_grids_are_called_by_name(tiny_translator):
     trace = tiny_translator.translate(TEXT)
     by_name = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid="encoder stream")
     for grid in (StreamGrid("encoder"), StreamGrid(Side.ENCODER)):
-        found = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid=grid)
-        np.testing.assert_array_equal(found.metrics, by_name.metrics)
-        assert found.columns == by_name.columns and found.metrics.shape[1] == len(found.columns)
+        effects = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid=grid)
+        np.testing.assert_array_equal(effects.metrics, by_name.metrics)
+        assert effects.columns == by_name.columns and effects.metrics.shape[1] == len(effects.columns)

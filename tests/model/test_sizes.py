@@ -1,4 +1,4 @@
-"""Bounds follow from a model's sizes: how long a text may be, how much is in one batch, what is never held whole."""
+"""Bounds follow from a model's sizes: the length of a text, the size of a batch, and tensors computed in blocks."""
 
 from __future__ import annotations
 
@@ -68,16 +68,14 @@ def map_bytes(config: ModelConfig, n: int) -> int:
         (replace(OPUS, position_code=PositionCode.RELATIVE, max_length=4096), 1024, 209),
     ],
 )
-def test_how_long_a_text_may_be_and_up_to_where_its_maps_are_kept(config, longest, whole):
-    """As long as there are positions, 1,024 tokens and memory for a pass of queries and keys; and kept are those of
-    texts whose maps fit, however long the translation gets."""
+def test_the_longest_text_and_the_longest_with_recorded_maps(config, longest, whole):
     limits = BatchLimits()
     assert limits.max_text_tokens(config) == pytest.approx(longest, rel=0.02)
-    kept = [
+    with_maps = [
         n for n in range(1, longest + 1) if not limits.needs_long_text_cache(config, n, min(2 * n + 10, longest - 1))
     ]
-    assert kept == list(range(1, len(kept) + 1)) and len(kept) == pytest.approx(whole, rel=0.05)
-    assert map_bytes(config, len(kept)) <= 64e6
+    assert with_maps == list(range(1, len(with_maps) + 1)) and len(with_maps) == pytest.approx(whole, rel=0.05)
+    assert map_bytes(config, len(with_maps)) <= 64e6
     assert BatchLimits(tokens=100).max_text_tokens(config) == 100
     with pytest.raises(ValueError, match="too large"):
         BatchLimits(batch_bytes=1000).max_text_tokens(config)
@@ -111,28 +109,27 @@ def test_a_text_that_is_too_long_is_refused_with_the_limit(tokenizer, tiny_model
         {"num_heads": 16, "num_encoder_layers": 4, "norm_first": False},
     ],
 )
-def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
-    """No more; and not half of it where a pass is recorded, as after a prefix: else the bound would keep sentences
-    apart that fit together. Nor where queries and keys are held."""
+def test_the_memory_of_a_batch_is_close_to_its_bound(tokenizer, changes):
+    """A pass takes at most the bound, and with records, as after a prefix, at least half of it."""
     model = build_tiny_model(tokenizer, **changes)
     translator = made(model, tokenizer, BatchLimits(tokens=model.config.max_length))
     longest = translator.max_tokens
     for rows, length in ((1, longest), (3, longest // 2)):
         request = replace(translator._request(SENTENCES[0], "de-en", NO_INTERVENTIONS), source_ids=tuple([40] * length))
-        for prefix, least in ((), 0.0), ((41,), 0.5):
+        for prefix, share in ((), 0.0), ((41,), 0.5):
             with TensorMemory() as memory:
                 traces = trace_requests(translator, [replace(request, prefix=prefix)] * rows)
             target = max(len(trace.target_ids) for trace in traces)
-            thought = rows * FLOAT * translator.config.pass_numbers(length, target)
-            assert least * thought < memory.peak <= thought
+            bound = rows * FLOAT * translator.config.pass_numbers(length, target)
+            assert share * bound < memory.peak <= bound
     translator = made(model, tokenizer, BatchLimits(trace_bytes=1))
     length = 2 * model.config.max_length
     request = replace(request, source_ids=tuple([40] * length), target=tuple([41] * length))
     with TensorMemory() as memory:
         (trace,) = trace_requests(translator, [request])
-    held = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
-    thought = FLOAT * model.config.held_numbers(length, length)
-    assert 0.4 * thought < memory.peak + held <= thought
+    map_bytes_read = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
+    bound = FLOAT * model.config.held_numbers(length, length)
+    assert 0.4 * bound < memory.peak + map_bytes_read <= bound
 
 
 def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
@@ -142,16 +139,16 @@ def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
     row = FLOAT * alone.config.pass_numbers(length, alone.step_limit(length))
     translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=5 * row // 2, tokens=64))
     assert translator.max_tokens == alone.max_tokens
-    taken = []
+    sizes = []
     translator._batcher._run = lambda requests: (
-        taken.append(len(requests)),
+        sizes.append(len(requests)),
         trace_requests(translator, requests),
     )[1]
     jobs = [_Job(request, length, None) for _ in range(7)]
     translator._batcher._line = list(jobs)
     while translator._batcher._line:
         translator._batcher._finish(translator._batcher._take())
-    assert taken == [2, 2, 2, 1] and all(job.result.target_ids for job in jobs)
+    assert sizes == [2, 2, 2, 1] and all(job.result.target_ids for job in jobs)
 
 
 class Largest(TensorMemory):
@@ -185,14 +182,14 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
         trace = wide.trace(SENTENCES[0], target=ids)
         details = temperatures.details(wide, trace.source_ids, ids)
         output = wide.inspect(trace.source_ids, ids)
-        found = decoder_lens(wide.model, output, ids)
+        lens_output = decoder_lens(wide.model, output, ids)
         (scores,) = wide.log_probabilities([list(trace.source_ids)], [ids])
         checks = list(verify(wide, trace))
     assert largest.numbers <= MAX_LOGITS
     log_p = expected.logits[0].double().log_softmax(-1)
     np.testing.assert_allclose(trace.log_probability, log_p[range(55), ids], atol=1e-4)
     np.testing.assert_allclose(scores, log_p[range(55), ids], atol=1e-4)
-    assert found.top_ids[1:].tolist() == lens.argmax(-1).tolist()
+    assert lens_output.top_ids[1:].tolist() == lens.argmax(-1).tolist()
     np.testing.assert_allclose(details.entropies[9], -(log_p.exp() * log_p).sum(-1) / np.log(2), atol=1e-3)  # T = 1
     assert checks and all(check.passed for check in checks)
 

@@ -1,8 +1,8 @@
-"""The front door: traces agree with the model, batches with single sentences, and bad input gets words."""
+"""Translator: traces agree with the model and batches with single sentences, and invalid input is refused."""
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from tests.conftest import SENTENCES
 TEXTS = [*SENTENCES[::2], "😀 ☃", "Tee"]
 
 
-def test_a_trace_is_what_the_model_computes(tiny_translator, tiny_model):
+def test_a_trace_agrees_with_a_pass_of_the_model(tiny_translator, tiny_model):
     trace = tiny_translator.translate(SENTENCES[0])
     output = tiny_model(torch.tensor([trace.source_ids]), torch.tensor([trace.decoder_ids]), record=True)
     for kind, records, name in (
@@ -32,8 +32,8 @@ def test_a_trace_is_what_the_model_computes(tiny_translator, tiny_model):
             np.testing.assert_allclose(maps[layer], getattr(record, name).weights[0].detach(), atol=1e-5)
     probabilities = output.logits[0].softmax(-1)
     steps = torch.arange(len(trace.target_ids))
-    chosen = probabilities[steps, torch.tensor(trace.target_ids)]
-    np.testing.assert_allclose(np.exp(trace.log_probability), chosen.detach(), atol=1e-5)
+    of_targets = probabilities[steps, torch.tensor(trace.target_ids)]
+    np.testing.assert_allclose(np.exp(trace.log_probability), of_targets.detach(), atol=1e-5)
     top = probabilities.topk(10)
     np.testing.assert_allclose(trace.top_probabilities, top.values.detach(), atol=1e-5)
     entropy = -(probabilities * probabilities.log2()).sum(-1)
@@ -52,7 +52,7 @@ def test_rows_read_one_token_and_predict_the_next(tiny_translator):
     assert trace.translation == tiny_translator.tokenizer.decode(trace.target_ids)
 
 
-def test_a_batch_gives_what_single_sentences_give(tiny_translator):
+def test_a_batch_gives_the_traces_of_single_sentences(tiny_translator):
     for together, text in zip(tiny_translator.trace_batch(TEXTS), TEXTS):
         single = tiny_translator.translate(text)
         assert together.target_ids == single.target_ids and together.source_text == single.source_text
@@ -96,7 +96,7 @@ def test_the_direction_sets_the_sources_first_symbol(tiny_translator):
         ("Hund \ud800", None, "surrogate"),
     ],
 )
-def test_bad_input_is_refused_in_words(tiny_translator, text, direction, message):
+def test_invalid_input_is_refused(tiny_translator, text, direction, message):
     with pytest.raises(ValueError, match=message):
         tiny_translator.translate(text, direction)
 
@@ -150,19 +150,12 @@ def test_inspect_runs_a_row_for_each_row_of_a_sweep(tiny_translator):
 
 def test_one_translator_serves_many_threads(tiny_translator):
     expected = {text: tiny_translator.translate(text).target_ids for text in TEXTS}
-    found, threads = [], []
-    for text in TEXTS * 3:
-        threads.append(
-            threading.Thread(target=lambda text=text: found.append((text, tiny_translator.translate(text).target_ids)))
-        )
-        threads[-1].start()
-    for thread in threads:
-        thread.join(60)
-    assert len(found) == len(threads)
-    assert all(ids == expected[text] for text, ids in found)
+    with ThreadPoolExecutor(len(TEXTS) * 3) as pool:
+        traces = list(pool.map(tiny_translator.translate, TEXTS * 3))
+    assert [trace.target_ids for trace in traces] == [expected[text] for text in TEXTS * 3]
 
 
-def test_translators_are_found_by_direction(tiny_checkpoint):
+def test_translators_are_found_by_route_label(tiny_checkpoint):
     translators = Translators.load(tiny_checkpoint.parent, device="cpu")
     assert list(translators) == ["de-en", "en-fr"] and len(translators) == 2
     assert translators["en-fr"] is translators["de-en"]
@@ -178,7 +171,7 @@ def test_a_folder_without_checkpoints_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("device", ["toaster", "cuda:99", "meta", "mps:7"])
-def test_a_device_that_is_not_there_is_refused(tiny_checkpoint, device):
+def test_an_absent_device_is_refused(tiny_checkpoint, device):
     with pytest.raises(ValueError, match=device):
         Translator.load(tiny_checkpoint, device=device)
 

@@ -33,7 +33,7 @@ def test_every_line_gets_its_links_whatever_the_batches(tiny_checkpoint, tmp_pat
     assert len(lines) == 8 and lines[5] == "" and lines[0] == lines[6] and "agreement" in printed.err
     for line, target in zip(lines[:5], SENTENCES[1:10:2]):  # one source word for each target word
         assert sorted(int(link.split("-")[1]) for link in line.split()) == list(range(len(target.split())))
-    monkeypatch.setattr(align, "LINES", 2)
+    monkeypatch.setattr(align, "BATCH", 2)
     align.main([source, str(tmp_path / "t"), *options])
     assert capsys.readouterr().out.split("\n") == lines
 

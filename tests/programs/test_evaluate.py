@@ -108,8 +108,8 @@ def test_a_score_replaces_only_its_like():
         return {"data": "a", "split": "test", "direction": "de-en", "beam": beam, "length_penalty": 0.0, "bleu": bleu}
 
     old = [score(1, 10.0), score(5, 12.0)]
-    assert evaluate.merged(old, score(5, 13.0)) == [old[0], score(5, 13.0)]
-    assert evaluate.merged(old, score(4, 13.0)) == [*old, score(4, 13.0)]
+    assert evaluate.merge_score(old, score(5, 13.0)) == [old[0], score(5, 13.0)]
+    assert evaluate.merge_score(old, score(4, 13.0)) == [*old, score(4, 13.0)]
 
 
 def test_a_limited_run_writes_nothing(folder, data):
@@ -178,7 +178,7 @@ def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tm
     checkpoint.save(out, model, tokens, config.directions, half=False)
     report = run(out, "--data", data, "--precision", tmp_path / "run")["precision"]
     assert report["changed_by_float16_on_disk"] == 0 and report["sentences"] > 2 and report["device"] == "cpu"
-    monkeypatch.setattr(evaluate, "_outputs", lambda translator, texts: [[id(translator)]] * 2 + [[7]])
+    monkeypatch.setattr(evaluate, "_translate_all", lambda translator, texts: [[id(translator)]] * 2 + [[7]])
     report = run(out, "--data", data, "--replace", "--precision", tmp_path / "run")["precision"]
     assert {n for name, n in report.items() if name.startswith("changed")} == {2}
     with torch.no_grad():

@@ -95,10 +95,10 @@ def test_python(walk, tmp_path):
     viz.plot_heatmap(trace, viz.View("cross", layer=2, head=1, words=True, predicted=True))
     viz.plot_grid(trace, "encoder_self")
     viz.explore(trace).save(tmp_path / "heads.html")
-    shown = from_html((tmp_path / "heads.html").read_text(encoding="utf-8"))
-    assert all(np.allclose(shown[kind], trace.maps(kind).weights, atol=1e-6) for kind in trace.kinds)
-    again = storage.from_json(storage.to_json(trace))
-    np.testing.assert_allclose(again.cross.weights, trace.cross.weights, atol=1e-6)
+    maps = from_html((tmp_path / "heads.html").read_text(encoding="utf-8"))
+    assert all(np.allclose(maps[kind], trace.maps(kind).weights, atol=1e-6) for kind in trace.kinds)
+    reloaded = storage.from_json(storage.to_json(trace))
+    np.testing.assert_allclose(reloaded.cross.weights, trace.cross.weights, atol=1e-6)
 
     answer = why.attribute(translator, trace, step=2)
     assert len(answer.to_frame()) and why.parts(translator, trace, step=2).sum.holds
@@ -136,10 +136,10 @@ def test_a_notebook(walk, tmp_path):
     )
     path = tmp_path / "walk.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
-    found = notebooks.executed(path)
-    assert found.cells[-1].outputs[0].text.strip() == SENTENCES[1]
-    assert "application/vnd.plotly.v1+json" in found.cells[2].outputs[0].data
-    assert "text/html" in found.cells[3].outputs[0].data
+    notebook = notebooks.executed(path)
+    assert notebook.cells[-1].outputs[0].text.strip() == SENTENCES[1]
+    assert "application/vnd.plotly.v1+json" in notebook.cells[2].outputs[0].data
+    assert "text/html" in notebook.cells[3].outputs[0].data
 
 
 def test_the_api(walk, serve):
@@ -151,8 +151,8 @@ def test_the_api(walk, serve):
     assert ask(client, "translate", TEXT, direction)["translation"] == SENTENCES[1]
     for kind in trace.kinds:
         last = translator.model.num_layers[kind] - 1, translator.model.num_heads[kind] - 1
-        found = ask(client, "attention", TEXT, kind.value, *last, direction=direction)["map"]
-        np.testing.assert_allclose(found["weights"], trace.maps(kind).weights[last], atol=1e-5)
+        answer = ask(client, "attention", TEXT, kind.value, *last, direction=direction)["map"]
+        np.testing.assert_allclose(answer["weights"], trace.maps(kind).weights[last], atol=1e-5)
     for name, options in {
         "why": {"step": 2},
         "why_heads": {"step": 2},

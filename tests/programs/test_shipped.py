@@ -51,12 +51,12 @@ def test_a_measurement_of_the_packages_own_needs_a_place(name, afar):
 def test_its_means_are_found_beside_it(afar, capsys):
     means.main(["--checkpoint", "tiny", "--out", MEANS])
     shutil.move(MEANS, afar / "tiny" / MEANS)
-    found = program.command_line("attention-atlas none", "About.")
-    program.add_checkpoint(found)
-    assert found.parse_args(["--checkpoint", "tiny"]).checkpoint == afar / "tiny"
+    parser = program.command_line("attention-atlas none", "About.")
+    program.add_checkpoint(parser)
+    assert parser.parse_args(["--checkpoint", "tiny"]).checkpoint == afar / "tiny"
     Path("lines.txt").write_text("Der kleine Hund schläft.\nEine Frau liest ein Buch.\n", encoding="utf-8")
-    given = ["--checkpoint", "tiny", "--sentences", "lines.txt", "--limit", "2"]
-    survey.main([*given, "--directions", "de-en", "--ablate", "1", "--out", "heads.json"])
-    faithfulness.main([*given, "--randomised", "0", "--out", "faithfulness.json"])
+    options = ["--checkpoint", "tiny", "--sentences", "lines.txt", "--limit", "2"]
+    survey.main([*options, "--directions", "de-en", "--ablate", "1", "--out", "heads.json"])
+    faithfulness.main([*options, "--randomised", "0", "--out", "faithfulness.json"])
     assert "mean embedding of own sentences" in Path("faithfulness.json").read_text(encoding="utf-8")
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["faithfulness.json", "heads.json", "lines.txt"]

@@ -35,22 +35,22 @@ def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_pat
     means.main(["--checkpoint", str(folder), "--sentences", files(tmp_path)[0], "--directions", "de-en"])
     short = ["--directions", "de-en", "--limit", "7", "--ablate", "2"]
     options = ["--checkpoint", str(folder), "--sentences", *files(tmp_path, 2), *short]
-    with pytest.raises(ValueError, match="--limit is for a try"):
+    with pytest.raises(ValueError, match="--limit is for a trial"):
         survey.main(options)
     survey.main([*options, "--out", str(folder / "heads.json")])
     with pytest.raises(ValueError, match=r"heads\.json is there already: --replace"):
         survey.main(options[:-6])
     text = (folder / "heads.json").read_text()
     assert not any(sentence in text for sentence in SENTENCES) and "Hund" not in text
-    found = read_survey(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
-    assert (found.sentences, found.ablated, found.references) == (7, 2, True)
-    for kind in found.kinds.values():
+    survey_of_direction = read_survey(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
+    assert (survey_of_direction.sentences, survey_of_direction.ablated, survey_of_direction.references) == (7, 2, True)
+    for kind in survey_of_direction.kinds.values():
         assert kind.statistics["ablation"].sentences == 2 and kind.statistics["gradient"].sentences == 7
     assert not (folder / "heads.json.parts").exists()
     assert "7 sentences" in capsys.readouterr().out
 
 
-def test_a_try_reads_as_few_of_our_own_sentences(folder, tmp_path):
+def test_a_trial_reads_as_few_of_our_own_sentences(folder, tmp_path):
     survey.main(["--checkpoint", str(folder), "--directions", "de-en", "--limit", "3", "--out", str(tmp_path / "try")])
     assert json.loads((tmp_path / "try").read_text())["directions"]["de-en"]["sentences"] == 3
 

@@ -34,7 +34,7 @@ def run(tiny_checkpoint, capsys, monkeypatch):
 
 
 def test_lines_keep_their_order_and_empty_lines_stay_empty(run, tiny_translator, monkeypatch):
-    monkeypatch.setattr(translate, "LINES_AT_ONCE", 4)  # several rounds
+    monkeypatch.setattr(translate, "CHUNK", 4)
     lines = [SENTENCES[0], "", "Tee", "  ", *SENTENCES[2:9:2]]
     expected = [tiny_translator.translate(line).translation if line.strip() else "" for line in lines]
     assert run(stdin="\n".join(lines).encode()) == expected
@@ -138,9 +138,9 @@ def test_traces_of_lines_are_those_of_the_translator(run, tiny_translator, tmp_p
     names = ["000001.npz", "000003.npz", "000004.npz"]
     assert sorted(path.name for path in folder.iterdir()) == names
     for name, line in zip(names, filter(None, lines)):
-        found, expected = storage.from_npz((folder / name).read_bytes()), tiny_translator.translate(line)
-        assert found.source_text == line and found.target_ids == expected.target_ids
-        np.testing.assert_allclose(found.cross.weights, expected.cross.weights, atol=1e-5)
+        texts, expected = storage.from_npz((folder / name).read_bytes()), tiny_translator.translate(line)
+        assert texts.source_text == line and texts.target_ids == expected.target_ids
+        np.testing.assert_allclose(texts.cross.weights, expected.cross.weights, atol=1e-5)
 
 
 def test_traces_that_are_there_are_kept_and_others_made_anew(run, tmp_path):
@@ -171,8 +171,8 @@ def test_processes_under_torchrun_share_the_traces(tiny_checkpoint, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"5 traces in {tmp_path / 'maps'}"
-    found = [storage.from_npz(path.read_bytes()).source_text for path in sorted((tmp_path / "maps").iterdir())]
-    assert found == list(SENTENCES[:5])
+    texts = [storage.from_npz(path.read_bytes()).source_text for path in sorted((tmp_path / "maps").iterdir())]
+    assert texts == list(SENTENCES[:5])
 
 
 @pytest.mark.parametrize("option", [["--beam", "2"], ["--json"], ["--attention", "maps.npz"]])

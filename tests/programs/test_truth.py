@@ -62,8 +62,8 @@ def test_links_turn_with_the_direction_and_others_are_scored(tmp_path):
     assert forward[1][1].sure == {(0, 1), (1, 2), (2, 3), (3, 0)} and forward[1][1].possible >= {(4, 4)}
     assert backward[1][1].sure == {(1, 0), (2, 1), (3, 2), (0, 3)} and backward[1][0] == forward[1][0][::-1]
     others = {"back": {"file": "back.talp", "reversed": True}}
-    told = Benchmark("b", "alignment", "", "", ("de-en",), "", {"others": others})
-    assert alignment.others_rates(told, tmp_path) == {"back": 12.5}
+    benchmark_of_others = Benchmark("b", "alignment", "", "", ("de-en",), "", {"others": others})
+    assert alignment.external_rates(benchmark_of_others, tmp_path) == {"back": 12.5}
     (tmp_path / "gold.talp").write_text("1-1\n")
     with pytest.raises(ValueError, match="2 sentences and 1 lines"):
         alignment.sentences(tmp_path, ("de", "en"))
@@ -71,37 +71,41 @@ def test_links_turn_with_the_direction_and_others_are_scored(tmp_path):
 
 def test_the_diagonal_ends_at_both_ends():
     for sources, targets in ((5, 9), (9, 5), (1, 3), (3, 1)):
-        found = dict((target, source) for source, target in alignment.diagonal(sources, targets))
-        assert found[0] == 0 and (targets == 1 or found[targets - 1] == sources - 1) and len(found) == targets
+        sources_of = dict((target, source) for source, target in alignment.diagonal(sources, targets))
+        assert (
+            sources_of[0] == 0
+            and (targets == 1 or sources_of[targets - 1] == sources - 1)
+            and len(sources_of) == targets
+        )
 
 
 def test_calibration_is_the_textbooks():
     tokens = np.array([[0.05, 0.15, 0.15, 0.95, 0.95, 1.0], [0, 0, 1, 1, 1, 0]])
-    bins = calibration.binned(tokens, 10)
+    bins = calibration.bin_tokens(tokens, 10)
     assert bins[0] == [1, 0.05, 0.0] and bins[1] == [2, 0.15, 0.5] and bins[9][0] == 3
     expected = (1 * 0.05 + 2 * 0.35 + 3 * abs(2.9 / 3 - 2 / 3)) / 6
-    assert calibration.error(bins) == pytest.approx(expected, abs=1e-4)
-    assert calibration.pooled([bins, bins])[1] == [4, 0.15, 0.5]
+    assert calibration.calibration_error(bins) == pytest.approx(expected, abs=1e-4)
+    assert calibration.pool_bins([bins, bins])[1] == [4, 0.15, 0.5]
 
 
 def test_rules_judge_what_was_provoked():
     rules = {"pairs": 3, "beginning": 4, "chrf": 25}
     reference = "The committee adopted the report."
-    assert provoked.judged("A man plays guitar on a bench.", reference, rules) == {"hallucination"}
-    assert provoked.judged("The committees took the report.", reference, rules) == frozenset()
-    assert provoked.judged("of the of the of the of", reference, rules) == {"hallucination", "repetition"}
+    assert provoked.judge("A man plays guitar on a bench.", reference, rules) == {"hallucination"}
+    assert provoked.judge("The committees took the report.", reference, rules) == frozenset()
+    assert provoked.judge("of the of the of the of", reference, rules) == {"hallucination", "repetition"}
     random = np.random.default_rng(0)
-    assert provoked.swapped("Der Hund", [], random) == "Der Hnud"
-    assert provoked.inserted("Der Hund", ["Fenster"], random) == "Fenster Der Hund"
+    assert provoked.swap_letters("Der Hund", [], random) == "Der Hnud"
+    assert provoked.insert_word("Der Hund", ["Fenster"], random) == "Fenster Der Hund"
 
 
 def test_a_signal_beside_its_baseline():
     labels = np.arange(200) % 4 == 0
     random = np.random.default_rng(1)
     clear, noise = labels + random.normal(0, 0.3, 200), {"length": random.normal(size=200)}
-    good = detection.compared("unsure", "here", "hallucination", clear, noise, labels)
+    good = detection.compare_with_baselines("unsure", "here", "hallucination", clear, noise, labels)
     assert good.passed and good.auroc > 0.95 and good.low <= good.gain <= good.high and good.positives == 50
-    same = detection.compared("unsure", "here", "hallucination", noise["length"], noise, labels)
+    same = detection.compare_with_baselines("unsure", "here", "hallucination", noise["length"], noise, labels)
     assert same.gain == same.low == same.high == 0 and not same.passed
 
 
@@ -142,12 +146,18 @@ BENCHES = [
 ]
 
 
-def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, capsys):
-    where, held_out = folder
+def plant_data(monkeypatch, held_out: dict) -> None:
+    """Measure BENCHES on these held-out pairs, with PAIRS as good translations."""
     monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
     monkeypatch.setattr("attention_atlas.model.truth.report.read_benchmarks", lambda: BENCHES)
     monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: held_out)
-    monkeypatch.setattr(detection, "good", lambda *_: [detection.Row(*pair, frozenset()) for pair in PAIRS])
+    good = [detection.Row(*pair, frozenset()) for pair in PAIRS]
+    monkeypatch.setattr(detection, "good_translations", lambda *_: good)
+
+
+def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, capsys):
+    where, held_out = folder
+    plant_data(monkeypatch, held_out)
     options = ["--checkpoint", str(where / "tiny"), "--data", str(where / "data")]
     monkeypatch.setitem(truth.KINDS, "contrastive", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -157,18 +167,18 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
     for kind in ("alignment", "quiet", "labelled", "calibration"):
         monkeypatch.setitem(truth.KINDS, kind, interrupted)  # they are done
     truth.main(options)
-    found = json.loads((where / "tiny" / "truth.json").read_text())
-    assert found["digest"] == load(where / "tiny").digest
-    by_name = {one["benchmark"]: one["found"] for one in found["results"]}
+    values = json.loads((where / "tiny" / "truth.json").read_text())
+    assert values["digest"] == load(where / "tiny").digest
+    by_name = {result["benchmark"]: result["found"] for result in values["results"]}
     assert set(by_name) == {"links", "pairs", "alarms", "judged", "calibrated"}
     assert np.shape(by_name["links"]["heads"]["read"]) == (3, 4) and set(by_name["links"]["chosen"]) == {
-        *alignment.WAYS
+        *alignment.MODES
     }
     assert by_name["pairs"]["phenomena"]["all"]["pairs"] == 4 and by_name["judged"]["labels"]["hallucination"] == 4
     assert sum(row[0] for row in by_name["calibrated"]["bins"]["all"]) > 0
-    told = Trust.from_json(found["trust"]["de-en"])
-    assert Trust.from_json(json.loads(json.dumps(told.to_json()))) == told
-    assert {one.signal for one in told.scores} == {"unsure", "unmoved", "detached"}
+    trust = Trust.from_json(values["trust"]["de-en"])
+    assert Trust.from_json(json.loads(json.dumps(trust.to_json()))) == trust
+    assert {result.signal for result in trust.scores} == {"unsure", "unmoved", "detached"}
     card = (where / "tiny" / "README.md").read_text()
     assert card.startswith("Before.") and card.endswith("\n## After\n") and "Old." not in card
     assert "another, published on the whole set | 5.0" in card and not any(w in card for w in ("Hund", "woman"))
@@ -176,13 +186,15 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
         truth.main(options)
     monkeypatch.setitem(truth.KINDS, "alignment", alignment.measure)
     truth.main([*options, "--only", "links", "--replace"])  # the others stay
-    again = json.loads((where / "tiny" / "truth.json").read_text())
-    assert [one["benchmark"] for one in again["results"]] == [one["benchmark"] for one in found["results"]]
-    kept = (where / "tiny" / "truth.json").read_text()
+    remeasured = json.loads((where / "tiny" / "truth.json").read_text())
+    assert [result["benchmark"] for result in remeasured["results"]] == [
+        result["benchmark"] for result in values["results"]
+    ]
+    before = (where / "tiny" / "truth.json").read_text()
     for wrong in (["--data", str(where / "nowhere")], ["--data", str(where / "nowhere"), "--only", "links"]):
         with pytest.raises(ValueError, match="nowhere has no data of the benchmarks for de-en, en-fr"):
             truth.main([*options, *wrong, "--replace"])
-    assert (where / "tiny" / "truth.json").read_text() == kept and (where / "tiny" / "README.md").read_text() == card
+    assert (where / "tiny" / "truth.json").read_text() == before and (where / "tiny" / "README.md").read_text() == card
     capsys.readouterr()
     truth.main(["--list"])
     assert "elsewhere" in capsys.readouterr().out
@@ -190,15 +202,12 @@ def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, c
 
 def test_an_imported_model_is_measured(folder, monkeypatch, tmp_path):
     where, held_out = folder
-    monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
-    monkeypatch.setattr("attention_atlas.model.truth.report.read_benchmarks", lambda: BENCHES)
-    monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: held_out)
-    monkeypatch.setattr(detection, "good", lambda *_: [detection.Row(*pair, frozenset()) for pair in PAIRS])
+    plant_data(monkeypatch, held_out)
     theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
     truth.main(["--checkpoint", str(tmp_path / "marian"), "--data", str(where / "data")])
-    found = json.loads((tmp_path / "marian" / "truth.json").read_text())
-    assert {one["benchmark"] for one in found["results"]} == {"links", "pairs", "alarms", "judged", "calibrated"}
-    assert stored(tmp_path / "marian", found["digest"])["de-en"].thresholds
+    values = json.loads((tmp_path / "marian" / "truth.json").read_text())
+    assert {result["benchmark"] for result in values["results"]} == {"links", "pairs", "alarms", "judged", "calibrated"}
+    assert stored(tmp_path / "marian", values["digest"])["de-en"].thresholds
 
 
 def interrupted(*_) -> dict:
@@ -206,5 +215,7 @@ def interrupted(*_) -> dict:
 
 
 def test_shipped_files_are_benchmarks():
-    found = read_benchmarks()
-    assert {one.kind for one in found} == set(truth.KINDS) and len({one.definition for one in found}) == len(found)
+    shipped = read_benchmarks()
+    assert {bench.kind for bench in shipped} == set(truth.KINDS) and len(
+        {bench.definition for bench in shipped}
+    ) == len(shipped)

@@ -304,8 +304,8 @@ def test_bleu_up_to_any_n_and_its_marks(translation, reference, largest) -> None
 
 
 def test_a_word_counts_at_most_as_often_as_the_other_has_it() -> None:
-    assert bleu.marked(("the", "the", "cat"), ("a", "the", "cat"), largest=2).largest == (1, 2, 2)
-    assert bleu.marked(("the", "the"), ("the",), largest=4).largest == (1, 0)
+    assert bleu.mark_tokens(("the", "the", "cat"), ("a", "the", "cat"), largest=2).largest == (1, 2, 2)
+    assert bleu.mark_tokens(("the", "the"), ("the",), largest=4).largest == (1, 0)
     assert bleu.brevity_penalty(0, 3) == 0.0 and bleu.brevity_penalty(5, 4) == 1.0
 
 

@@ -73,12 +73,12 @@ def test_a_clean_trace_passes_and_every_check_measures(tiny_translator, trace) -
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_in_the_trace(tiny_translator, trace, kind, fault) -> None:
-    found = failures(tiny_translator, planted(trace, kind, fault))
-    assert "Maps are the model's" in found and "Attention weights = torch's" in found
+    failed = failures(tiny_translator, planted(trace, kind, fault))
+    assert "Maps are the model's" in failed and "Attention weights = torch's" in failed
     if fault == "unnormalised":
-        assert "Rows sum to 1" in found
+        assert "Rows sum to 1" in failed
     if fault == "mask off" and kind is AttentionKind.DECODER_SELF:
-        assert "Masked cells are 0" in found
+        assert "Masked cells are 0" in failed
 
 
 def test_faults_in_the_traces_probabilities(tiny_translator, trace) -> None:
@@ -95,10 +95,10 @@ def faulty_attention(fault: str):
     def weights(scores, mask):
         if fault == "mask off":
             return true(scores, None)
-        found = true(scores, mask)
-        if fault == "transposed" and found.shape[-1] != found.shape[-2]:
-            return found
-        return torch.from_numpy(np.ascontiguousarray(FAULTS[fault](found.numpy())))
+        softmax = true(scores, mask)
+        if fault == "transposed" and softmax.shape[-1] != softmax.shape[-2]:
+            return softmax
+        return torch.from_numpy(np.ascontiguousarray(FAULTS[fault](softmax.numpy())))
 
     return weights
 
@@ -106,9 +106,9 @@ def faulty_attention(fault: str):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_in_the_attention(tiny_translator, trace, monkeypatch, fault) -> None:
     monkeypatch.setattr(attention, "_softmax", faulty_attention(fault))
-    found = failures(tiny_translator, trace)  # a trace from before the fault
-    assert "Attention weights = torch's" in found and "Attention output = torch's" in found
-    assert {"Encoder layer = torch's", "Decoder layer = torch's"} & found
+    failed = failures(tiny_translator, trace)  # a trace from before the fault
+    assert "Attention weights = torch's" in failed and "Attention output = torch's" in failed
+    assert {"Encoder layer = torch's", "Decoder layer = torch's"} & failed
     if fault in ("unnormalised", "transposed"):  # such maps do not even become a trace
         with pytest.raises(ValueError, match="sums to 1"):
             tiny_translator.translate(TEXT)
@@ -128,8 +128,8 @@ def test_faults_in_the_layers_and_the_cache(tiny_translator, trace, monkeypatch)
     honest = LayerCache.extend
 
     def forgetful(self, start, keys, values):
-        found = honest(self, start, keys, values)
-        return found if start < 2 else tuple(x.roll(1, dims=2) if i else x for i, x in enumerate(found))
+        extended = honest(self, start, keys, values)
+        return extended if start < 2 else tuple(x.roll(1, dims=2) if i else x for i, x in enumerate(extended))
 
     monkeypatch.setattr(LayerCache, "extend", forgetful)
     assert "Cached logits = one pass" in failures(tiny_translator, trace)
@@ -161,8 +161,8 @@ def test_faults_in_the_payload(tiny_translator, trace, kind, fault) -> None:
     for block in packed["blocks"]:
         if block["kind"] == kind.value:
             block["data"] = ROOT.encode(np.minimum(FAULTS[fault](trace.maps(kind).weights), 1.0))
-    found = failures(tiny_translator, trace, copies=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
-    assert found == {"The page's payload = trace"}
+    failed = failures(tiny_translator, trace, copies=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
+    assert failed == {"The page's payload = trace"}
 
 
 def drawn(maps: dict[AttentionKind, np.ndarray]) -> dict:
@@ -189,8 +189,8 @@ def test_faults_in_the_drawing(tiny_translator, trace, kind, fault) -> None:
     fits = faulty[..., :rows, :columns]
     tiles[:, : fits.shape[2], :, : fits.shape[3]] = fits.transpose(0, 2, 1, 3)
     figure.data[0].z = z
-    found = failures(tiny_translator, trace, copies=drawn({kind: readback.grid_maps(figure, trace, kind)}))
-    assert found == {"The drawing = trace"}
+    failed = failures(tiny_translator, trace, copies=drawn({kind: readback.grid_maps(figure, trace, kind)}))
+    assert failed == {"The drawing = trace"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -1,4 +1,4 @@
-"""A folder of a hub's layout, and a copy of it that may be changed."""
+"""Fixtures: a Marian folder in a hub's layout, and a copy for each test to change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.model.families import theirs
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Path:
-    """A Marian model as `transformers` saves it."""
+    """The folder of a Marian model as `transformers` saves it."""
     folder = tmp_path_factory.mktemp("marian") / "opus-mt-de-en"
     theirs.marian(folder).save_pretrained(folder)
     return folder
@@ -20,5 +20,5 @@ def saved(tmp_path_factory) -> Path:
 
 @pytest.fixture()
 def folder(saved, tmp_path) -> Path:
-    """A copy that may be changed."""
+    """A copy of `saved` for the test to change."""
     return Path(shutil.copytree(saved, tmp_path / "copy"))

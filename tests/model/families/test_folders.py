@@ -1,4 +1,4 @@
-"""What may lie in a folder: every form that tensors come in. test_hostile.py has what is refused."""
+"""Folders of the families open with every form of their tensors; test_hostile.py has those that are refused."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from attention_atlas.model import checkpoint
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.families import tensors
 from tests.model.families import theirs
-from tests.model.families.changed import PICKLE, WEIGHTS, edit
+from tests.model.families.theirs import PICKLE, WEIGHTS, edit
 
 SOURCE = torch.tensor([[12, 20, 31, 45, 20, 61, 33, 8, 0]])
 E, ENCODER, DECODER, HEAD = tensors.embedding_names("model.")
 
 
 def logits_of(model, encoder_ids: torch.Tensor = SOURCE) -> torch.Tensor:
-    """Of either's model."""
+    """Return the logits of a model of ours or of `transformers`."""
     pad = model.config.pad_token_id if hasattr(model.config, "pad_token_id") else model.config.pad_id
     target = torch.tensor([[pad, 14, 15, 16, 30]])
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_one_matrix_under_any_of_its_names(folder, names, tmp_path):
     assert opened.metrics["notes"] == []
 
 
-def test_a_head_that_differs_though_it_is_tied_is_left_aside_and_said(folder, tmp_path):
+def test_an_output_matrix_that_differs_though_it_is_tied_is_ignored_and_noted(folder, tmp_path):
     state = load_file(folder / WEIGHTS)
     save_file({**state, HEAD: matrix(1, state[E])}, folder / WEIGHTS)
     opened = equal_to(theirs.marian(tmp_path / "again"), folder)
@@ -110,68 +110,54 @@ def test_an_absent_bias_is_none(folder, tmp_path):
     assert not equal_to(model, folder).model.config.logits_bias
 
 
-@pytest.mark.parametrize("form", ["zip", "before 1.6", "OrderedDict of parameters", "safetensors in shards", "shards"])
-def test_every_way_of_saving_gives_the_same_model(saved, folder, form, tmp_path):
-    state = load_file(folder / WEIGHTS)
-    (folder / WEIGHTS).unlink()
-    if form == "safetensors in shards":
-        theirs.marian(tmp_path / "again").save_pretrained(folder, max_shard_size="100KB")
+def save_shards(state: dict[str, torch.Tensor], folder: Path) -> None:
+    """Save a state dict as two pickles with an index."""
+    files = {name: f"pytorch_model-{number % 2 + 1}.bin" for number, name in enumerate(sorted(state))}
+    for file in set(files.values()):
+        torch.save({name: state[name] for name in state if files[name] == file}, folder / file)
+    theirs.write(folder / f"{PICKLE}.index.json", {"weight_map": files})
+
+
+@pytest.mark.parametrize(
+    ("family", "form"),
+    [
+        ("marian", "before 1.6"),
+        ("marian", "OrderedDict of parameters"),
+        *((family, form) for family in ("marian", "m2m100", "nllb", "mbart") for form in ("zip", "pickles", "shards")),
+    ],
+)
+def test_every_form_of_the_weights_gives_the_same_model(family, form, tmp_path):
+    whole, folder = tmp_path / "whole", tmp_path / "folder"
+    theirs.FAMILIES[family](whole).save_pretrained(whole)
+    state, model = load_file(whole / WEIGHTS), theirs.FAMILIES[family](folder)
+    if form == "shards":
+        model.save_pretrained(folder, max_shard_size="100KB")
         assert len(list(folder.glob("model-*.safetensors"))) > 3 and not (folder / WEIGHTS).exists()
-    elif form == "shards":
-        names = sorted(state)
-        halves = {"pytorch_model-00001-of-00002.bin": names[::2], "pytorch_model-00002-of-00002.bin": names[1::2]}
-        for file, mine in halves.items():
-            torch.save({name: state[name] for name in mine}, folder / file)
-        theirs.write(
-            folder / f"{PICKLE}.index.json",
-            {"weight_map": {name: file for file, mine in halves.items() for name in mine}},
-        )
     else:
-        kept = {**state, ENCODER: state[E], HEAD: state[E]}  # one storage under three names, as pickles keep it
-        if form.startswith("OrderedDict"):
-            kept = collections.OrderedDict((name, torch.nn.Parameter(t)) for name, t in state.items())
-        torch.save(kept, folder / PICKLE, _use_new_zipfile_serialization=form != "before 1.6")
-    expected = checkpoint.load(saved).model.state_dict()
-    found = checkpoint.load(folder).model.state_dict()
-    assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
-
-
-@pytest.mark.parametrize("family", ["m2m100", "nllb", "mbart"])
-def test_so_it_does_in_the_other_families(family, tmp_path):
-    """As a pickle, as pickled shards, as shards of safetensors."""
-    model = theirs.FAMILIES[family](tmp_path / "whole")
-    model.save_pretrained(tmp_path / "whole")
-    expected = checkpoint.load(tmp_path / "whole").model.state_dict()
-    state = load_file(tmp_path / "whole" / WEIGHTS)
-    for form in ("pickle", "pickled shards", "shards"):
-        folder = tmp_path / form
-        theirs.FAMILIES[family](folder)
-        if form == "shards":
-            model.save_pretrained(folder, max_shard_size="100KB")
-            assert len(list(folder.glob("model-*.safetensors"))) > 3
+        model.config.save_pretrained(folder)
+        model.generation_config.save_pretrained(folder)
+        if form == "pickles":
+            save_shards(state, folder)
+        elif form.startswith("OrderedDict"):
+            parameters = collections.OrderedDict((name, torch.nn.Parameter(t)) for name, t in state.items())
+            torch.save(parameters, folder / PICKLE)
         else:
-            model.config.save_pretrained(folder)
-            model.generation_config.save_pretrained(folder)
-            files = [PICKLE] if form == "pickle" else ["pytorch_model-1.bin", "pytorch_model-2.bin"]
-            places = {name: files[at % len(files)] for at, name in enumerate(sorted(state))}
-            for file in files:
-                torch.save({name: state[name] for name, place in places.items() if place == file}, folder / file)
-            if form != "pickle":
-                theirs.write(folder / f"{PICKLE}.index.json", {"weight_map": places})
-        found = checkpoint.load(folder).model.state_dict()
-        assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
+            aliases = {ENCODER: state[E], HEAD: state[E]} if family == "marian" else {}  # one storage, three names
+            torch.save({**state, **aliases}, folder / PICKLE, _use_new_zipfile_serialization=form == "zip")
+    expected, loaded = (checkpoint.load(path).model.state_dict() for path in (whole, folder))
+    assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
 
 
-def test_half_precision_is_read_as_it_is(saved, folder):
+def test_half_precision_is_read_exactly(saved, folder):
     state = {name: t.half() for name, t in load_file(folder / WEIGHTS).items()}
     save_file(state, folder / WEIGHTS)
-    found = checkpoint.load(folder).model.state_dict()
+    loaded = checkpoint.load(folder).model.state_dict()
     for name, tensor in checkpoint.load(saved).model.state_dict().items():
-        assert found[name].dtype == torch.float32 and torch.equal(found[name], tensor.half().float())
+        assert loaded[name].dtype == torch.float32 and torch.equal(loaded[name], tensor.half().float())
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_stored_tables_of_sines_are_what_counts(folder, tmp_path, changed):
+def test_stored_tables_of_sines_are_used_if_they_differ_from_the_formula(folder, tmp_path, changed):
     model = theirs.marian(tmp_path / "again")
     table = model.model.encoder.embed_positions.weight.detach().clone()
     if changed:

@@ -1,4 +1,4 @@
-"""What is refused in a folder, by name and without being run: code, lies about sizes, ways out, impossible configs."""
+"""Hostile folders are refused without executing anything: code, false sizes, links out, impossible configs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from attention_atlas.model import checkpoint
 from tests.model.families import theirs
-from tests.model.families.changed import PICKLE, WEIGHTS, edit, refused
+from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
 
 
 class Malicious:
@@ -33,8 +33,8 @@ def test_a_pickle_with_code_is_refused_and_not_run(folder, tmp_path):
             folder / PICKLE,
             _use_new_zipfile_serialization=zipped,
         )
-        said = refused(folder, PICKLE, "not a pickle of tensors alone")
-        assert "weights_only" not in said and ("it names" in said or "UnpicklingError" in said)
+        message = refused(folder, PICKLE, "not a pickle of tensors alone")
+        assert "weights_only" not in message and ("it names" in message or "UnpicklingError" in message)
     (folder / PICKLE).write_bytes(pickle.dumps(Malicious(tmp_path / "ran")))
     refused(folder, PICKLE)
     assert not (tmp_path / "ran").exists()

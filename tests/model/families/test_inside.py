@@ -1,4 +1,4 @@
-"""What the page does with a model works on the models of other families, too: traces, forced paths, beams, checks."""
+"""Traces, forced targets, beams and live checks work on the models of other families."""
 
 from __future__ import annotations
 
@@ -69,8 +69,10 @@ def test_its_own_ids_and_no_prefix_give_the_trace_again(opened):
 def test_the_lens_ends_in_the_models_own_distribution(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
-    found = temperatures.details(translator, trace.source_ids, trace.target_ids)
-    np.testing.assert_allclose(found.lenses["logit"].chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5)
+    details = temperatures.details(translator, trace.source_ids, trace.target_ids)
+    np.testing.assert_allclose(
+        details.lenses["logit"].chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5
+    )
 
 
 def test_a_beam_of_one_is_greedy_and_grows_from_what_is_forced(opened):
@@ -81,9 +83,9 @@ def test_a_beam_of_one_is_greedy_and_grows_from_what_is_forced(opened):
     (wide,) = translator.beam([trace.source_ids], direction, width=4, n_best=4, keep_pruned=True)
     for hypothesis in wide.hypotheses:
         assert hypothesis.ids[: len(forced)] == forced
-        (found,) = translator.log_probabilities([list(trace.source_ids)], [list(hypothesis.ids)])
+        (details,) = translator.log_probabilities([list(trace.source_ids)], [list(hypothesis.ids)])
         if not translator.config.banned_ids:  # else the other tokens share their probability
-            assert sum(found[len(forced) :]) == pytest.approx(hypothesis.log_probability, abs=1e-3)
+            assert sum(details[len(forced) :]) == pytest.approx(hypothesis.log_probability, abs=1e-3)
     assert all(node.token_id not in translator.config.banned_ids for node in wide.nodes)
 
 

@@ -92,8 +92,8 @@ def run_theirs(model: PreTrainedModel, source: torch.Tensor, target: torch.Tenso
         )
 
 
-def close(found: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
-    error = float((found - expected).abs().max() / expected.abs().max())
+def close(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
+    error = float((actual - expected).abs().max() / expected.abs().max())
     assert error <= tolerance, f"{error:.2g} of the largest value"
 
 
@@ -101,14 +101,14 @@ def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None
     source, target = inputs(ours.config, model.config.decoder_start_token_id)
     expected = run_theirs(model, source, target)
     with torch.inference_mode():
-        found = ours(source, target, record=True)
-    close(found.logits, expected.logits, tolerance)
+        output = ours(source, target, record=True)
+    close(output.logits, expected.logits, tolerance)
     for row, ids in enumerate(SOURCES):  # of padded rows nobody reads anything
         size = len(ids)
-        for record, weights in zip(found.encoder_records, expected.encoder_attentions, strict=True):
+        for record, weights in zip(output.encoder_records, expected.encoder_attentions, strict=True):
             close(record.self_attention.weights[row, :, :size], weights[row, :, :size], tolerance)
     for record, own, cross in zip(
-        found.decoder_records, expected.decoder_attentions, expected.cross_attentions, strict=True
+        output.decoder_records, expected.decoder_attentions, expected.cross_attentions, strict=True
     ):
         close(record.self_attention.weights, own, tolerance)
         close(record.cross_attention.weights, cross, tolerance)
@@ -153,7 +153,7 @@ def test_greedy_decoding_chooses_what_theirs_chooses(pair):
         forced_bos_token_id=prefix[0] if prefix else None,
     ).tolist()
     with torch.inference_mode():
-        found = greedy(
+        generated = greedy(
             opened.model,
             opened.model.encode(source),
             [18 - len(prefix)] * TEXTS,
@@ -161,7 +161,7 @@ def test_greedy_decoding_chooses_what_theirs_chooses(pair):
             end_id=tokenizer.end_id,
             prefix=prefix,
         )
-    for mine, their in zip(found, expected):
+    for mine, their in zip(generated, expected):
         whole = [tokenizer.begin_id, *prefix, *mine]
         if model.config.model_type == "m2m_100" and config.pad_id in mine:
             # A random model may write <pad>, which has no position in theirs: what follows it is another text.
@@ -199,11 +199,11 @@ def test_beams_of_four_are_theirs(family, tmp_path):
         max_new_tokens=18,
     ).tolist()
     begin = translator.tokenizer.begin_id
-    found = translator.beam(sources, translator.directions[0], width=4)
-    assert [[begin, *result.hypotheses[0].ids] for result in found] == expected
+    searches = translator.beam(sources, translator.directions[0], width=4)
+    assert [[begin, *search.hypotheses[0].ids] for search in searches] == expected
 
 
-# What the measured notes on these families found easiest to get wrong, and how far off it is.
+# The mistakes that are easiest to make in reading these families.
 MISTAKES = {
     "bias forgotten": ("marian", {"logits_bias": False}),
     "interleaved table": ("marian", {"position_code": PositionCode.INTERLEAVED}),
@@ -225,7 +225,7 @@ def test_a_planted_mistake_is_seen(mistake, tmp_path):
 
 
 def seen(model: PreTrainedModel, changes: dict, folder: Path, *, by: float) -> None:
-    """Opened as it is, their model's logits are ours; with a config changed so, they are not, by so much."""
+    """Assert that a model's logits agree with ours, and with a changed config differ by more than `by`."""
     model.save_pretrained(folder)
     right = checkpoint.load(folder).model
     wrong = Transformer(replace(right.config, **changes)).eval()
@@ -242,11 +242,15 @@ def test_what_is_opened_is_saved_in_our_own_form_and_opened_again(pair, tmp_path
     _, opened = pair
     folder = tmp_path / "ours"
     checkpoint.save(folder, opened.model, opened.tokenizer, opened.directions, half=False)
-    again = checkpoint.load(folder)
-    assert again.model.config == opened.model.config and again.directions == opened.directions
+    reloaded = checkpoint.load(folder)
+    assert reloaded.model.config == opened.model.config and reloaded.directions == opened.directions
     for name, tensor in opened.model.state_dict().items():
-        assert torch.equal(again.model.state_dict()[name], tensor), name
+        assert torch.equal(reloaded.model.state_dict()[name], tensor), name
     source, target = opened.directions[0].split("-")
     text = "Der kleine Hund malt 漢 </s>"
-    assert again.tokenizer.encode_source(text, target, source) == opened.tokenizer.encode_source(text, target, source)
-    assert again.tokenizer.symbols == opened.tokenizer.symbols and again.tokenizer.pieces == opened.tokenizer.pieces
+    assert reloaded.tokenizer.encode_source(text, target, source) == opened.tokenizer.encode_source(
+        text, target, source
+    )
+    assert (
+        reloaded.tokenizer.symbols == opened.tokenizer.symbols and reloaded.tokenizer.pieces == opened.tokenizer.pieces
+    )

@@ -27,7 +27,7 @@ KNOWN, WRITTEN = SENTENCES[:10:2], SENTENCES[1:10:2]
 def written(model: Transformer, order: Tensor) -> dict[str, Tensor]:
     """Our weights under BART's names, the axes of d_model in another order: what fairseq's and Marian's families have.
     Written here apart from model/families, which reads the same names: a mistake of either shows."""
-    state, found = model.state_dict(), {"model.shared.weight": model.embedding.weight.detach()[:, order]}
+    state, tensors = model.state_dict(), {"model.shared.weight": model.embedding.weight.detach()[:, order]}
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         norms = ("self_attn", "encoder_attn", "final")[:: 1 if side == "decoder" else 2]
         for at in range(len(stack.layers)):
@@ -38,18 +38,18 @@ def written(model: Transformer, order: Tensor) -> dict[str, Tensor]:
                 for end in ("weight", "bias"):
                     parts = state[f"{ours}.{mine}.projection.{end}"].chunk(3)
                     for part, value in zip("qkv", parts):
-                        found[f"{to}.{name}.{part}_proj.{end}"] = value[:, order] if end == "weight" else value
-                    found[f"{to}.{name}.out_proj.{end}"] = state[f"{ours}.{mine}.output.{end}"][order]
-            found[f"{to}.fc1.weight"] = state[f"{ours}.feed_forward.expand.weight"][:, order]
-            found[f"{to}.fc1.bias"] = state[f"{ours}.feed_forward.expand.bias"]
+                        tensors[f"{to}.{name}.{part}_proj.{end}"] = value[:, order] if end == "weight" else value
+                    tensors[f"{to}.{name}.out_proj.{end}"] = state[f"{ours}.{mine}.output.{end}"][order]
+            tensors[f"{to}.fc1.weight"] = state[f"{ours}.feed_forward.expand.weight"][:, order]
+            tensors[f"{to}.fc1.bias"] = state[f"{ours}.feed_forward.expand.bias"]
             for end in ("weight", "bias"):
-                found[f"{to}.fc2.{end}"] = state[f"{ours}.feed_forward.contract.{end}"][order]
+                tensors[f"{to}.fc2.{end}"] = state[f"{ours}.feed_forward.contract.{end}"][order]
                 for index, norm in enumerate(norms):
-                    found[f"{to}.{norm}_layer_norm.{end}"] = state[f"{ours}.sublayers.{index}.norm.{end}"][order]
+                    tensors[f"{to}.{norm}_layer_norm.{end}"] = state[f"{ours}.sublayers.{index}.norm.{end}"][order]
         if model.config.norm_first:
             for end in ("weight", "bias"):
-                found[f"model.{side}.layer_norm.{end}"] = state[f"{side}.norm.{end}"][order]
-    return found
+                tensors[f"model.{side}.layer_norm.{end}"] = state[f"{side}.norm.{end}"][order]
+    return tensors
 
 
 def loaded(into: PreTrainedModel, tensors: dict[str, Tensor]) -> PreTrainedModel:
@@ -64,11 +64,11 @@ def loaded(into: PreTrainedModel, tensors: dict[str, Tensor]) -> PreTrainedModel
 def generated(model: PreTrainedModel, sources: list[list[int]], pad_id: int, limit: int) -> list[list[int]]:
     """Greedy ids without the start and without padding after the end."""
     source = pad(sources, pad_id)
-    found = model.generate(
+    rows = model.generate(
         source, attention_mask=(source != pad_id).long(), num_beams=1, do_sample=False, max_new_tokens=limit
     )[:, 1:].tolist()
     end = model.generation_config.eos_token_id
-    return [ids[: ids.index(end) + 1] if end in ids else ids for ids in found]
+    return [ids[: ids.index(end) + 1] if end in ids else ids for ids in rows]
 
 
 @pytest.mark.long
@@ -101,9 +101,9 @@ def test_the_shipped_model_in_pegasus_form_translates_alike(shipped_translators)
     limit = max(map(translator.step_limit, map(len, sources)))
     expected = translator.generate(sources)
     assert len(texts) == 100 and sum(ids[-1] == tokenizer.end_id for ids in expected) > 95
-    found = generated(model, sources, config.pad_id, limit)
+    rows = generated(model, sources, config.pad_id, limit)
     # One that never ends goes on for as long as its own side lets it.
-    assert [ids[: len(ours)] for ids, ours in zip(found, expected)] == expected
+    assert [ids[: len(ours)] for ids, ours in zip(rows, expected)] == expected
 
 
 def test_a_post_norm_model_in_marians_form_translates_alike(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_a_post_norm_model_in_marians_form_translates_alike(tmp_path: Path) -> N
     for texts in (KNOWN, ("Der Hund schläft.", "Meine Schwester trinkt Tee.", "Sand der Stadt 漢")):
         sources = [ours.encode(text) for text in texts]
         expected = ours.generate(sources)
-        found = generated(model, sources, ours.config.pad_id, max(map(len, expected)))
-        assert [row[: len(own)] for row, own in zip(found, expected)] == expected
+        rows = generated(model, sources, ours.config.pad_id, max(map(len, expected)))
+        assert [row[: len(own)] for row, own in zip(rows, expected)] == expected
 
 
 def trained_marian(folder: Path) -> PreTrainedModel:

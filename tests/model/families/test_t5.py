@@ -22,10 +22,10 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
-from tests.model.families.changed import PICKLE, WEIGHTS, edit, refused
 from tests.model.families.test_hostile import Malicious
 from tests.model.families.test_parity import close, inputs, run_theirs
 from tests.model.families.test_tokenizers import strange_texts
+from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
 
 GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 
@@ -192,9 +192,9 @@ def test_madlad_says_the_language_with_its_first_token(tmp_path):
 
 def test_a_folder_of_ours_keeps_prefixes_and_sentinels(opened, tmp_path):
     checkpoint.save(tmp_path, opened.model, opened.tokenizer, opened.directions, half=False)
-    again = checkpoint.load(tmp_path)
-    assert again.tokenizer.symbols == opened.tokenizer.symbols and again.directions == opened.directions
-    assert again.model.config == opened.config
+    reloaded = checkpoint.load(tmp_path)
+    assert reloaded.tokenizer.symbols == opened.tokenizer.symbols and reloaded.directions == opened.directions
+    assert reloaded.model.config == opened.config
 
 
 @pytest.fixture(scope="module")
@@ -267,8 +267,8 @@ def test_a_folder_with_tokenizer_json_alone_splits_the_same(whole, tmp_path):
 
 
 def test_conversion_names_a_prefix_of_ones_own(whole, tmp_path):
-    said = ["--prefix", "text-question=ask a question: ", "--out", str(tmp_path / "out")]
-    convert.main([str(whole), *said])
+    options = ["--prefix", "text-question=ask a question: ", "--out", str(tmp_path / "out")]
+    convert.main([str(whole), *options])
     translator = Translator.load(tmp_path / "out", "cpu")
     assert translator.directions == ("text-question", "en-de", "text-summary", "source-target")
     tokens = translator.translate("Der Hund.", "text-question").source_tokens
@@ -276,4 +276,4 @@ def test_conversion_names_a_prefix_of_ones_own(whole, tmp_path):
     assert spelled.replace("\u2581", " ").strip() == "ask a question:"
     for wrong in ("question", "text-question=", "xx=yy"):
         with pytest.raises(ValueError, match=r"direction is two different|a prefix is given"):
-            convert.prefixed(checkpoint.load(whole), [wrong])
+            convert.add_prefixes(checkpoint.load(whole), [wrong])

@@ -1,4 +1,4 @@
-"""What looks inside a pass looks inside T5's: places, changes over the cache, stages of attention, why."""
+"""Analyses of a pass work on T5: places, edits over the cache, stages of attention, why."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def test_scores_are_content_and_bias_at_their_places(any_kind):
     trace = any_kind.translate(SENTENCES[0])
     output = any_kind.inspect(trace.source_ids, trace.target_ids)
     for kind in trace.kinds:
-        found = dissect(output, kind, 1, 2, query=1)
-        assert found.error < 1e-5 and score_matrix(output, kind, 1, 2).error < 1e-5
-        assert found.bias.any() == (kind is not AttentionKind.CROSS)
-        np.testing.assert_allclose(found.scaled, found.dots + found.bias)
+        part_of_head = dissect(output, kind, 1, 2, query=1)
+        assert part_of_head.error < 1e-5 and score_matrix(output, kind, 1, 2).error < 1e-5
+        assert part_of_head.bias.any() == (kind is not AttentionKind.CROSS)
+        np.testing.assert_allclose(part_of_head.scaled, part_of_head.dots + part_of_head.bias)
         assert loop.compare_ways(loop.attention_input(any_kind, output, kind, 1)).relative < 1e-5
         assert max(part.error for part in projections(any_kind, output, kind, 1)) < 1e-4
         assert join_heads(any_kind, output, kind, 1, query=1).error < 1e-4
@@ -92,8 +92,8 @@ def test_scores_are_content_and_bias_at_their_places(any_kind):
 
 def test_the_exact_split_and_every_method_answer(any_kind):
     trace = any_kind.translate(SENTENCES[0])
-    found = why.parts(any_kind, trace, step=2)
-    assert found.sum.holds and found.position == 0 and not found.norm_biases.any()
+    split = why.parts(any_kind, trace, step=2)
+    assert split.sum.holds and split.position == 0 and not split.norm_biases.any()
     answer = why.attribute(any_kind, trace, step=2)
     assert len(answer.rows) == len(METHODS)
     for row in answer.rows:

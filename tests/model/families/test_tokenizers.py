@@ -52,11 +52,11 @@ ALPHABETS = (
 
 
 def strange_texts(count: int = 200) -> list[str]:
-    """The same ones every time; none spells a control symbol."""
+    """Return the same strange texts every time; none spells a control symbol."""
     draw = random.Random(8)
     words = [word for sentence in SENTENCES for word in sentence.split()]
-    found = list(SENTENCES)
-    while len(found) < count:
+    texts = list(SENTENCES)
+    while len(texts) < count:
         parts = [
             draw.choice(words)
             if draw.random() < 0.4
@@ -65,8 +65,8 @@ def strange_texts(count: int = 200) -> list[str]:
         ]
         text = normalize_text(draw.choice(("", " ", " ", "  ")).join(parts))
         if text and not text.startswith(">>"):
-            found.append(text)
-    return found
+            texts.append(text)
+    return texts
 
 
 def opened(make, folder, **changes) -> Checkpoint:
@@ -104,18 +104,18 @@ CASES = {
 }
 
 
-UNTOLD = (
+WITHOUT_LANGUAGES = (
     T5Tokenizer,
     BartTokenizer,
     BlenderbotTokenizer,
     BlenderbotSmallTokenizer,
     PegasusTokenizer,
-)  # what a symbol never tells the language
+)
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
 def pair(request, tmp_path_factory):
-    """Their tokenizer and ours of one folder, and the languages to translate between."""
+    """The tokenizer of `transformers` and ours of one folder, and a source and a target language."""
     make, changes, kind, options, source, target = CASES[request.param]
     folder = tmp_path_factory.mktemp("tokenizer") / "model"
     make(folder, **changes).save_pretrained(folder)
@@ -128,21 +128,21 @@ def pair(request, tmp_path_factory):
 
 def test_ids_of_strange_texts_are_theirs(pair):
     their, ours, source, target = pair
-    count = 2000 if isinstance(their, UNTOLD) else 200
+    count = 2000 if isinstance(their, WITHOUT_LANGUAGES) else 200
     texts = strange_texts(count)
     assert len(texts) == count
     if not isinstance(their, MarianTokenizer | M2M100Tokenizer):
-        # Theirs are SentencePiece written anew, and keep a space at a text's end where it comes from another character;
-        # SentencePiece, which the models were trained with and ours asks, does not.
+        # Their reimplementation keeps a space at a text's end that another character is normalized to. SentencePiece,
+        # with which the models were trained and which ours uses, does not.
         texts = [text.rstrip("▁\u200e\u2009\u3000\u00a0 ") or "a" for text in texts]
-    if isinstance(their, MBartTokenizer):  # theirs of 5.x forgets the SentencePiece model's own normalisation
+    if isinstance(their, MBartTokenizer):  # transformers 5 does not apply the SentencePiece model's normalization
         texts = [
             "".join(c for c in unicodedata.normalize("NFKC", text.replace("▁", "_")) if unicodedata.category(c) != "Cf")
             for text in texts
         ]
     for text in texts:
         expected = their(text)["input_ids"]
-        if isinstance(their, BlenderbotTokenizer):  # theirs of 5.x forgets the end
+        if isinstance(their, BlenderbotTokenizer):  # transformers 5 omits the end symbol
             expected = [*expected, ours.end_id]
         assert ours.encode_source(text, target, source) == expected, repr(text)
 
@@ -150,7 +150,7 @@ def test_ids_of_strange_texts_are_theirs(pair):
 def test_the_forced_language_is_theirs(pair):
     their, ours, _, target = pair
     prefix = ours.forced_prefix(target)
-    if isinstance(their, (MarianTokenizer, *UNTOLD)):
+    if isinstance(their, (MarianTokenizer, *WITHOUT_LANGUAGES)):
         assert prefix == ()
     else:
         code = f"__{target}__" if isinstance(their, M2M100Tokenizer) else target
@@ -159,7 +159,7 @@ def test_the_forced_language_is_theirs(pair):
 
 
 def test_texts_of_ids_are_theirs(pair):
-    """Of pieces that the table has; theirs writes <unk> out for what it has not."""
+    """Compare texts without unknown pieces, which theirs writes as <unk>."""
     their, ours, *_ = pair
     for text in SENTENCES:
         ids = ours.encode(text)
@@ -173,14 +173,14 @@ def test_an_unknown_piece_keeps_its_surface_and_ids_their_names(pair):
     text = "der Hund 漢字 malt"
     ids = ours.encode_source(text, target, source)
     names = ours.source_tokens(ids, text)
-    if isinstance(their, BartTokenizer | BlenderbotTokenizer):  # to whom nothing is unknown: bytes spell it
+    if isinstance(their, BartTokenizer | BlenderbotTokenizer):  # bytes spell every character
         assert ours.symbols.unknown_id not in ids and ours.decode(ids) == text
         assert sum(name.kind is TokenKind.BYTE for name in names) > 2 and names[2] == "▁Hund"[: len(names[2])]
         return
-    if isinstance(their, BlenderbotSmallTokenizer):  # whose letters are of lower case, and which says what goes on
+    if isinstance(their, BlenderbotSmallTokenizer):  # lower case, with "@@" inside words
         assert [name for name in names if name.endswith("<unk>")] == ["漢@@<unk>", "字<unk>"]
-        shown = "".join(token.removesuffix("<unk>") for token in ours.in_words(names))
-        assert shown == "▁der▁hund▁漢字▁malt"
+        joined = "".join(token.removesuffix("<unk>") for token in ours.in_words(names))
+        assert joined == "▁der▁hund▁漢字▁malt"
         return
     unknown = [name for name, i in zip(names, ids) if i == ours.symbols.unknown_id]
     assert any(name.removesuffix("<unk>").strip("▁") == "漢字" for name in unknown)
@@ -240,7 +240,7 @@ def test_a_folder_with_tokenizer_json_alone_opens_and_splits_the_same(name, tmp_
     fast = checkpoint.load(tmp_path / "fast")
     assert fast.directions == whole.directions and fast.tokenizer.pieces == whole.tokenizer.pieces
     texts = strange_texts()
-    if kind is MBartTokenizer:  # theirs of 5.x forgets the normalisation, which is then nowhere in the folder
+    if kind is MBartTokenizer:  # transformers 5 does not save the normalization
         texts = [unicodedata.normalize("NFKC", text) for text in SENTENCES]
     for text in texts:
         ids = whole.tokenizer.encode_source(text, target, source)
@@ -251,20 +251,20 @@ def test_a_folder_with_tokenizer_json_alone_opens_and_splits_the_same(name, tmp_
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda found: found.pop("model"), 'has no "model"'),
-        (lambda found: found["model"].update(type="WordPiece"), "found 'WordPiece'"),
-        (lambda found: found["model"].update(vocab=[["a"]]), "a piece and its score"),
-        (lambda found: found["model"]["vocab"].insert(10, found["model"]["vocab"][20]), "without a gap"),
-        (lambda found: found["normalizer"]["normalizers"][0].update(precompiled_charsmap="%"), "not base64"),
+        (lambda values: values.pop("model"), 'has no "model"'),
+        (lambda values: values["model"].update(type="WordPiece"), "found 'WordPiece'"),
+        (lambda values: values["model"].update(vocab=[["a"]]), "a piece and its score"),
+        (lambda values: values["model"]["vocab"].insert(10, values["model"]["vocab"][20]), "without a gap"),
+        (lambda values: values["normalizer"]["normalizers"][0].update(precompiled_charsmap="%"), "not base64"),
     ],
 )
 def test_a_damaged_tokenizer_json_is_refused_in_words(damage, words, tmp_path):
     theirs.mbart(tmp_path).save_pretrained(tmp_path)
     MBart50Tokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path / "fast")
-    found = json.loads((tmp_path / "fast" / "tokenizer.json").read_text(encoding="utf-8"))
-    damage(found)
+    values = json.loads((tmp_path / "fast" / "tokenizer.json").read_text(encoding="utf-8"))
+    damage(values)
     (tmp_path / "sentencepiece.bpe.model").unlink()
-    theirs.write(tmp_path / "tokenizer.json", found)
+    theirs.write(tmp_path / "tokenizer.json", values)
     with pytest.raises(ValueError, match=re.escape(words)):
         checkpoint.load(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Tiny random models and tokenizer files of each family, as `transformers` writes them: what ours is compared with."""
+"""Tiny random models and tokenizer files of each family, as `transformers` writes them, and edits of their folders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
 import sentencepiece
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -37,9 +38,11 @@ from transformers import (
     UMT5ForConditionalGeneration,
 )
 
+from attention_atlas.model import checkpoint
 from attention_atlas.model.families.language_codes import M2M100, MBART, MBART50, NLLB
 from tests.conftest import SENTENCES
 
+WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
 SIZES = {
     "d_model": 64,
     "encoder_layers": 2,
@@ -54,7 +57,7 @@ SIZES = {
 
 @cache
 def splitter(size: int = 90, algorithm: str = "unigram") -> bytes:
-    """A SentencePiece model with the ids of its own symbols as fairseq's makers had them."""
+    """Return a SentencePiece model whose symbols have the ids of fairseq's models."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(SENTENCES * 5),
@@ -72,13 +75,27 @@ def splitter(size: int = 90, algorithm: str = "unigram") -> bytes:
 
 
 def pieces_of(model: bytes) -> list[str]:
-    """The pieces of a SentencePiece model but for its own three symbols."""
+    """Return the pieces of a SentencePiece model without its three symbols."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     return [processor.IdToPiece(i) for i in range(3, processor.GetPieceSize())]
 
 
 def write(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def edit(folder: Path, **changes) -> None:
+    """Change fields of a folder's config.json."""
+    config = json.loads((folder / "config.json").read_text())
+    write(folder / "config.json", config | changes)
+
+
+def refused(folder: Path, *words: str) -> str:
+    """Assert that opening a folder fails with these words. Returns the message."""
+    with pytest.raises(ValueError) as caught:
+        checkpoint.load(folder)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+    return str(caught.value)
 
 
 def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False) -> tuple[int, int]:
@@ -279,12 +296,12 @@ def merged_bytes(kind: str) -> str:
 
 
 def merges_files(folder: Path, kind: str) -> int:
-    """vocab.json and merges.txt; how many pieces there are."""
+    """Write vocab.json and merges.txt. Returns the number of pieces."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = json.loads(merged_bytes(kind))["model"]
-    ids = {**found["vocab"], "<mask>": len(found["vocab"])}
+    model = json.loads(merged_bytes(kind))["model"]
+    ids = {**model["vocab"], "<mask>": len(model["vocab"])}
     write(folder / "vocab.json", ids)
-    lines = ["#version: 0.2", *(" ".join(pair) for pair in found["merges"])]
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in model["merges"])]
     (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return len(ids)
 
@@ -310,15 +327,15 @@ def blenderbot(folder: Path, **changes) -> PreTrainedModel:
 
 @cache
 def merged_letters() -> tuple[dict[str, int], list[str]]:
-    """Ids and merges of a small vocabulary of letters, as ParlAI's: what is not a word's last piece ends in "@@"."""
+    """Return ids and merges of a small vocabulary of letters like ParlAI's: "@@" ends a piece inside a word."""
     made = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     trainer = trainers.BpeTrainer(vocab_size=140, end_of_word_suffix="</w>", show_progress=False)
     made.train_from_iterator([sentence.lower() for sentence in SENTENCES * 5], trainer)
-    found = json.loads(made.to_str())["model"]
-    pieces = [p.removesuffix("</w>") if p.endswith("</w>") else f"{p}@@" for p in sorted(found["vocab"])]
+    model = json.loads(made.to_str())["model"]
+    pieces = [p.removesuffix("</w>") if p.endswith("</w>") else f"{p}@@" for p in sorted(model["vocab"])]
     names = ["__null__", "__start__", "__end__", "__unk__", *dict.fromkeys(pieces)]
-    return {piece: i for i, piece in enumerate(names)}, [" ".join(pair) for pair in found["merges"]]
+    return {piece: i for i, piece in enumerate(names)}, [" ".join(pair) for pair in model["merges"]]
 
 
 def blenderbot_small(folder: Path, **changes) -> PreTrainedModel:
@@ -340,7 +357,7 @@ def pegasus(folder: Path, **changes) -> PreTrainedModel:
 
 
 def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
-    """All weights, biases and norms anew: what stays 0 or 1 hides mistakes."""
+    """Redraw all weights, biases and norms: values that are 0 or 1 hide mistakes."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -358,7 +375,7 @@ def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
 
 
 def in_their_own_precision(model: PreTrainedModel, monkeypatch) -> None:
-    """T5's norms take the mean square in float32, whatever they read: in float64 they are what differs most."""
+    """Let T5's norms compute in the precision of their input: `transformers` computes them in float32."""
     for module in model.modules():
         if type(module).__name__.endswith("T5LayerNorm"):
             monkeypatch.setattr(
@@ -383,15 +400,17 @@ MBART_LANGUAGES = MBART
 
 
 def nllb_tokenizer_json(folder: Path) -> None:
-    """tokenizer.json as NLLB's repositories have it: the languages after the pieces, then <mask>. What `transformers`
-    makes of the SentencePiece model alone has no language."""
+    """Write tokenizer.json as in NLLB's repositories, with the languages and <mask> after the pieces.
+
+    `transformers` writes no languages from the SentencePiece model alone.
+    """
     NllbTokenizer.from_pretrained(folder).save_pretrained(folder / "made")
-    found = json.loads((folder / "made" / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer = json.loads((folder / "made" / "tokenizer.json").read_text(encoding="utf-8"))
     _, first = fairseq_sizes(NLLB)
     symbols = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    found["added_tokens"] = [token for token in found["added_tokens"] if token["id"] < first] + [
+    tokenizer["added_tokens"] = [token for token in tokenizer["added_tokens"] if token["id"] < first] + [
         {"id": first + at, "content": code, **symbols} for at, code in enumerate((*NLLB, "<mask>"))
     ]
-    found["model"]["vocab"] = {piece: i for piece, i in found["model"]["vocab"].items() if i < first}
-    write(folder / "tokenizer.json", found)
+    tokenizer["model"]["vocab"] = {piece: i for piece, i in tokenizer["model"]["vocab"].items() if i < first}
+    write(folder / "tokenizer.json", tokenizer)
     write(folder / "tokenizer_config.json", {"tokenizer_class": "NllbTokenizer"})
