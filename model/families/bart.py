@@ -12,7 +12,7 @@ Blenderbot-small  after   yes, in the    learned            <s>                 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from attention_atlas.model.config import ModelConfig, PositionCode
@@ -42,21 +42,17 @@ Vocabulary = tuple[dict[str, int], bytes]  # ids of all pieces, and the splitter
 class Form:
     """The properties that a family's class fixes, whatever its config says.
 
-    begin    the id that its decoder starts from, if no file names one
-    wrapped  whether <s> precedes a source, as </s> follows it
+    network          fields of ModelConfig
+    pad, begin, end  the default ids of padding, of the decoder's start and of a text's end
+    wrapped          whether <s> precedes a source, as </s> follows it
     """
 
-    norm_first: bool
-    norm_embedding: bool
-    position_code: PositionCode
-    position_offset: int
-    pad: int
-    begin: int
-    end: int
-    activation: str
+    network: Mapping[str, object]
     vocabulary: Callable[[Folder, Settings], Vocabulary]
+    pad: int = 0
+    begin: int = 1
+    end: int = 2
     wrapped: bool = False
-    norm_before_positions: bool = False
     unknown: str = "<unk>"
     row: SourceRow = SourceRow.PLAIN
 
@@ -66,12 +62,8 @@ def reader(form: Form) -> Callable[[Folder, Settings, Weights], OpenedModel]:
 
     def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
         config = replace(
-            settings.model_config(activation=form.activation, scale_embedding=False, pad=form.pad),
-            norm_first=form.norm_first,
-            norm_embedding=form.norm_embedding,
-            norm_before_positions=form.norm_before_positions,
-            position_code=form.position_code,
-            position_offset=form.position_offset,
+            settings.model_config(activation="gelu", scale_embedding=False, pad=form.pad),
+            **form.network,
             logits_bias=tensors.BIAS in weights.shapes,
         )
         matrices = tensors.find_embeddings(weights, tied=settings.flag("tie_word_embeddings", True), shared=True)
@@ -115,8 +107,10 @@ def _tokenizer(form: Form, folder: Folder, settings: Settings, config: ModelConf
     return PieceTokenizer(side, side, symbols), nameless
 
 
-def _merged_bytes(folder: Folder, settings: Settings, *, space_first: bool) -> Vocabulary:
-    space_first = settings.tokenizer.get("add_prefix_space", space_first) is True
+def _merged_bytes(folder: Folder, settings: Settings) -> Vocabulary:
+    """Read merged bytes; "add_prefix_space" says whether a space precedes any text, by default Blenderbot's."""
+    is_blenderbot = settings.config.get("model_type") == "blenderbot"
+    space_first = settings.tokenizer.get("add_prefix_space", is_blenderbot) is True
     return read_merges(folder, mark=MergedBytes.PREFIX * space_first)
 
 
@@ -132,40 +126,27 @@ def _pegasus(folder: Folder, settings: Settings) -> Vocabulary:
 
 
 BART = Form(
-    False,
-    True,
-    PositionCode.LEARNED,
-    UNUSED_ROWS,
+    {
+        "norm_first": False,
+        "norm_embedding": True,
+        "position_code": PositionCode.LEARNED,
+        "position_offset": UNUSED_ROWS,
+    },
+    _merged_bytes,
     pad=1,
     begin=2,
-    end=2,
-    activation="gelu",
-    vocabulary=lambda folder, settings: _merged_bytes(folder, settings, space_first=False),
     wrapped=True,
 )
-PEGASUS = Form(True, False, PositionCode.HALVES, 0, 0, 0, 1, "gelu", _pegasus)
-BLENDERBOT = Form(
-    True,
-    False,
-    PositionCode.LEARNED,
-    0,
-    pad=0,
-    begin=1,
-    end=2,
-    activation="gelu",
-    vocabulary=lambda folder, settings: _merged_bytes(folder, settings, space_first=True),
-)
+PEGASUS = Form({"norm_first": True, "position_code": PositionCode.HALVES}, _pegasus, begin=0, end=1)
+BLENDERBOT = Form({"norm_first": True, "position_code": PositionCode.LEARNED}, _merged_bytes)
 BLENDERBOT_SMALL = Form(
-    False,
-    True,
-    PositionCode.LEARNED,
-    0,
-    pad=0,
-    begin=1,
-    end=2,
-    activation="gelu",
-    vocabulary=lambda folder, settings: read_merges(folder, mark=MergedLetters.MARK),
-    norm_before_positions=True,
+    {
+        "norm_first": False,
+        "norm_embedding": True,
+        "norm_before_positions": True,
+        "position_code": PositionCode.LEARNED,
+    },
+    lambda folder, settings: read_merges(folder, mark=MergedLetters.MARK),
     unknown="__unk__",
     row=SourceRow.BARE,
 )

@@ -13,12 +13,12 @@ from attention_atlas.model.config import PositionCode
 from attention_atlas.model.families import tensors
 from attention_atlas.model.families.family import Family, OpenedModel
 from attention_atlas.model.families.folder import Folder, Weights
-from attention_atlas.model.families.language_codes import M2M100, NLLB, WMT21
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import (
     FAIRSEQ,
     fairseq_ids,
     fairseq_tokenizer,
+    language_codes,
     language_ids,
     list_directions,
     read_fairseq_model,
@@ -66,7 +66,7 @@ def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[st
     for i, symbol in enumerate(FAIRSEQ):
         if ids.get(symbol) != i:
             raise ValueError(f"{folder.path}/vocab.json: {symbol} must have id {i}, found {ids.get(symbol)}")
-    known_codes = WMT21 if settings.tokenizer.get("language_codes") == "wmt21" else M2M100
+    known_codes = language_codes("wmt21" if settings.tokenizer.get("language_codes") == "wmt21" else "m2m100")
     codes = language_ids(folder, settings.tokenizer, M2M100_SYMBOL) or {
         code: i for i, code in enumerate(known_codes, len(ids))
     }
@@ -78,7 +78,9 @@ def _nllb(folder: Folder, settings: Settings, spm: bytes) -> tuple[dict[str, int
     ids = fairseq_ids(spm)
     first = max(ids.values()) + 1
     # A folder made from the SentencePiece model alone names no languages.
-    codes = language_ids(folder, settings.tokenizer, NLLB_SYMBOL) or {code: i for i, code in enumerate(NLLB, first)}
+    codes = language_ids(folder, settings.tokenizer, NLLB_SYMBOL) or {
+        code: i for i, code in enumerate(language_codes("nllb"), first)
+    }
     ids |= codes
     ids |= language_ids(folder, settings.tokenizer, MASK) or {"<mask>": first + len(codes)}
     legacy = settings.tokenizer.get("legacy_behaviour") is True

@@ -14,11 +14,11 @@ from attention_atlas.model.config import PositionCode
 from attention_atlas.model.families import tensors
 from attention_atlas.model.families.family import Family, OpenedModel
 from attention_atlas.model.families.folder import Folder, Weights
-from attention_atlas.model.families.language_codes import MBART, MBART50
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import (
     fairseq_ids,
     fairseq_tokenizer,
+    language_codes,
     language_ids,
     list_directions,
     read_fairseq_model,
@@ -51,7 +51,7 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
     first = max(ids.values()) + 1
     is_first_mbart = begin >= first  # its decoder starts from a language
     codes = language_ids(folder, settings.tokenizer, SYMBOL) or {
-        code: i for i, code in enumerate(MBART if is_first_mbart else MBART50, first)
+        code: i for i, code in enumerate(language_codes("mbart" if is_first_mbart else "mbart50"), first)
     }
     ids |= codes
     if max(ids.values()) + 1 < config.vocabulary_size:

@@ -13,11 +13,13 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 from attention_atlas.model.config import LIMITS, ModelConfig
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
-from attention_atlas.model.files import MAX_VOCABULARY_BYTES
+from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_json
 from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.text.splitters import HEADER, SentencePieces
 from attention_atlas.model.trace import is_integer
@@ -206,6 +208,12 @@ def _float(field: int, value: float) -> bytes:
 
 def _bytes(field: int, value: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+@cache
+def language_codes(name: str) -> tuple[str, ...]:
+    """Return the language codes of a family's models in the order of their symbols' ids, from language_codes.json."""
+    return tuple(read_json(Path(__file__).with_name("language_codes.json"))[name])
 
 
 def language_ids(folder: Folder, settings: dict, form: re.Pattern) -> dict[str, int]:

@@ -216,7 +216,7 @@ class Translator:
         longest = self.max_tokens - 1 - len(prefix)
         return [min(max(self.step_limit(len(ids)) - len(prefix), 10), longest) for ids in sources]
 
-    def pad(self, sequences: Sequence[list[int]]) -> Tensor:
+    def pad(self, sequences: list[list[int]]) -> Tensor:
         """Return id sequences as one tensor [batch, length] on the model's device, padded on the right."""
         return pad(sequences, self.tokenizer.pad_id).to(self.device)
 

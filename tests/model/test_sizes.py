@@ -194,20 +194,19 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
     assert checks and all(check.passed for check in checks)
 
 
-def test_nor_for_many_answers_to_why(wide):
-    """What is run again a hundred times over: words away, gradients, heads off, the smallest set. A block of logits
-    for each, and each what a distribution of its own says."""
+def test_nor_for_the_repeated_passes_of_why(wide):
+    """Occlusion, gradients, ablations and the smallest set compute logits in blocks, as single passes do."""
     ids = [30 + i for i in range(55)]
     trace = wide.trace(SENTENCES[0], target=ids)
     case = open_case(wide, trace, Question(54, ids[54], trace.target_tokens[54]))
     heads = all_heads(case)
-    found = smallest.whole(case, wide, trace)
+    whole_set = smallest.whole(case, wide, trace)
     voices = experiment.silence()
     with Largest() as largest:
         effects, flips = experiment.ablate(case, voices, [[head] for head in heads])
         answers = [method(case).values for method in METHODS.values()]
-        leads = found.margins([[], heads[:1], heads], voices.draws[0])
-        slopes = found.slopes(voices.draws[0])
+        leads = whole_set.margins([[], heads[:1], heads], voices.draws[0])
+        slopes = whole_set.slopes(voices.draws[0])
     assert largest.numbers <= MAX_LOGITS and all(np.isfinite(values).any() for values in answers)
     with torch.inference_mode():
         log_p = wide.inspect(trace.source_ids, ids).logits[0].double().log_softmax(-1)
@@ -223,7 +222,7 @@ def test_nor_for_a_batch_of_a_survey(wide):
     """And its gradients are those of the whole distribution, which autograd keeps."""
     sources, targets = [wide.encode(text) for text in SENTENCES[:3]], [[30 + i for i in range(n)] for n in (50, 9, 33)]
     with Largest() as largest:
-        found = batch.run(wide, sources, targets)
+        recorded = batch.run(wide, sources, targets)
     assert largest.numbers <= MAX_LOGITS
     for row, (source, target) in enumerate(zip(sources, targets)):
         gates = {kind: torch.ones(1, layers, 2, requires_grad=True) for kind, layers in wide.model.num_layers.items()}
@@ -231,7 +230,7 @@ def test_nor_for_a_batch_of_a_survey(wide):
         logits = wide.model(torch.tensor([source]), inputs, interventions=Sweep(gates=gates)).logits[0]
         mean = logits.log_softmax(-1)[range(len(target)), target].mean()
         for kind, slope in zip(gates, torch.autograd.grad(mean, list(gates.values()))):
-            np.testing.assert_allclose(found.slopes[kind][row], slope[0], atol=1e-5)
+            np.testing.assert_allclose(recorded.slopes[kind][row], slope[0], atol=1e-5)
 
 
 def test_no_matrix_of_the_vocabulary_is_copied_for_its_mean(wide, monkeypatch):
@@ -242,8 +241,8 @@ def test_no_matrix_of_the_vocabulary_is_copied_for_its_mean(wide, monkeypatch):
     with Largest() as largest:
         parts = direction(wide.model, question)
     assert largest.numbers <= len(weight)  # of a vector, and of a part of the matrix
-    for found in (whole, parts):
-        torch.testing.assert_close(found.vector, weight[40].double() - weight.double().mean(0))
+    for recorded in (whole, parts):
+        torch.testing.assert_close(recorded.vector, weight[40].double() - weight.double().mean(0))
 
 
 @given(st.integers(0, 40), st.integers(1, 50))
@@ -256,14 +255,14 @@ def test_log_probabilities_in_blocks_are_those_of_the_whole(rows, room):
             "attention_atlas.model.nets.blocks.blocks",
             lambda rows, vocabulary: blocks(rows, vocabulary, max_logits=room),
         )
-        found = log_probabilities(lambda x: x @ matrix.T, hidden, ids, 9, dtype=torch.float64)
+        log_p = log_probabilities(lambda x: x @ matrix.T, hidden, ids, 9, dtype=torch.float64)
         best = most_probable(lambda x: x @ matrix.T, hidden, 9) if rows else None
     expected = (hidden @ matrix.T).log_softmax(-1).gather(-1, ids[:, None])[:, 0]
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(log_p, expected)
     if rows:
         assert best.tolist() == (hidden @ matrix.T).argmax(-1).tolist()
         weights = torch.randn(rows).double()
-        slopes = [torch.autograd.grad((weights * values).sum(), hidden)[0] for values in (found, expected)]
+        slopes = [torch.autograd.grad((weights * values).sum(), hidden)[0] for values in (log_p, expected)]
         torch.testing.assert_close(*slopes)
 
 

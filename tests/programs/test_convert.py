@@ -72,19 +72,19 @@ def test_a_converted_file_lies_as_a_step_reads_it_and_is_mapped(saved, tmp_path)
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     assert load_file(out / "model.safetensors")["embedding.weight"].shape[0] == 64
-    expected, found = checkpoint.load(saved).model.state_dict(), checkpoint.load(out).model.state_dict()
+    expected, loaded = checkpoint.load(saved).model.state_dict(), checkpoint.load(out).model.state_dict()
     pages = [
         [int(end, 16) for end in line.split()[0].split("-")]
         for line in Path("/proc/self/maps").read_text().splitlines()
         if str(out) in line
     ]
-    assert all(any(start <= tensor.data_ptr() < end for start, end in pages) for tensor in found.values())
+    assert all(any(start <= tensor.data_ptr() < end for start, end in pages) for tensor in loaded.values())
     for name, tensor in expected.items():
-        assert torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
+        assert torch.equal(loaded[name], tensor) and loaded[name].stride() == tensor.stride()
 
 
 def test_a_file_of_the_layout_before_opens(saved, tmp_path):
-    """It holds those matrices transposed that are not wider than high."""
+    """In the former layout, only matrices that are not wider than high are transposed."""
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     expected = checkpoint.load(out).model.state_dict()
@@ -93,9 +93,9 @@ def test_a_file_of_the_layout_before_opens(saved, tmp_path):
     }
     assert any(t.ndim == 2 and t.shape[0] < t.shape[1] for t in expected.values())
     save_file(tall, out / "model.safetensors", {checkpoint.LAYOUT: checkpoint.TALL_TRANSPOSED})
-    found = checkpoint.load(out).model.state_dict()
+    loaded = checkpoint.load(out).model.state_dict()
     assert all(
-        torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
+        torch.equal(loaded[name], tensor) and loaded[name].stride() == tensor.stride()
         for name, tensor in expected.items()
     )
 
@@ -142,9 +142,9 @@ def test_of_many_languages_those_asked_for(tmp_path):
     folder = tmp_path / "many"
     theirs.m2m100(folder).save_pretrained(folder)
     convert.main([str(folder), "--out", str(tmp_path / "ours"), "--directions", "zu-af", "de-en"])
-    found = Translator.load(tmp_path / "ours", "cpu")
-    assert found.directions == ("zu-af", "de-en")
-    trace = found.translate("Der Hund", "zu-af")
+    translator = Translator.load(tmp_path / "ours", "cpu")
+    assert translator.directions == ("zu-af", "de-en")
+    trace = translator.translate("Der Hund", "zu-af")
     assert trace.source_tokens[0] == "__zu__" and trace.decoder_inputs[:2] == ("</s>", "__af__")
     assert trace.target_tokens[0] == "__af__" and "__af__" not in trace.translation
     for asked, words in (("xx-af", "no symbol for the language 'xx'"), ("de", "two different language codes")):
@@ -177,15 +177,10 @@ def test_a_call_without_a_direction_is_answered_by_the_model_that_the_host_names
     assert served.select("")[0].name == "opus-mt-de-en"
 
 
-def test_models_that_the_host_names_come_first(saved, tiny_checkpoint):
-    found = Translators.load(tiny_checkpoint.parent, "cpu", models=[saved])
-    first = next(iter(found.values()))
-    assert first.name == "opus-mt-de-en" and len(found) == 3
-
-
-def test_a_model_that_the_host_names_takes_no_label_of_a_checkpoint(saved, tiny_checkpoint):
-    """What links and callers of the API know as de-en stays what it was."""
-    found = Translators.load(tiny_checkpoint.parent, "cpu", models=[saved])
-    assert list(found) == ["de-en (opus-mt-de-en)", "de-en", "en-fr"] and found["de-en"].name == tiny_checkpoint.name
-    assert found.find("de-en", "gone").checkpoint == tiny_checkpoint.name
-    assert found.find("de-en", "opus-mt-de-en").label == "de-en (opus-mt-de-en)"
+def test_models_that_the_host_names_come_first_but_take_no_label_of_a_checkpoint(saved, tiny_checkpoint):
+    """The label de-en in links and API calls keeps its meaning."""
+    translators = Translators.load(tiny_checkpoint.parent, "cpu", models=[saved])
+    assert list(translators) == ["de-en (opus-mt-de-en)", "de-en", "en-fr"]
+    assert next(iter(translators.values())).name == "opus-mt-de-en"
+    assert translators["de-en"].name == translators.find("de-en", "gone").checkpoint == tiny_checkpoint.name
+    assert translators.find("de-en", "opus-mt-de-en").label == "de-en (opus-mt-de-en)"

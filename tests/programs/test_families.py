@@ -49,7 +49,7 @@ def walk(request, tmp_path_factory) -> tuple[Path, str]:
     make, changes, direction = FORMS[request.param]
     place = tmp_path_factory.mktemp(request.param)
     folder = taught(place, make, **changes)
-    # What `transformers` saved is converted by the program, too; this one keeps what was learned.
+    # The folder keeps what was learned; the program converts it, too.
     convert.main([str(place / "theirs"), "--out", str(place / "converted")])
     assert load_file(place / "converted" / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
     assert "encoder and 3 decoder layers" in (place / "converted" / "README.md").read_text(encoding="utf-8")
@@ -71,9 +71,9 @@ def test_the_programs(walk, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("attention_atlas.model.analysis.survey.run.sentences", lambda language: KNOWN[:3])
     survey.main([*of, "--sentences", source, target, "--directions", direction, "--ablate", "2"])
     digest = json.loads((folder / "heads.json").read_text(encoding="utf-8"))["digest"]
-    found = read_survey(folder / "heads.json", digest).directions[direction]
+    result = read_survey(folder / "heads.json", digest).directions[direction]
     model = Translator.load(folder, "cpu").model
-    for kind, one in found.kinds.items():
+    for kind, one in result.kinds.items():
         assert one.statistics["ablation"].value.shape == (model.num_layers[kind], model.num_heads[kind])
         assert np.isfinite(one.statistics["gradient"].value).all()
     capsys.readouterr()

@@ -1,4 +1,4 @@
-"""What all programs share: how they are told what to do, and how they end."""
+"""The shared parts of programs: options, errors and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live checks: every planted fault is caught, wherever it sits, and nothing clean is ever blamed."""
+"""The live checks: every planted fault is detected, and a correct trace passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def failures(translator, trace, **options) -> set[str]:
 
 
 def unmasked(weights: np.ndarray) -> np.ndarray:
-    """What a forgotten mask leaves behind: weight everywhere, rows that still sum to 1."""
+    """Return weights as without a mask: positive everywhere, with rows that sum to 1."""
     spread = weights + 0.05
     return (spread / spread.sum(-1, keepdims=True)).astype(np.float32)
 
@@ -51,7 +51,7 @@ def trace(tiny_translator):
 
 
 def planted(trace, kind: AttentionKind, fault: str):
-    """The trace with a fault in the maps of one kind, behind the back of its own checks."""
+    """Return the trace with a fault in the maps of one kind, without the checks of its constructor."""
     weights = FAULTS[fault](trace.maps(kind).weights)
     maps = AttentionMaps.__new__(AttentionMaps)
     tokens = (trace.maps(kind).query_tokens, trace.maps(kind).key_tokens)

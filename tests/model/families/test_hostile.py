@@ -57,7 +57,7 @@ def test_a_pickle_of_something_else_is_refused(folder, value, word):
 
 
 def test_tensors_larger_than_their_file_are_refused_before_memory_is_taken(folder):
-    """Of stride 0: a file of some kilobytes that claims gigabytes."""
+    """Tensors of stride 0: a file of kilobytes claims gigabytes."""
     state = load_file(folder / WEIGHTS)
     (folder / WEIGHTS).unlink()
     wide = 2**17
@@ -234,14 +234,6 @@ def test_a_pickle_of_endless_operations_is_refused_in_little_memory(folder, zipp
     refused(folder, PICKLE, "not a pickle of tensors alone", "500,000 operations")
 
 
-def test_pickles_of_every_form_of_torch_open(saved, folder):
-    state = load_file(folder / WEIGHTS)
-    (folder / WEIGHTS).unlink()
-    for zipped in (True, False):
-        torch.save(state, folder / PICKLE, _use_new_zipfile_serialization=zipped)
-        checkpoint.load(folder)
-
-
 @pytest.mark.parametrize("name", ["source.spm", "vocab.json", WEIGHTS])
 def test_a_pointer_of_git_lfs_is_called_by_its_name(folder, name):
     (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
@@ -256,14 +248,10 @@ def test_two_pieces_of_one_id_are_refused(folder):
     refused(folder, "vocab.json", "'</s>' and 'twin' have the same id")
 
 
-def test_an_empty_splitter_is_refused(folder):
-    (folder / "source.spm").write_bytes(b"")
-    refused(folder, "source.spm", "is empty")
-
-
-def test_a_damaged_splitter_is_refused(folder):
-    (folder / "source.spm").write_bytes(b"not a model")
-    refused(folder, "SentencePiece")
+@pytest.mark.parametrize(("content", "words"), [(b"", "is empty"), (b"not a model", "SentencePiece")])
+def test_a_damaged_splitter_is_refused(folder, content, words):
+    (folder / "source.spm").write_bytes(content)
+    refused(folder, words)
 
 
 def test_an_mbart_that_was_not_trained_to_translate_is_refused(tmp_path):

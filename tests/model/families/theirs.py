@@ -39,9 +39,10 @@ from transformers import (
 )
 
 from attention_atlas.model import checkpoint
-from attention_atlas.model.families.language_codes import M2M100, MBART, MBART50, NLLB
+from attention_atlas.model.families.vocabulary import language_codes
 from tests.conftest import SENTENCES
 
+M2M100, MBART, MBART50, NLLB = map(language_codes, ("m2m100", "mbart", "mbart50", "nllb"))
 WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
 SIZES = {
     "d_model": 64,

@@ -1,4 +1,4 @@
-"""What the tests of training share: a generated corpus."""
+"""Fixture of the tests of training: a generated corpus."""
 
 from __future__ import annotations
 

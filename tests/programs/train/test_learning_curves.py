@@ -48,19 +48,19 @@ def run(tmp_path: Path) -> Path:
     [("updates", [50, 100], [50, 75]), ("tokens", [1000, 4000], [1000, 2500]), ("hours", [0.5, 1.0], [0.5, 0.75])],
 )
 def test_lines_are_the_logs_over_what_was_done_so_far(run, x, steps, evaluated):
-    found = learning_curves.read(run, x=x)
-    assert found.name == "first"
-    np.testing.assert_allclose(found.loss.x, steps)
-    np.testing.assert_allclose(found.loss.y, [6.0, 4.0])
-    assert list(found.dev) == ["loss", "de-en multi30k", "en-fr news-2020"]
-    assert [*map(learning_curves.title, found.dev)] == [
+    curves = learning_curves.read(run, x=x)
+    assert curves.name == "first"
+    np.testing.assert_allclose(curves.loss.x, steps)
+    np.testing.assert_allclose(curves.loss.y, [6.0, 4.0])
+    assert list(curves.dev) == ["loss", "de-en multi30k", "en-fr news-2020"]
+    assert [*map(learning_curves.title, curves.dev)] == [
         "dev loss",
         "dev BLEU, de → en multi30k",
         "dev BLEU, en → fr news-2020",
     ]
-    np.testing.assert_allclose(found.dev["loss"]["average"].x, evaluated)
-    np.testing.assert_allclose(found.dev["loss"]["weights"].y, [5.0, 4.0])
-    np.testing.assert_allclose(found.dev["en-fr news-2020"]["average"].y, [13.0, 23.0])
+    np.testing.assert_allclose(curves.dev["loss"]["average"].x, evaluated)
+    np.testing.assert_allclose(curves.dev["loss"]["weights"].y, [5.0, 4.0])
+    np.testing.assert_allclose(curves.dev["en-fr news-2020"]["average"].y, [13.0, 23.0])
 
 
 def test_several_runs_share_panels_in_their_own_colours(run, tmp_path):
@@ -117,5 +117,5 @@ def test_a_log_that_cannot_be_drawn_is_named(tmp_path, text, message):
 def test_it_reads_what_training_writes(tiny_model, tokenizer):
     """The evaluation of a real model has the fields that are drawn."""
     dev = [("de-en", Corpus("files", ("de", "en"), (("Heute scheint die Sonne.", "The sun shines today."),)))]
-    found = dict(learning_curves._values(_scores(tiny_model, tokenizer, dev, TrainConfig())))
-    assert found.keys() == {"loss", "de-en files"}
+    curves = dict(learning_curves._values(_scores(tiny_model, tokenizer, dev, TrainConfig())))
+    assert curves.keys() == {"loss", "de-en files"}

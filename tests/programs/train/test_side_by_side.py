@@ -35,19 +35,21 @@ SHARED = [
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
-    """All that the network computes with. Keys' biases are left out: they add the same to all scores of a row, so that
-    their gradient is rounding alone, and Adam makes steps of it."""
-    found = {name: t for name, t in load_file(run / "state.safetensors").items() if name.startswith("weight.")}
-    for name in (name for name in found if name.endswith("attention.projection.bias")):
-        queries, _, values = found[name].chunk(3)
-        found[name] = torch.cat([queries, values])
-    return found
+    """Return all weights but the biases of keys, which add the same to all scores of a row.
+
+    Their gradient is only rounding, which Adam turns into steps.
+    """
+    weights = {name: t for name, t in load_file(run / "state.safetensors").items() if name.startswith("weight.")}
+    for name in (name for name in weights if name.endswith("attention.projection.bias")):
+        queries, _, values = weights[name].chunk(3)
+        weights[name] = torch.cat([queries, values])
+    return weights
 
 
 def assert_same(one: Path, other: Path) -> None:
-    expected, found = weights(one), weights(other)
-    assert expected.keys() == found.keys()
-    assert max((expected[name] - found[name]).abs().max() for name in expected) <= 1e-6
+    expected, actual = weights(one), weights(other)
+    assert expected.keys() == actual.keys()
+    assert max((expected[name] - actual[name]).abs().max() for name in expected) <= 1e-6
     np.testing.assert_allclose(losses(one), losses(other), atol=1e-5)
 
 
@@ -69,12 +71,14 @@ def children(process: int) -> list[int]:
 
 @pytest.mark.parametrize("program", [SHARED[0], *(pytest.param(name, marks=pytest.mark.long) for name in SHARED[1:])])
 def test_torchrun_takes_no_option_for_its_own(program):
-    shown = subprocess.run([sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True).stdout
-    options = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--run", "--help"}
+    help_text = subprocess.run(
+        [sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
+    options = set(re.findall(r"--[a-z][a-z-]+", help_text)) - {"--run", "--help"}
     assert {"--device", "--out"} <= options
     for option in options:
-        given = get_args_parser().parse_args(["--nproc_per_node=2", "-m", program, option, "x"])
-        assert given.training_script_args == [option, "x"]
+        arguments = get_args_parser().parse_args(["--nproc_per_node=2", "-m", program, option, "x"])
+        assert arguments.training_script_args == [option, "x"]
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ def test_two_processes_train_as_one(corpus, tmp_path):
 
 
 def test_a_run_with_shares_of_corpora_and_probes_goes_on_as_if_unbroken(corpus, tmp_path):
-    """What is drawn anew each epoch is the same after --resume; the history goes on, and ends with the digest."""
+    """After --resume, epochs are drawn as before, and the history continues and ends with the digest."""
     probes = tmp_path / "probes.json"
     probes.write_text(json.dumps([{"direction": "de-en", "source": "Ein Boot", "reference": "A boat"}]))
     options = [

@@ -86,9 +86,9 @@ def test_a_short_run_over_a_small_corpus_takes_what_fits_and_says_so(corpus, tmp
     sizes = [option for option in SMALL if option not in ("--cooldown-updates", "10")]
     pairs = corpus[2:]  # without the tokenizer
     train.main(["--run-dir", str(tmp_path / "run"), *pairs, *sizes, "--max-updates", "5"])
-    said = capsys.readouterr().out
-    assert "falls over the last 1 updates (--cooldown-updates" in said
-    assert "pieces, as many as the corpus gives, in place of 8,000" in said
+    output = capsys.readouterr().out
+    assert "falls over the last 1 updates (--cooldown-updates" in output
+    assert "pieces, as many as the corpus gives, in place of 8,000" in output
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +110,9 @@ def short_run(corpus, tmp_path_factory):
         (["--vocabulary-size", "500"], "--vocabulary-size asks for 500"),
     ],
 )
-def test_what_a_run_cannot_change_when_it_goes_on_is_refused(corpus, short_run, options, said):
+def test_what_a_run_cannot_change_when_it_goes_on_is_refused(corpus, short_run, options, output):
     before = {path.name: path.read_bytes() for path in short_run.iterdir()}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=output):
         train.main(["--run-dir", str(short_run), "--resume", *corpus, *options])
     assert {path.name: path.read_bytes() for path in short_run.iterdir()} == before
 
@@ -128,8 +128,8 @@ def test_a_run_goes_on_with_the_command_that_began_it(corpus, short_run):
     ("options", "said"),
     [(["--family", "gru", "--num-heads", "4"], "--num-heads"), (["--vocabulary-size", "9"], "--vocabulary-size")],
 )
-def test_sizes_that_a_new_run_cannot_have_are_refused(corpus, tmp_path, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_sizes_that_a_new_run_cannot_have_are_refused(corpus, tmp_path, options, output):
+    with pytest.raises(ValueError, match=output):
         train.main(["--run-dir", str(tmp_path / "run"), *corpus, *options])
     assert not (tmp_path / "run").exists()
 
@@ -173,8 +173,8 @@ def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, op
     ]
     train.main(["--run", str(run), *corpus, *family, *options, "--max-updates", "60"])
     train.main(["--run", str(run), *corpus, "--resume", "--max-updates", "120", "--out", str(out)])
-    found = losses(run)
-    assert found[-1][1] < found[0][1] - 1
+    actual = losses(run)
+    assert actual[-1][1] < actual[0][1] - 1
     translator = Translator.load(out, device="cpu")
     assert type(translator.model).__name__ == "Recurrent" and translator.config.attention is not bool(options)
     assert bool(translator.translate("Ein Hund.").kinds) is not bool(options)
@@ -210,8 +210,8 @@ def test_another_familys_model_is_fine_tuned_with_its_own_tokenizer(make, direct
     assert new.tokenizer.pieces == old.tokenizer.pieces and new.directions == (direction,)
     sides = [Path(name).read_text(encoding="utf-8").splitlines()[:20] for name in corpus[-2:]]
     scores = []
-    for found in (old, new):
-        translator = Translator(found, torch.device("cpu"))
+    for actual in (old, new):
+        translator = Translator(actual, torch.device("cpu"))
         sources = [translator.encode(text[-20:], direction) for text in sides[0]]
         tail = [translator.tokenizer.end_id]
         targets = [[*translator.forced_prefix(direction), *translator.tokenizer.encode(t), *tail] for t in sides[1]]
