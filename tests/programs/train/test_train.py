@@ -99,7 +99,7 @@ def short_run(corpus, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         (["--d-model", "128"], "--d-model asks for 128, but the run in .* has 16"),
         (["--learning-rate", "0.1"], "--learning-rate asks for 0.1"),
@@ -110,9 +110,9 @@ def short_run(corpus, tmp_path_factory):
         (["--vocabulary-size", "500"], "--vocabulary-size asks for 500"),
     ],
 )
-def test_what_a_run_cannot_change_when_it_goes_on_is_refused(corpus, short_run, options, output):
+def test_what_a_run_cannot_change_when_it_goes_on_is_refused(corpus, short_run, options, words):
     before = {path.name: path.read_bytes() for path in short_run.iterdir()}
-    with pytest.raises(ValueError, match=output):
+    with pytest.raises(ValueError, match=words):
         train.main(["--run-dir", str(short_run), "--resume", *corpus, *options])
     assert {path.name: path.read_bytes() for path in short_run.iterdir()} == before
 
@@ -125,11 +125,11 @@ def test_a_run_goes_on_with_the_command_that_began_it(corpus, short_run):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [(["--family", "gru", "--num-heads", "4"], "--num-heads"), (["--vocabulary-size", "9"], "--vocabulary-size")],
 )
-def test_sizes_that_a_new_run_cannot_have_are_refused(corpus, tmp_path, options, output):
-    with pytest.raises(ValueError, match=output):
+def test_sizes_that_a_new_run_cannot_have_are_refused(corpus, tmp_path, options, words):
+    with pytest.raises(ValueError, match=words):
         train.main(["--run-dir", str(tmp_path / "run"), *corpus, *options])
     assert not (tmp_path / "run").exists()
 
