@@ -25,7 +25,7 @@ def translators(tiny_translator) -> Translators:
 
 
 def test_what_is_asked_wrongly_is_refused_in_words(caplog) -> None:
-    answer = answer_or_refusal(BatchLimits(), functools.partial(fields.whole, {"step": "b"}, "step"))
+    answer = answer_or_refusal(BatchLimits(), functools.partial(fields.read_integer, {"step": "b"}, "step"))
     assert answer["error"] == "invalid" and answer["message"] == {
         "say": "The page asked for something unknown: {what}",
         "with": {"what": "step 'b'"},

@@ -104,7 +104,7 @@ def glossed(trace: TranslationTrace, survey: DirectionSurvey | None) -> dict[str
 def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The text that the page names by the trace's model, unchanged, in its direction. A ValueError, in words, for what
     cannot be read."""
-    return scene.translator.translate(fields.text(data, "text"), scene.trace.direction)
+    return scene.translator.translate(fields.read_text(data, "text"), scene.trace.direction)
 
 
 def answered(scene: Scene, first: TranslationTrace) -> dict:

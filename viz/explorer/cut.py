@@ -22,8 +22,11 @@ def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], Cut]:
     """Which edges the page asks to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError for
     what is none of a map's."""
     kind, how = AttentionKind(data.get("kind")), Cut(data.get("how"))
-    heads = [(layer, head) for _, layer, head in fields.each(data, "heads", lambda pair: fields.head((kind, *pair)))]
-    queries, keys = fields.wholes(data, "queries"), fields.wholes(data, "keys")
+    heads = [
+        (layer, head)
+        for _, layer, head in fields.read_list(data, "heads", lambda pair: fields.parse_head((kind, *pair)))
+    ]
+    queries, keys = fields.read_integers(data, "queries"), fields.read_integers(data, "keys")
     count = len(heads) * len(queries) * len(keys)
     if not 0 < count <= MOST:  # before any is made
         raise ValueError(f"1 to {MOST} edges can be cut at once, found {count}")

@@ -9,7 +9,7 @@ from attention_atlas.model.trace.why.evidence import Unit
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire.fields import entry
+from attention_atlas.viz.wire.fields import read_entry
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import Words
 
@@ -47,7 +47,7 @@ def about_step(name: str, scene: Scene) -> str:
 
 def file(data: Mapping[str, object], answer: Explained, name: str) -> File:
     """Return an answer in the format data["format"]. A Refusal for an unknown format."""
-    form = entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
+    form = read_entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
     return File(f"{name}.{data['format']}", form.media_type, form.why.write(answer))
 
 

@@ -16,7 +16,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import entry
+from attention_atlas.viz.wire.fields import read_entry
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import Words, say
 
@@ -268,7 +268,7 @@ class Panel:
 
     def act(self, scene: Scene, data: Mapping[str, object], *values: object) -> Blocks | File:
         """Run the action that data["act"] names. A Refusal for an unknown action or an unmet need."""
-        return self.call(entry(data, "act", self.actions), scene, data, *values)
+        return self.call(read_entry(data, "act", self.actions), scene, data, *values)
 
     def call(self, function: Callable, scene: Scene, data: Mapping[str, object], *values: object) -> object:
         """Call an action or fill_text with coerced values of the controls. A Refusal for an unmet need."""

@@ -33,7 +33,7 @@ from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.maps import patterns
-from attention_atlas.viz.wire.fields import entry
+from attention_atlas.viz.wire.fields import read_entry
 
 MAX_TOKENS = 128  # of source and prefix together: attribution methods run the model once or twice per token
 Contrast = str | int | Against  # typed text, a token id, the runner-up, or nothing
@@ -59,7 +59,7 @@ class Selection:
             value = data.get(name)
             return value if is_integer(value, 0) else None
 
-        kind = entry(data, "kind", {kind.value: kind for kind in AttentionKind})
+        kind = read_entry(data, "kind", {kind.value: kind for kind in AttentionKind})
         return cls(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
 
     def clamp(self, trace: TranslationTrace) -> Selection:

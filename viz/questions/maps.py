@@ -30,10 +30,10 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
     """
     trace = context.trace(address)
     fields = {"thumbnails": [], "strips": [], "wanted": [], **fields}
-    strips = [strip(trace, kind, layer) for kind, layer in field.each(fields, "strips", field.kind_and_layer)[:1]]
-    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.each(fields, "thumbnails", AttentionKind))]
+    strips = [strip(trace, kind, layer) for kind, layer in field.read_list(fields, "strips", field.parse_layer)[:1]]
+    small = [thumbnails(trace, kind) for kind in dict.fromkeys(field.read_list(fields, "thumbnails", AttentionKind))]
     size, blocks = sum(len(kind["data"]) for kind in small), []
-    for kind, layer in field.each(fields, "wanted", field.kind_and_layer):
+    for kind, layer in field.read_list(fields, "wanted", field.parse_layer):
         if size > MAX_BYTES:
             break
         blocks.append(block(trace, kind, layer, layer + 1))
@@ -46,7 +46,7 @@ def page_tiles(context: Context, address: Address | None, fields: Mapping) -> An
     """Return tiles of a head's large map. The fields are head ([kind, layer, head]) and wanted ([level, row, column]
     each)."""
     trace = context.trace(address)
-    numbers = [tuple(field.wholes({"tile": tile}, "tile")) for tile in field.each(fields, "wanted", list)]
+    numbers = [tuple(field.read_integers({"tile": tile}, "tile")) for tile in field.read_list(fields, "wanted", list)]
     return {"key": key_of(trace), "tiles": tiles(trace, *_head_of(trace, fields), numbers)}
 
 
@@ -56,7 +56,7 @@ def page_cell(context: Context, address: Address | None, fields: Mapping) -> Ans
     row and column."""
     trace = context.trace(address)
     kind, layer, head = _head_of(trace, fields)
-    row, column = field.whole(fields, "row"), field.whole(fields, "column")
+    row, column = field.read_integer(fields, "row"), field.read_integer(fields, "column")
     weights = trace.maps(kind).weights[layer, head]
     if not (0 <= row < len(weights) and 0 <= column < weights.shape[1]):
         raise Refusal("The page asked for something unknown: {what}", what=f"cell {(row, column)}")
@@ -66,7 +66,7 @@ def page_cell(context: Context, address: Address | None, fields: Mapping) -> Ans
 
 
 def _head_of(trace: TranslationTrace, fields: Mapping) -> tuple[AttentionKind, int, int]:
-    (place,) = field.each({"head": [fields.get("head")]}, "head", field.head)
+    (place,) = field.read_list({"head": [fields.get("head")]}, "head", field.parse_head)
     View(*place).used_heads(trace)  # raises ValueError
     return place
 
@@ -90,11 +90,11 @@ def page_export(context: Context, address: Address | None, fields: Mapping) -> A
     The fields are format, view, overlay, both (whether a row is named by both of its tokens), link (the page's
     address), selection and asked."""
     scene = scene_of(context, address, fields)
-    name, form, trace = fields.get("format"), field.entry(fields, "format", FORMATS), scene.trace
+    name, form, trace = fields.get("format"), field.read_entry(fields, "format", FORMATS), scene.trace
     if form.trace:
         if name == "npz":
             check_size(weight_bytes(trace))  # before the file is built
-        opens = field.text(fields, "link", "") or scene.selection
+        opens = field.read_text(fields, "link", "") or scene.selection
         file, content = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
     else:
         view, overlay = View.of(fields.get("view")), fields.get("overlay")

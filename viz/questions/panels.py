@@ -35,7 +35,7 @@ def page_panel(context: Context, address: Address | None, fields: Mapping) -> An
     The fields are panel (its name), controls (name -> value), selection, asked, and for a panel that checks the page
     drawn. A missing control gets its initial value for this sentence. "ends" are the sliders' ends for this sentence
     and its model."""
-    panel = field.entry(fields, "panel", by_name())
+    panel = field.read_entry(fields, "panel", by_name())
     if address is None:
         return EMPTY
     scene = scene_of(context, address, fields)
@@ -70,7 +70,7 @@ def page_panel_act(context: Context, address: Address | None, fields: Mapping) -
 
     The fields are those of page_panel, act (the name of the action), and data from the block.
     """
-    panel = field.entry(fields, "panel", by_name())
+    panel = field.read_entry(fields, "panel", by_name())
     if address is None:
         return EMPTY
     scene = scene_of(context, address, fields)
@@ -83,7 +83,7 @@ def page_panel_act(context: Context, address: Address | None, fields: Mapping) -
 def page_panel_fill(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return {fill}, the new text of a panel's text field. The fields are those of page_panel, and data from the
     block."""
-    panel = field.entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.fill_text})
+    panel = field.read_entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.fill_text})
     scene = scene_of(context, address, fields)
     return {"fill": panel.call(panel.fill_text, scene, _data(fields), *values_of(panel, scene, fields))}
 
@@ -92,7 +92,7 @@ def page_panel_fill(context: Context, address: Address | None, fields: Mapping) 
 def page_panel_translate(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return {opens, asks}: the address of the translation that a panel opens in all tabs, and the {step, token} that
     the tab "Why" is then to explain, if any. The fields are those of page_panel, and data from the block."""
-    panel = field.entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.translate})
+    panel = field.read_entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.translate})
     scene, data = scene_of(context, address, fields), _data(fields)
     panel.require(scene)
     trace = panel.translate(scene, data)
@@ -161,7 +161,7 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
         context.translators,
         fields.get("drawn"),
         context.traces.recorded,
-        frozenset(field.each({"begun": [], **fields}, "begun", str)),
+        frozenset(field.read_list({"begun": [], **fields}, "begun", str)),
     )
 
 

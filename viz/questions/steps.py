@@ -61,7 +61,7 @@ def page_step(context: Context, address: Address | None, fields: Mapping) -> Ans
         reply = start(scene, tree)
     else:  # with the tree's own sentence and model: the page may show another one by now
         translator, _ = context.traces.translator_of(tree.address)
-        reply = field.entry(fields, "action", ACTIONS)(translator, tree, fields)
+        reply = field.read_entry(fields, "action", ACTIONS)(translator, tree, fields)
     page = {**reply.page, "state": reply.tree.to_plain()}
     if reply.opened is None:
         return page
@@ -85,9 +85,9 @@ def force(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Force tokens (an id, or a text) after the first `step` tokens of a branch, and continue greedily."""
     branch, step = _branch(data, tree), _step(data, tree)
     if "text" in data:
-        forced = translator.encode_typed(field.text(data, "text"), joined=bool(data.get("joined")))
+        forced = translator.encode_typed(field.read_text(data, "text"), joined=bool(data.get("joined")))
     else:
-        forced = [field.whole(data, "token")]
+        forced = [field.read_integer(data, "token")]
     prefix = [*branch.ids[:step], *forced]
     return _open(translator, tree, _translate(translator, tree, prefix=prefix), Origin.FORCED, data, at=len(prefix))
 
@@ -101,13 +101,13 @@ def open_branch(translator: Translator, tree: Tree, data: dict) -> Reply:
 
 def force_target(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that the visitor typed."""
-    ids = translator.encode_target(field.text(data, "text", ""), tree.address.direction)
+    ids = translator.encode_target(field.read_text(data, "text", ""), tree.address.direction)
     return _open(translator, tree, _translate(translator, tree, target=ids), Origin.TARGET, data, at=0)
 
 
 def search_beam(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Run a beam search and return its whole tree, pruned nodes included."""
-    width, penalty = data.get("width"), field.number(data, "penalty", 0)
+    width, penalty = data.get("width"), field.read_number(data, "penalty", 0)
     Decoding(width, penalty)  # raises ValueError
     (result,) = translator.beam(
         [tree.address.source_ids],
@@ -123,7 +123,7 @@ def search_beam(translator: Translator, tree: Tree, data: dict) -> Reply:
 
 def open_beam_node(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Open a node of the beam search: a branch completes its prefix greedily; the other tabs show the prefix alone."""
-    prefix = field.wholes(data, "ids")
+    prefix = field.read_integers(data, "ids")
     trace = _translate(translator, tree, prefix=prefix)
     reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
     if len(prefix) == len(trace.target_ids):
@@ -169,11 +169,11 @@ ACTIONS: dict[str, Callable[[Translator, Tree, dict], Reply]] = {
 
 
 def _branch(data: dict, tree: Tree, name: str = "branch") -> Branch:
-    return tree.find(field.whole(data, name))
+    return tree.find(field.read_integer(data, name))
 
 
 def _step(data: dict, tree: Tree) -> int:
-    step, length = field.whole(data, "step"), len(_branch(data, tree).ids)
+    step, length = field.read_integer(data, "step"), len(_branch(data, tree).ids)
     if not 0 <= step <= length:
         raise ValueError(f"A step is from 0 to {length}, found {step!r}.")
     return step
@@ -210,7 +210,7 @@ def _page_has(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
     if not isinstance(holds, dict) or holds.get("tree") != tree.key:
         return set(), None
     return (
-        {b.number for b in tree.branches if b.number in field.wholes(holds, "branches")},
+        {b.number for b in tree.branches if b.number in field.read_integers(holds, "branches")},
         next((b for b in tree.branches if b.number == holds.get("path")), None),
     )
 

@@ -33,7 +33,7 @@ def page_train(context: Context, address: Address | None, fields: Mapping) -> An
         context.traces.toys.prepare()
         return {}
     recipe = normalise(ToyRecipe.from_plain({name: fields.get(name) for name in ("corpus", "settings", "updates")}))
-    since = field.whole(fields, "from", 0)
+    since = field.read_integer(fields, "from", 0)
     if not 0 <= since <= recipe.updates:
         raise ValueError(f"from must be from 0 to {recipe.updates}, found {since}.")
     return _turns(context, recipe, since)
@@ -58,7 +58,7 @@ def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answ
     """
     recipe = directions.recipe_of(fields)
     pairs, _ = parse(recipe)
-    text = pairs[field.whole(fields, "pair", 0) % len(pairs)][0]
+    text = pairs[field.read_integer(fields, "pair", 0) % len(pairs)][0]
     trace = context.trace(Address(text, recipe=recipe))
     return {"opens": Address.of(trace).to_plain(), "fill": {"text": text, **directions.chosen_toy(recipe)}}
 

@@ -54,12 +54,15 @@ def sheets(translators: Translators, every: Mapping[str, Tour]) -> dict:
 def task(translators: Translators, data: Mapping[str, object]) -> dict:
     """One question of a worksheet, {text, direction, checkpoint, ask, word}: word, of the translation, may be "". A
     Refusal for a sentence that cannot be translated."""
-    name, word = fields.entry(data, "ask", {name: name for name in ASKS}), fields.text(data, "word", "").strip()
-    route = translators.find(fields.text(data, "direction"), fields.text(data, "checkpoint", ""))
+    name, word = (
+        fields.read_entry(data, "ask", {name: name for name in ASKS}),
+        fields.read_text(data, "word", "").strip(),
+    )
+    route = translators.find(fields.read_text(data, "direction"), fields.read_text(data, "checkpoint", ""))
     if route is None:
         raise Refusal("No model that is served here translates in this direction.")
     translator = translators[route.label]
-    trace = translator.translate(fields.text(data, "text"), route.direction)
+    trace = translator.translate(fields.read_text(data, "text"), route.direction)
     scene = StopScene(trace, made_by=translator, pair=Pair("", (word,)) if word else None)
     return {"read": trace.source_text, "wrote": trace.translation, "ask": asked(scene, name)}
 

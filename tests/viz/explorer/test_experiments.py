@@ -37,7 +37,7 @@ def test_heads_switched_off_together_are_one_run_without_them_all(scene):
     together = plain - metric_without(scene, Interventions(heads_off=off))
     single = sum(plain - metric_without(scene, Interventions(heads_off=frozenset({head}))) for head in off)
     said = [value for _, value, _ in found[0]["items"]]
-    assert said == [heads.signed(together), heads.signed(single), heads.signed(together - single)]
+    assert said == [heads.format_effect(together), heads.format_effect(single), heads.format_effect(together - single)]
     assert heads.joint(scene, {"heads": []}, "zero", "all") == []
     again = heads.translate_without(scene, {"heads": chosen})
     assert again.interventions.heads_off == off
@@ -73,7 +73,7 @@ def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
     changes = Interventions(cut_edges=edges) if how is Cut.RENORMALISE else Interventions(zeroed_edges=edges)
     expected = scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=changes)
     assert found["after"] == expected.translation and found["same"] == (expected.target_ids == scene.trace.target_ids)
-    assert found["words"][-1].values["after"] == cut.nats(metric_without(scene, changes))
+    assert found["words"][-1].values["after"] == cut.format_nats(metric_without(scene, changes))
 
 
 @pytest.mark.parametrize(

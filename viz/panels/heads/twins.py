@@ -13,7 +13,7 @@ from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import option
+from attention_atlas.viz.wire.fields import read_option
 from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, say
@@ -43,7 +43,7 @@ def two_models(scene: Scene) -> list[dict]:
 
 def compare_with(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Compare with the model that the visitor chose in the menu."""
-    return compare(scene, option(data, other_models(scene)))
+    return compare(scene, read_option(data, other_models(scene)))
 
 
 def compare(scene: Scene, other: Translator) -> list[dict]:

@@ -162,8 +162,8 @@ def translate_with_unit(scene: Scene, data: Mapping[str, object]) -> Translation
     """Translate with the unit added, for every tab."""
     config = scene.translator.config
     sliders = (LAYER, UNIT, STRENGTH)
-    layer, unit, strength = (slider.coerce(fields.whole(data, slider.name), config) for slider in sliders)
-    read = _units(scene, layer, KIND.coerce(fields.text(data, KIND.name), config))
+    layer, unit, strength = (slider.coerce(fields.read_integer(data, slider.name), config) for slider in sliders)
+    read = _units(scene, layer, KIND.coerce(fields.read_text(data, KIND.name), config))
     return _translate_with(scene, read, unit, strength)
 
 

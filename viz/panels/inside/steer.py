@@ -16,7 +16,7 @@ from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.address import link_fields
-from attention_atlas.viz.wire.fields import text, whole
+from attention_atlas.viz.wire.fields import read_integer, read_text
 from attention_atlas.viz.words import say
 
 NAME, PERCENT = "steer", 100
@@ -74,9 +74,9 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
 def translate_steered(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """Translate with the vector added, for every tab."""
     layer, strength = (
-        control.coerce(whole(data, control.name), scene.translator.config) for control in (LAYER, STRENGTH)
+        control.coerce(read_integer(data, control.name), scene.translator.config) for control in (LAYER, STRENGTH)
     )
-    return _steered(scene, text(data, "towards"), text(data, "away"), layer, strength)
+    return _steered(scene, read_text(data, "towards"), read_text(data, "away"), layer, strength)
 
 
 def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -> TranslationTrace:

@@ -356,7 +356,7 @@ def _invitation(work: Work) -> dict:
 def measure_edge(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
     """Measure the exact effect of an edge, of its sender, and of the sender's direct edge to the logits."""
     pair = pair_with(scene, text)
-    sender, receiver = fields.text(data, "sender"), fields.text(data, "receiver")
+    sender, receiver = fields.read_text(data, "sender"), fields.read_text(data, "receiver")
     edge = Edge(sender, receiver)
     circuit = score_edges(scene.translator, pair)
     if edge not in circuit.graph.edge_numbers:

@@ -176,7 +176,7 @@ def _self_repair(difference: float) -> Words:
 
 def read_heads(scene: Scene, data: Mapping[str, object]) -> list[Head]:
     """Read data["heads"], [[kind, layer, head], …], without duplicates. ValueError for an unknown head."""
-    requested = list(dict.fromkeys(fields.each(data, "heads", fields.head)))
+    requested = list(dict.fromkeys(fields.read_list(data, "heads", fields.parse_head)))
     for kind, layer, head in requested:
         model = scene.translator.model
         if not (0 <= layer < model.num_layers.get(kind, 0) and 0 <= head < model.num_heads[kind]):

@@ -19,7 +19,7 @@ from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, fi
 from attention_atlas.viz.panels.panel import Choice, Panel, Text
 from attention_atlas.viz.panels.scene import MAX_TOKENS, Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import whole
+from attention_atlas.viz.wire.fields import read_integer
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import format_effect
 from attention_atlas.viz.wire.payload import key_of
@@ -183,7 +183,7 @@ def replace_word(scene: Scene, data: Mapping[str, object], text: str, *_: object
     """
     if isinstance(sentence := data.get("text"), str):
         return sentence
-    sentences = neighbours(scene.translator, scene.trace, whole(data, "position"))
+    sentences = neighbours(scene.translator, scene.trace, read_integer(data, "position"))
     return sentences[(sentences.index(text) + 1) % len(sentences)] if text in sentences else sentences[0]
 
 

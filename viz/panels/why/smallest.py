@@ -15,7 +15,7 @@ from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.panels.why.heads import read_heads, translate_without, voices_for
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import each, whole
+from attention_atlas.viz.wire.fields import read_integer, read_list
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import sets_block
 from attention_atlas.viz.words import Words, say, say_plural
@@ -104,9 +104,11 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:
         if not isinstance(value, Mapping):
             raise TypeError("a set of heads is an object")
         heads = frozenset(read_heads(scene, {"heads": value.get("kept")}))
-        return SmallestSet(heads, whole(value, "heads"), whole(value, "tried"), value.get("verified") is True)
+        return SmallestSet(
+            heads, read_integer(value, "heads"), read_integer(value, "tried"), value.get("verified") is True
+        )
 
-    sets = each(data, "sets", read)
+    sets = read_list(data, "sets", read)
     if not sets:
         raise ValueError("there is no set of heads to write down")
     model = scene.translator.model

@@ -19,7 +19,7 @@ from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import entry, whole
+from attention_atlas.viz.wire.fields import read_entry, read_integer
 from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two_decimals
 from attention_atlas.viz.wire.question import candidates_table, format_nats, largest_loss, token_names
 from attention_atlas.viz.words import Words, say
@@ -60,7 +60,7 @@ def axis(columns: Columns) -> Axis:
 
 def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Compute the row of a slow method, or of one layer (from 1) of cross-attention."""
-    name, layer = entry(data, "row", METHODS).slug, whole(data, "layer", 0)
+    name, layer = read_entry(data, "row", METHODS).slug, read_integer(data, "layer", 0)
     case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
     answers = answer(case, (*(method.slug for method in OCCLUSIONS), name))
     return [_line(scene, answers, name, layer).payload()]
@@ -68,7 +68,7 @@ def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
 
 def remove_word(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Remove the word of a cell's column by the occlusion of its row, and draw the next tokens then."""
-    column, by_mean = whole(data, "column"), data.get("row") == occlusion.MEAN.slug
+    column, by_mean = read_integer(data, "column"), data.get("row") == occlusion.MEAN.slug
     removal = without(scene.case, column, replaced if by_mean else masked)
     tokens = scene.translator.tokenizer.tokens(removal.ids)
     return [
