@@ -45,7 +45,9 @@ export const svg = (tag, attributes = {}, ...children) =>
 
 /**
  * Create a button in the page's plain style, unless the attributes name another class.
- * @param {Child} words @param {(event: any) => void} onclick @param {Record<string, any>} [attributes]
+ * @param {Child} words
+ * @param {((event: any) => void) | null} onclick null for the submit button of a form
+ * @param {Record<string, any>} [attributes]
  */
 export const button = (words, onclick, attributes = {}) =>
   el("button", { type: "button", class: "plain", onclick, ...attributes }, words);

@@ -16,15 +16,21 @@ const FATES = {
   stopped: say("stopped by the limit"),
 };
 
-// The nodes from the first token to the node at an index.
+/** The nodes from the first token to the node at an index. @param {any[]} nodes @param {number} index */
 function pathTo(nodes, index) {
   const path = [];
   for (let i = index; i !== null; i = nodes[i].parent) path.unshift(nodes[i]);
   return path;
 }
 
-// hooks: search(width, penalty) asks the server, whose answer show() draws; open(ids) opens a prefix; about(title) describes
-// a picture. Returns {root, show({nodes, hypotheses}), clear()}.
+/**
+ * Create the panel.
+ * @param {{
+ *   search: (width: number, penalty: number) => void,
+ *   open: (ids: number[]) => void,
+ *   about: import("./heads.js").DescribePicture,
+ * }} hooks search asks the server; show() draws its answer. open opens the branch that begins with these tokens
+ */
 export function createBeam(hooks) {
   const widths = Array.from({ length: 8 }, (_, i) => [i + 1, i + 1]),
     width = menu(widths, 4, { "aria-label": t("Beam width") });
@@ -61,6 +67,7 @@ export function createBeam(hooks) {
 
   const open = (path) => hooks.open(path.map((node) => node.id));
 
+  /** @param {{nodes: any[], hypotheses: any[]}} search viz/wire/steps.py, beam_payload */
   function show({ nodes, hypotheses }) {
     const hypothesis = ({ node, score, total, finished }) => {
       const path = pathTo(nodes, node),
@@ -104,8 +111,8 @@ export function createBeam(hooks) {
       ),
     );
 
-  // Where nodes are drawn: index -> {x, y}. A step's most probable nodes are on top; of its pruned nodes, as many are drawn
-  // as the beam is wide.
+  // Where nodes are drawn: index -> {x, y}. The most probable nodes of a step are on top. Of its pruned nodes, only as many as
+  // the beam is wide are drawn.
   function layout(nodes) {
     const places = new Map(),
       isPruned = (i) => nodes[i].fate === "pruned";

@@ -1,5 +1,5 @@
 // The panels about branches: their tree, a comparison of two, and a translation that the visitor types. Each has draw(tree,
-// current), where `current` is the number of the branch on the page.
+// current), where `current` is the number of the branch on the page; viz/wire/steps.py describes trees and branches.
 import { button, el, shorten } from "../core/dom.js";
 import { formatFixed, formatPercent, formatSignificant } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
@@ -15,7 +15,10 @@ const textAfterFork = (branch) => textOf(branch.tokens.slice(branch.fork));
 const titleOf = (branch) =>
   `${branch.number} · ${originOf(branch)}: ${branch.fork ? "… " : ""}${shorten(textAfterFork(branch), 60) || t("(end)")}`;
 
-// open(number) is called for the branch that a person clicks.
+/**
+ * Create the tree of branches as a list.
+ * @param {{open: (number: number) => void}} hooks open is called with the number of the branch that is clicked
+ */
 export function createTree({ open }) {
   const list = el("ul", { class: "tree", "aria-label": t("Branches") }),
     note = el("p", { class: "caption" });
@@ -62,8 +65,14 @@ export function createTree({ open }) {
   return { root, draw };
 }
 
-// Compare two branches: their tokens, aligned, and how far each head's attention differs. hooks: compare(first, second) asks
-// the server, whose answer show() draws; select(kind, layer, head); about(title) describes a picture.
+/**
+ * Create the comparison of two branches: their tokens, aligned, and how much each head's attention differs.
+ * @param {{
+ *   compare: (first: number, second: number) => void,
+ *   select: (kind: string, layer: number, head: number) => void,
+ *   about: import("./heads.js").DescribePicture,
+ * }} hooks compare asks the server; show() draws its answer
+ */
 export function createComparison(hooks) {
   const menus = [t("First branch"), t("Second branch")].map((name) =>
     el("select", { "aria-label": name, onchange: ask }),
@@ -71,8 +80,10 @@ export function createComparison(hooks) {
   const against = el("span", { class: "caption" }, t("against")),
     content = el("div", { class: "compared" });
   const root = el("div", {}, el("div", { class: "picks" }, menus[0], against, menus[1]), content);
+  /** @type {any} */
   let tree = null;
-  const selected = () => menus.map((menu) => Number(menu.value));
+  /** @returns {[number, number]} */
+  const selected = () => [Number(menus[0].value), Number(menus[1].value)];
 
   function draw(newTree, current) {
     const before = selected(),
@@ -102,7 +113,12 @@ export function createComparison(hooks) {
     content.replaceChildren(el("p", { class: "caption" }, hint));
   }
 
-  // comparison: {numbers, rows: pairs of token indexes, cross and decoder_self: [layer][head] in bits, steps}.
+  /**
+   * @param {{
+   *   numbers: [number, number], rows: number[][], steps: number,
+   *   cross: number[][] | null, decoder_self: number[][] | null,
+   * }} comparison rows: pairs of indexes of tokens; cross and decoder_self: [layer][head] in bits, over `steps` steps
+   */
   function show({ numbers, rows, cross, decoder_self: prefix, steps }) {
     const pair = numbers.map((number) => tree.branches.find((branch) => branch.number === number));
     if (!pair.every(Boolean)) return; // one has been dropped since
@@ -133,7 +149,7 @@ export function createComparison(hooks) {
     content.append(createPicture(maps, hooks.about(t("Compare"))));
   }
 
-  // indexes: of a token of each branch, or null where a branch has none.
+  /** @param {any[]} pair of branches @param {any[]} indexes of a token of each branch; null: it has none */
   function alignedTokens(pair, indexes) {
     const ids = pair.map((branch, i) => branch.ids[indexes[i]]),
       isSame = !indexes.includes(null) && ids[0] === ids[1];
@@ -152,6 +168,7 @@ export function createComparison(hooks) {
     return el("span", { class: "pair" }, cells);
   }
 
+  /** @param {any[]} pair of branches */
   function verdict([first, second]) {
     const difference = second.total - first.total,
       size = Math.abs(difference);
@@ -195,7 +212,10 @@ export function createComparison(hooks) {
   return { root, draw, show };
 }
 
-// A form for a translation that the model is made to write. force(text) is called with it.
+/**
+ * Create the form for a translation that the model is made to write.
+ * @param {{force: (text: string) => void}} hooks
+ */
 export function createOwnTarget({ force }) {
   const text = el("textarea", {
     rows: "2",

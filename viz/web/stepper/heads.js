@@ -6,14 +6,22 @@ import { say, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
 import { chipText } from "./tokens.js";
 
+/** @type {[string, any][]} */
 const KINDS = [
   ["cross", say("Cross-attention over the source")],
   ["decoder_self", say("Look back over the prefix")],
 ];
 const MAX_LABELS = 64; // with more columns than this, their tokens are not written out
 
-// Create the pane of heads. hooks: select(kind, layer, head), about(title) describes a picture. Returns {root, open(path),
-// step(step, selection)}.
+/** @typedef {import("./path.js").Path} Path */
+/** @typedef {{kind: string, layer: number, head: number}} Selection a head */
+/** @typedef {(title: string) => {title: () => string, caption: () => string}} DescribePicture */
+
+/**
+ * Create the pane of heads.
+ * @param {{select: (kind: string, layer: number, head: number) => void, about: DescribePicture}} hooks
+ * @param {string[]} colours of weights from 0 to 1
+ */
 export function createHeads(hooks, colours) {
   const colour = sequentialScale(colours),
     title = t("What this step reads");
@@ -45,11 +53,17 @@ export function createHeads(hooks, colours) {
   );
   return {
     root,
+    /** @param {Path} path */
     open: (path) => strips.forEach((strip) => strip.open(path)),
+    /** @param {number} step @param {Selection} selection */
     step: (step, selection) => strips.forEach((strip) => strip.step(step, selection)),
   };
 }
 
+/**
+ * Create the strip of a kind of attention: a canvas for each layer, a row of pixels for each head.
+ * @param {string} kind @param {any} title @param {(weight: number) => number[]} colour @param {any} hooks @param {any} status
+ */
 function createStrip(kind, title, colour, hooks, status) {
   const labels = el("div", { class: "columns", "aria-hidden": "true" });
   const stack = el("div", {
@@ -64,8 +78,9 @@ function createStrip(kind, title, colour, hooks, status) {
     el("figcaption", { class: "caption" }, title),
     el("div", { class: "scroll" }, labels, stack),
   );
-  let path = null,
-    tokens = [], // of the columns
+  /** @type {any} */
+  let path = null;
+  let tokens = [], // of the columns
     canvases = [], // one for each layer
     options = [], // [layer][head]: what a screen reader reads in place of the canvases
     current = 0, // the step

@@ -11,8 +11,10 @@ const NAMES = {
   jacobian: say("Jacobian lens: the stream times the mean slope of the end"),
 };
 
-// hooks: jump(step), about(title) describes a picture. Returns {root, draw(path, branch), step(step)}; draw() needs the
-// path's details, and says so while they are missing.
+/**
+ * Create the panel. draw() needs the path's details, and says so while they are missing.
+ * @param {{jump: (step: number) => void, about: import("./heads.js").DescribePicture}} hooks
+ */
 export function createLens(hooks) {
   const choice = el("p", { class: "caption" }),
     status = el("p", { class: "caption", "aria-live": "polite" }),
@@ -37,6 +39,7 @@ export function createLens(hooks) {
   let name = "logit", // of the selected lens
     columns = []; // step -> its heading and its cells
 
+  /** @param {import("./path.js").Path} path @param {any} branch */
   function draw(path, branch) {
     if (!path.details) {
       scroll.replaceChildren(el("p", { class: "caption" }, t("Computing …")));
@@ -72,7 +75,7 @@ export function createLens(hooks) {
     scroll.replaceChildren(table(head, rows.reverse(), { class: "lens" }));
   }
 
-  // lens: what viz/wire/steps.py sends of it; `chosen` holds the probabilities of the tokens that were written.
+  // The first argument is a lens of viz/wire/steps.py: `chosen` holds the probabilities of the tokens that were written.
   function createCell({ tokens, ids, probabilities, ranks, chosen }, branch, layer, step) {
     const words = t("{where}: “{token}” {p}. The token taken, “{taken}”, has rank {rank} ({q}).", {
       where: layer
@@ -117,7 +120,10 @@ export function createLens(hooks) {
     );
   }
 
-  // Mark a step's column, and scroll it into the space that the first column, which stays in place, leaves free.
+  /**
+   * Mark a step's column, and scroll it into the space beside the first column, which stays in place.
+   * @param {number} current
+   */
   function step(current) {
     columns.forEach((cells, i) =>
       cells.forEach((cell) => cell.classList.toggle("now", i === current)),

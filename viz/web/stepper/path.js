@@ -1,45 +1,70 @@
 // One branch of the tree of translations: every step's candidates and attention rows, decoded. It needs no DOM.
 import { Trace, base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
-export class Path {
-  /** @type {number} steps */ length;
-  /** @type {any[]} candidates of each step */ steps;
-  /** @type {any} sizes of each kind of attention */ kinds;
-  /** @type {string} */ text;
-  /** @type {any} what temperatures and lenses need, once it has arrived */ details;
-  /** @type {any} attention of all steps, or null for a long path */ maps;
-  /** @type {Map<number, any>} step -> kind -> weights, of a long path */ rows;
-  /** @type {Set<number>} steps whose rows have been requested */ requested;
+/** @typedef {string} Kind "cross" or "decoder_self" */
+/** @typedef {{text: string, symbol: boolean}} Token */
 
-  // Decode a payload (viz/wire/steps.py, path_payload). base: the path whose first steps the payload leaves out because
-  // both share them.
-  static async from(payload, base) {
-    const path = new Path(),
-      { number, vocabulary, source, read, kinds, respelled, blocks, rows, shared } = payload;
-    const steps = [...(shared ? base.steps.slice(0, shared) : []), ...payload.steps];
-    Object.assign(path, { number, vocabulary, source, read, kinds, respelled, steps });
-    path.length = steps.length;
-    path.details = null;
-    path.maps = null;
-    if (rows) path.maps = extendMaps(base, payload);
-    else if (blocks.length) path.maps = await Trace.from({ kinds, blocks });
-    path.rows = new Map();
-    path.requested = new Set();
-    payload.blocks = [];
-    return path;
+/** A branch from the first step to the last. A long path has no maps: its rows are sent a few steps at a time. */
+export class Path {
+  /**
+   * @param {any} payload viz/wire/steps.py, path_payload
+   * @param {any[]} steps
+   * @param {Trace | null} maps of all steps; null for a long path
+   */
+  constructor({ number, vocabulary, source, read, kinds, respelled }, steps, maps) {
+    /** @type {number} */
+    this.number = number; // of the branch
+    /** @type {number} */
+    this.vocabulary = vocabulary;
+    /** @type {Token[]} */
+    this.source = source;
+    /** @type {Token[]} */
+    this.read = read; // what the decoder reads at each step
+    this.kinds = kinds; // kind -> {layers, heads, queries, keys}
+    /** @type {Token[] | null} */
+    this.respelled = respelled; // how the tokenizer would split the text of the branch, if differently
+    this.steps = steps;
+    this.length = steps.length;
+    this.maps = maps;
+    /** @type {Map<number, Record<string, Float32Array>>} */
+    this.rows = new Map(); // step -> kind -> weights, of a long path
+    /** @type {Set<number>} */
+    this.requested = new Set(); // steps whose rows have been requested
+    /** @type {any} */
+    this.details = null; // what temperatures and lenses need, once the server has sent it
+    this.text = ""; // of the source
   }
 
-  // Whether the attention of a step has arrived.
+  /**
+   * Decode a payload.
+   * @param {any} payload viz/wire/steps.py, path_payload
+   * @param {Path | null} [base] the path whose first steps the payload leaves out because both share them
+   */
+  static async from(payload, base) {
+    const { kinds, blocks, rows, shared } = payload;
+    const steps = [...(shared && base ? base.steps.slice(0, shared) : []), ...payload.steps];
+    let maps = null;
+    if (rows && base) maps = extendMaps(base, payload);
+    else if (blocks.length) maps = await Trace.from({ kinds, blocks });
+    payload.blocks = [];
+    return new Path(payload, steps, maps);
+  }
+
+  /** Whether the attention of a step has arrived. @param {number} step */
   has(step) {
     return this.maps !== null || this.rows.has(step);
   }
 
-  // Add the rows of the steps from first to last - 1 (viz/wire/steps.py, rows_payload).
+  /**
+   * Add the rows of the steps from first to last - 1.
+   * @param {{first: number, last: number, rows: Record<string, string>}} payload viz/wire/steps.py, rows_payload
+   */
   addRows({ first, last, rows }) {
-    const decoded = Object.entries(rows).map(
-      ([kind, packed]) => /** @type {const} */ ([kind, decodeWeights(base64ToBytes(packed))]),
-    );
+    const decoded = new Map();
+    for (const [kind, packed] of Object.entries(rows))
+      decoded.set(kind, decodeWeights(base64ToBytes(packed)));
     for (let step = first; step < last; step++) {
+      /** @type {Record<string, Float32Array>} */
       const weights = {};
       for (const [kind, values] of decoded) {
         const { layers, heads, keys } = this.kinds[kind];
@@ -53,23 +78,31 @@ export class Path {
     }
   }
 
-  // The first step from `start` to `end` - 1 whose rows are missing; null if there is none, or if it has been requested.
+  /**
+   * The first step from `start` to `end` - 1 whose rows are missing; null if there is none, or if it has been requested.
+   * @param {number} start @param {number} end
+   */
   firstMissing(start, end) {
     for (let step = start; step < Math.min(end, this.length); step++)
       if (!this.has(step)) return this.requested.has(step) ? null : step;
     return null;
   }
 
-  // The weights of a head over the keys at a step.
+  /**
+   * The weights of a head over the keys at a step that has arrived.
+   * @param {Kind} kind @param {number} layer @param {number} head @param {number} step
+   * @returns {Float32Array}
+   */
   row(kind, layer, head, step) {
     const { heads, keys } = this.kinds[kind];
     if (this.maps)
       return this.maps.head(kind, layer, head).subarray(step * keys, (step + 1) * keys);
     const start = (layer * heads + head) * keys;
-    return this.rows.get(step)[kind].subarray(start, start + keys);
+    const weights = /** @type {Record<string, Float32Array>} */ (this.rows.get(step))[kind];
+    return weights.subarray(start, start + keys);
   }
 
-  // The mean of the weights over all layers and heads.
+  /** The mean of the weights over all layers and heads. @param {Kind} kind @param {number} step */
   meanRow(kind, step) {
     const { layers, heads, keys } = this.kinds[kind];
     const mean = new Float64Array(keys);
@@ -80,8 +113,11 @@ export class Path {
     return mean;
   }
 
-  // The candidates of a step with their probabilities at a temperature, over the whole vocabulary; null until the
-  // details have arrived (temperature 1 needs none).
+  /**
+   * The candidates of a step with their probabilities at a temperature, over the whole vocabulary; null until the details
+   * have arrived (temperature 1 needs none).
+   * @param {number} step @param {number} temperature
+   */
   candidates(step, temperature) {
     const { candidates } = this.steps[step];
     if (temperature === 1) return candidates;
@@ -93,7 +129,10 @@ export class Path {
     }));
   }
 
-  // The probability of the token that was written, or null as above.
+  /**
+   * The probability of the token that was written, or null as above.
+   * @param {number} step @param {number} temperature
+   */
   probability(step, temperature) {
     const normaliser = this.detail("log_normalisers", step, temperature);
     return normaliser === null
@@ -101,11 +140,12 @@ export class Path {
       : Math.exp(this.steps[step].log_probability / temperature - normaliser);
   }
 
-  // The entropy of a step in bits, or null as above.
+  /** The entropy of a step in bits, or null as above. @param {number} step @param {number} temperature */
   entropy(step, temperature) {
     return this.detail("entropies", step, temperature);
   }
 
+  /** @param {"log_normalisers" | "entropies"} name @param {number} step @param {number} temperature */
   detail(name, step, temperature) {
     if (temperature === 1) return name === "entropies" ? this.steps[step].entropy : 0;
     if (!this.details) return null;
@@ -114,10 +154,13 @@ export class Path {
   }
 }
 
-// The maps of a path that shares its first steps with `base`, whose rows are copied. A row is 0 beyond its own step, so a
-// row of another length can be cut or padded.
+/**
+ * The maps of a path that shares its first steps with `base`, whose rows are copied. A row is 0 beyond its own step, so a row
+ * of another length can be cut or padded.
+ * @param {Path} base @param {any} payload
+ */
 function extendMaps(base, { kinds, rows, shared }) {
-  const maps = new Trace({ kinds });
+  const maps = new Trace(/** @type {any} */ ({ kinds }));
   for (const [kind, packed] of Object.entries(rows)) {
     const { layers, heads, queries, keys } = kinds[kind],
       size = queries * keys,
@@ -139,23 +182,30 @@ function extendMaps(base, { kinds, rows, shared }) {
   return maps;
 }
 
-// Which tree, branches and path the page already has, so that the server need not send them again.
+/**
+ * Which tree, branches and path the page already has, so that the server need not send them again.
+ * @param {any} tree @param {Path} path
+ */
 export const describeHeld = (tree, path) => ({
   tree: tree.key,
   branches: tree.branches.map((branch) => branch.number),
   path: path.number,
 });
 
-// A tree as the server sent it, with the branches that it left out because the page has them.
+/**
+ * A tree as the server sent it, with the branches that it left out because the page has them.
+ * @param {any} received @param {any} tree the tree that the page has
+ */
 export function mergeTree(received, tree) {
-  const known = (number) => tree.branches.find((branch) => branch.number === number);
-  const branches = received.branches.map((branch) =>
+  const known = (/** @type {number} */ number) =>
+    tree.branches.find((branch) => branch.number === number);
+  const branches = received.branches.map((/** @type {any} */ branch) =>
     typeof branch === "number" ? known(branch) : branch,
   );
   return { ...received, branches };
 }
 
-// The text of tokens.
+/** The text of tokens, without symbols. @param {Token[]} tokens */
 export const textOf = (tokens) =>
   tokens
     .filter((token) => !token.symbol)

@@ -26,22 +26,28 @@ const PANELS = [
 const AHEAD = 4; // of a long path, the attention of this many steps is requested early
 const OF_SENTENCE = ["source_ids", "digest", "direction", "interventions"]; // fields of an address
 
+/** @param {any} root the element of the tab */
 export default function stepper(root) {
-  let tree = null,
-    treeState = null, // the tree as the server sent it to have it back
-    path = null,
-    branch = null, // that of the path
-    heads = null,
-    step = 0,
+  /** @type {any} */
+  let tree = null, // viz/wire/steps.py, tree_payload
+    treeState = null, // the tree in the server's form, which goes back with each request
+    branch = null, // of the tree; that of the path
+    heads = null, // created with the first path, which has the colours
+    published = null; // the address that the other tabs are to show
+  /** @type {any} */
+  let path = null;
+  /** @type {any} */
+  let selection = { kind: "cross", layer: 0, head: 0 };
+  let step = 0,
     temperature = 1,
-    selection = { kind: "cross", layer: 0, head: 0 },
     isStale = false, // whether the other tabs show another sentence
-    published = null, // the address that the other tabs are to show
-    frame = 0;
+    frame = 0; // of the browser, in which draw() is due
 
   // --- requests, one at a time, in order ------------------------------------------------------------------------------
-  const requests = [], // {fields, opens: whether the answer opens a branch}
-    waitingMoves = []; // moves that wait for the branches that are on their way
+  /** @type {{fields: any, opens: boolean}[]} */
+  const requests = []; // opens: whether the answer opens a branch
+  /** @type {(() => void)[]} */
+  const waitingMoves = []; // for the branches that are on their way
   let isAsking = false,
     openings = 0; // how many requests will open a branch
 
@@ -55,8 +61,9 @@ export default function stepper(root) {
   }
 
   async function sendNext() {
-    if (isAsking || !requests.length) return;
-    const { fields, opens } = requests.shift(),
+    const request = isAsking ? null : requests.shift();
+    if (!request) return;
+    const { fields, opens } = request,
       base = path, // the answer may leave out what this path already has
       { address, selection: selected, asked } = store.state;
     isAsking = true;
@@ -197,6 +204,7 @@ export default function stepper(root) {
   }
 
   // --- links: the step in the page's address --------------------------------------------------------------------------
+  /** @type {URLSearchParams | null} */
   let awaitedLink = null; // a link's fields, until its sentence is on the page
 
   function readLink() {
@@ -245,6 +253,7 @@ export default function stepper(root) {
     schedule();
   }
   const candidates = createCandidates({ force, forceText, about, setTemperature });
+  /** @type {Record<string, any>} */
   const panels = {
     branches: createTree({ open: (number) => ask("open", { branch: number }, true) }),
     compare: createComparison({
@@ -330,7 +339,7 @@ export default function stepper(root) {
 
   transport.listen(root, () => path);
   new IntersectionObserver(
-    (entries) => entries.at(-1).isIntersecting && (isStale || !path) && !openings && restart(),
+    (entries) => entries.at(-1)?.isIntersecting && (isStale || !path) && !openings && restart(),
   ).observe(root);
   showPanel(panel);
   root.setAttribute("aria-busy", "false"); // nothing is requested yet

@@ -4,12 +4,19 @@ import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
 
+/** @typedef {import("./path.js").Path} Path */
+/** @typedef {import("./path.js").Token} Token */
+
+/** The text of a token without the mark of a space. @param {{text: string}} token */
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
+/** The class of the token at an index. @param {Token} token @param {number} i */
 export const chipClass = (token, i) =>
   `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
 
-// Create both sentences. hooks: jump(step), announce(words), redraw(). Returns {root, shading: a menu, open(path, branch),
-// step(step, selection), expect(step, text), select(kind)}.
+/**
+ * Create both sentences, and the menu of what shades the source.
+ * @param {{jump: (step: number) => void, announce: (words: string) => void, redraw: () => void}} hooks
+ */
 export function createSentences(hooks) {
   const source = el("div", { class: "chips", dir: "auto" }),
     target = el("div", {
@@ -36,10 +43,12 @@ export function createSentences(hooks) {
     onchange: hooks.redraw,
   });
   let sourceChips = [],
-    targetChips = [],
-    path = null,
+    targetChips = [];
+  /** @type {any} */
+  let path = null,
     branch = null;
 
+  /** @param {Path} newPath @param {any} newBranch */
   function open(newPath, newBranch) {
     [path, branch] = [newPath, newBranch];
     sourceChips = path.source.map((token, i) =>
@@ -68,6 +77,7 @@ export function createSentences(hooks) {
     });
   }
 
+  /** Show a step. @param {number} current @param {import("./heads.js").Selection} selection */
   function step(current, { kind, layer, head }) {
     const byHead = shading.value === "head" && kind === "cross";
     let weights = null;
@@ -100,20 +110,27 @@ export function createSentences(hooks) {
     note.textContent = sentences.join(" ");
   }
 
-  // Show a forced token at once, while the server decodes the rest.
+  /** Show a forced token at once, while the server decodes the rest. @param {number} current @param {string} text */
   function expect(current, text) {
     targetChips.slice(current).forEach((chip) => chip.remove());
     target.append(el("span", { class: "chip starts next waiting" }, chipText({ text })));
   }
 
-  // A head of cross-attention was selected: shade the source by it.
+  /** Shade the source by the selected head, if it is of cross-attention. @param {string} kind */
   const select = (kind) => kind === "cross" && (shading.value = "head");
 
   return { root, shading, open, step, expect, select };
 }
 
-// Create the pane of candidates. hooks: force(rank), forceText(text, joined), setTemperature(value), about(title) describes
-// a picture. Returns {root, draw(path, step, temperature), clearText()}.
+/**
+ * Create the pane of candidates for the next token, with a slider for the temperature and a field for any text.
+ * @param {{
+ *   force: (rank: number) => void,
+ *   forceText: (text: string, joined: boolean) => void,
+ *   setTemperature: (value: number) => void,
+ *   about: import("./heads.js").DescribePicture,
+ * }} hooks
+ */
 export function createCandidates(hooks) {
   const facts = el("p", { class: "facts", "aria-live": "polite" }),
     list = el("ol", { class: "candidates" });
@@ -183,6 +200,7 @@ export function createCandidates(hooks) {
     others = rowContent(null),
     othersRow = el("li", { class: "others" }, others.nodes);
 
+  /** @param {Path} path @param {number} step @param {number} temperature */
   function draw(path, step, temperature) {
     list.hidden = step >= path.length;
     if (list.hidden) {

@@ -18,9 +18,18 @@ const MOVES = {
 };
 const KEYS = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last", " ": "play" };
 
-// Create the bar. hooks: go(step); move(change), where change(step) is the new step; isAtEnd(); force(rank) of a candidate.
-// extras: nodes at the end of the bar. Returns {root, pause, show, listen, position}.
+/**
+ * Create the bar.
+ * @param {{
+ *   go: (step: number) => void,
+ *   move: (change: (step: number) => number) => void,
+ *   isAtEnd: () => boolean,
+ *   force: (rank: number) => void,
+ * }} hooks move goes to the step change(current step); force writes the candidate of a rank
+ * @param {any[]} extras nodes at the end of the bar
+ */
 export function createTransport({ go, move, isAtEnd, force }, extras) {
+  /** @type {any} */
   let timer = null;
 
   const createMove = (name, text, label, key) =>
@@ -84,8 +93,11 @@ export function createTransport({ go, move, isAtEnd, force }, extras) {
     Object.assign(buttons.play, { textContent: "▶", ariaLabel: t("Play") });
   }
 
-  // Show a step. finished: whether the branch ends with the end token; isOpening: whether a branch is on its way, so that
-  // moves wait and no button is disabled.
+  /**
+   * Show a step. While a branch is on its way, moves wait for it, and no button is disabled.
+   * @param {number} step
+   * @param {{length: number, finished: boolean, isOpening: boolean}} branch finished: whether it has an end token
+   */
   function show(step, { length, finished, isOpening }) {
     const isInside = step < length;
     slider.max = length;
@@ -98,7 +110,10 @@ export function createTransport({ go, move, isAtEnd, force }, extras) {
     for (const name of ["next", "last"]) buttons[name].disabled = !isInside && !isOpening;
   }
 
-  // Listen to the keyboard. isReady(): whether there are steps to move through.
+  /**
+   * Listen to the keyboard.
+   * @param {HTMLElement} stepper @param {() => unknown} isReady whether there are steps to move through
+   */
   function listen(stepper, isReady) {
     document.addEventListener("keydown", (/** @type {any} */ event) => {
       if (!isReady() || !isKeyFor(stepper, event) || isTyping(event, "input")) return;
