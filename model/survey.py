@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from attention_atlas.model.analysis.alignment.linker import find_linking_heads, linker
 from attention_atlas.model.analysis.sentences import languages, sentences
-from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encoded
+from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encode_or_empty
 from attention_atlas.model.analysis.survey.run import SurveyRun, save
 from attention_atlas.model.analysis.why import averages
 from attention_atlas.model.checkpoint import HEADS
@@ -71,7 +71,7 @@ def survey(
 ) -> DirectionSurvey | None:
     """Survey one direction. Returns None in all processes but the first. parts: the folder of unfinished work."""
     means = load_means(args, translator) if args.ablate else None
-    first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
+    first = [source for source, _ in islice(corpus.read(), LINKED) if encode_or_empty(translator, direction, source)]
     linked_by = find_linking_heads(translator, direction, first)
     run = SurveyRun(
         translator,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attention_atlas.model.analysis.survey import ablation, batch
+from attention_atlas.model.analysis.survey import batch
 from attention_atlas.model.analysis.why import averages
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
@@ -72,7 +72,7 @@ def head_costs(bench: Bench, triples: Sequence[Triple]) -> dict[str, list]:
         for sign, targets in zip((1, -1), sides):
             passed = batch.run(translator, sources, targets, slopes=False)
             lengths = np.array(passed.target_lengths)[:, None, None]
-            lost = ablation.losses(translator.model, passed, means)
+            lost = batch.ablation_losses(translator.model, passed, means)
             part = {kind: sign * (values * lengths).sum(0) for kind, values in lost.items()}
             total = part if total is None else {kind: total[kind] + part[kind] for kind in part}
     return {kind.value: np.round(values / len(triples), 3).tolist() for kind, values in total.items()}

@@ -12,7 +12,7 @@ from functools import cached_property
 from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.lenses.fit import find_lenses, lens_work
 from attention_atlas.model.analysis.lenses.storage import Lenses
-from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.trust import reading
 from attention_atlas.model.analysis.trust import stored as stored_trust
 from attention_atlas.model.analysis.why import pinned
@@ -249,7 +249,7 @@ class Scene:
     def survey(self) -> DirectionSurvey | None:
         """The survey of the model's heads, or None. Raises as result()."""
         translator, direction = self.translator, self.trace.direction
-        return surveys.shipped(translator, direction) or self.result(surveys.survey(translator, direction))
+        return surveys.stored_survey(translator, direction) or self.result(surveys.survey_work(translator, direction))
 
     @cached_property
     def reading(self) -> Reading:

@@ -14,7 +14,7 @@ import numpy as np
 
 from attention_atlas.model.analysis import ablation
 from attention_atlas.model.analysis.positions import geometry
-from attention_atlas.model.analysis.survey.own import surveyed
+from attention_atlas.model.analysis.survey.run import find_survey
 from attention_atlas.model.analysis.why.experiments import cutting, heads, removal
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.analysis.why.passes.ablations import all_heads
@@ -330,7 +330,7 @@ def _without(scene: StopScene, silenced: list[Head]) -> Measured:
 @measure()
 def on_average(scene: StopScene, name: str) -> Measured:
     """One of the head's statistics, over the sentences that the model was surveyed with."""
-    survey = surveyed(scene.translator, scene.trace.direction)
+    survey = find_survey(scene.translator, scene.trace.direction)
     kind, layer, head = scene.head
     if survey is None or (scene.translator.survey and scene.translator.survey.digest != scene.translator.digest):
         return NOTHING  # of other weights it says nothing

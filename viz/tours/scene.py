@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from attention_atlas.model.analysis.survey.own import surveyed
+from attention_atlas.model.analysis.survey.run import find_survey
 from attention_atlas.model.analysis.why import pinned
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
@@ -127,7 +127,7 @@ def aligned(scene: StopScene) -> Head:
 
 def named_for(scene: StopScene, kind: AttentionKind, statistic: str) -> Head:
     """The head of a kind that has most of a statistic over many sentences. A Refusal where nobody counted it."""
-    survey = surveyed(scene.translator, scene.trace.direction)
+    survey = find_survey(scene.translator, scene.trace.direction)
     if survey is None:
         raise Refusal(
             "There is no survey of this model's heads beside its weights, so nothing is known about what they do in "

@@ -1,1 +1,8 @@
-"""What every head does over many sentences: how a survey is taken. What it finds is model.trace.survey's."""
+"""Surveys: what every attention head does over many sentences. The results are classes of model.trace.survey.
+
+run.py     a survey of one direction, by one process or several, resumable
+corpus.py  the sentences that it reads
+window.py  the measurements of a window of sentences
+batch.py   one pass over a batch: maps, gradients of gates, ablations
+sums.py    sums over sentences and bootstrap resamples, examples, and the estimates made of them
+"""

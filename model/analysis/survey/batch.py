@@ -1,4 +1,4 @@
-"""One pass over a batch of sentences: every head's maps, what its values weigh, and what its gate is worth."""
+"""One pass over a batch of sentences: attention maps, gradients of the gates, and ablations of single heads."""
 
 from __future__ import annotations
 
@@ -11,19 +11,27 @@ from torch import Tensor
 
 from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.blocks import log_probabilities
-from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import causal_mask, pad, padding_mask
 from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.translator import Translator
+
+ENCODER, DECODER = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One sentence of a survey. number: in the order of the corpus, from which its resamples are drawn. target_ids: y1
-    .. yT with `</s>`; empty: the model's own translation is taken. line: its place among the project's own sentences,
-    where it is one of those. counts: whether it belongs to the corpus; a sentence may be there as an example alone."""
+    """One sentence of a survey.
+
+    number      its position in the corpus, which determines its bootstrap resamples
+    target_ids  y1 .. yT with `</s>`; empty: use the model's own translation
+    line        its line among the project's own sentences, if it is one of them
+    counts      False for a sentence outside the corpus that only serves as an example
+    """
 
     number: int
     text: str
@@ -35,9 +43,14 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """source_ids, decoder_ids, target_ids int64 [batch, length], padded; source_lengths, target_lengths [batch];
-    output: recorded, without gradients. slopes: kind -> float64 [batch, layers, heads], of each sentence's mean
-    log-probability a token by the gates, or empty."""
+    """A teacher-forced pass of a batch.
+
+    source_ids, decoder_ids, target_ids  int64 [batch, length], padded
+    source_lengths, target_lengths       [batch]
+    output                               recorded, without gradients
+    slopes                               kind -> float64 [batch, layers, heads]: the gradient of each sentence's mean
+                                         log-probability per token by the gates of the heads; may be empty
+    """
 
     source_ids: Tensor
     decoder_ids: Tensor
@@ -48,7 +61,7 @@ class Pass:
     slopes: dict[AttentionKind, np.ndarray]
 
     def axes(self, kind: AttentionKind, row: int) -> tuple[int, int]:
-        """How many queries and keys a sentence has."""
+        """Return the numbers of queries and keys of a sentence."""
         source, target = self.source_lengths[row], self.target_lengths[row]
         return (
             source if kind is AttentionKind.ENCODER_SELF else target,
@@ -59,87 +72,127 @@ class Pass:
 def run(
     translator: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, slopes: bool = True
 ) -> Pass:
-    """One teacher-forced pass, with gradients of the gates where slopes are asked for."""
+    """Run one teacher-forced pass. slopes: also take the gradients of the gates."""
     model, begin = translator.model, translator.tokenizer.begin_id
     source_ids, decoder_ids, target_ids = (
         pad([list(ids) for ids in rows], model.config.pad_id).to(translator.device)
         for rows in (sources, [[begin, *ids[:-1]] for ids in targets], targets)
     )
     lengths = tuple(map(len, sources)), tuple(map(len, targets))
-    gates = (
-        {
-            kind: torch.ones(len(sources), layers, model.num_heads[kind], device=translator.device)
-            for kind, layers in model.num_layers.items()
-        }
-        if slopes
-        else {}
-    )
+    gates, gradients = {}, ()
+    if slopes:
+        for kind, layers in model.num_layers.items():
+            gates[kind] = torch.ones(len(sources), layers, model.num_heads[kind], device=translator.device)
     with torch.inference_mode(False), torch.set_grad_enabled(slopes):
         for gate in gates.values():
             gate.requires_grad_()
         output = model(source_ids, decoder_ids, interventions=Sweep(gates=gates), record=True)
-        found = ()
         if slopes:
             means = mean_log_probability(model, output.hidden, target_ids, lengths[1])
-            found = torch.autograd.grad(means.sum(), list(gates.values()))
+            gradients = torch.autograd.grad(means.sum(), list(gates.values()))
     return Pass(
         source_ids,
         decoder_ids,
         target_ids,
         *lengths,
         output,
-        {kind: gradient.cpu().double().numpy() for kind, gradient in zip(gates, found)},
+        {kind: gradient.cpu().double().numpy() for kind, gradient in zip(gates, gradients)},
     )
 
 
 def mean_log_probability(model: Transformer, hidden: Tensor, target_ids: Tensor, lengths: Sequence[int]) -> Tensor:
-    """A sentence's mean natural log-probability a token [batch], of the decoder's output hidden [batch, target,
-    d_model]; differentiable once."""
+    """Return each sentence's mean natural log-probability per token [batch], of the decoder's output hidden [batch,
+    target, d_model]. Differentiable once."""
     counts = torch.tensor(lengths, device=hidden.device)
-    real = torch.arange(target_ids.shape[1], device=hidden.device) < counts[:, None]
-    found = log_probabilities(model.project, hidden[real], target_ids[real], model.config.num_target_tokens)
-    return torch.zeros(real.shape, device=hidden.device).masked_scatter(real, found).sum(-1) / counts
+    is_token = torch.arange(target_ids.shape[1], device=hidden.device) < counts[:, None]
+    values = log_probabilities(model.project, hidden[is_token], target_ids[is_token], model.config.num_target_tokens)
+    return torch.zeros(is_token.shape, device=hidden.device).masked_scatter(is_token, values).sum(-1) / counts
 
 
 @torch.no_grad()
 def value_lengths(attention: MultiHeadAttention, record: AttentionRecord) -> Tensor:
-    """The length of what each head would write of each key, |v W_O|: [batch, heads, key] (Kobayashi et al. 2020,
-    section 3.1). By v (W_O W_O^T) v^T: the vectors themselves are d_model / d_head times as many numbers."""
+    """Return |v W_O|, the length of each head's output for each key: [batch, heads, key] (Kobayashi et al. 2020,
+    section 3.1). Computed as v (W_O W_O^T) v^T, because the vectors v W_O take d_model / d_head times the memory."""
     by_head = attention.output.weight.unflatten(1, (attention.num_heads, -1)).permute(1, 2, 0)
-    # by_head [heads, d_head, d_model]
-    gram = by_head @ by_head.transpose(1, 2)
+    gram = by_head @ by_head.transpose(1, 2)  # of by_head [heads, d_head, d_model]
     return ((record.values @ gram) * record.values).sum(-1).clamp_min(0).sqrt()
 
 
 @torch.no_grad()
 def maps_and_lengths(model: Transformer, output: ForwardOutput, kind: AttentionKind) -> tuple[np.ndarray, np.ndarray]:
-    """Weights [batch, layers, heads, query, key] and lengths of values [batch, layers, heads, key] of a recorded
-    pass."""
+    """Return the weights [batch, layers, heads, query, key] and the value lengths [batch, layers, heads, key] of a
+    recorded pass."""
     records = [layer.attention(kind) for layer in output.records(kind)]
     lengths = [value_lengths(model.attention(kind, index), record) for index, record in enumerate(records)]
     return tuple(torch.stack(parts, dim=1).cpu().numpy() for parts in ([r.weights.detach() for r in records], lengths))
 
 
 def similarity(weights: np.ndarray, allowed: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
-    """1 less the mean Jensen-Shannon divergence, in bits, of the rows of every two of maps [maps, query, key], or of
-    each of them and each of the others [others, query, key]: [maps, maps or others]. 1: the same rows; 0: no key in
-    common."""
+    """Return 1 minus the mean Jensen-Shannon divergence, in bits, of the rows of each two maps: [maps, maps or others].
+
+    weights: maps [maps, query, key]; others: further maps [others, query, key] to compare them with, by default
+    themselves. Rows with a single allowed key are left out. 1: the same rows; 0: no key in common.
+    """
     rows = allowed.sum(1) > 1
-    chosen = weights[:, rows].astype(np.float64)
-    beside = chosen if others is None else others[:, rows].astype(np.float64)
+    maps = weights[:, rows].astype(np.float64)
+    second = maps if others is None else others[:, rows].astype(np.float64)
     if not rows.any():
-        return np.ones((len(chosen), len(beside)))
+        return np.ones((len(maps), len(second)))
 
     def entropy(rows: np.ndarray) -> np.ndarray:
         return -(rows * np.log2(rows, out=np.zeros_like(rows), where=rows > 0)).sum(-1).mean(-1)
 
-    own, found = entropy(chosen), np.eye(len(chosen), len(beside))
-    if others is None:  # each two once, and a map with itself never
-        for index in range(len(chosen) - 1):
-            between = entropy((chosen[index] + chosen[index + 1 :]) / 2) - (own[index] + own[index + 1 :]) / 2
-            found[index, index + 1 :] = found[index + 1 :, index] = 1 - between
-        return found
-    theirs = entropy(beside)
-    for index in range(len(chosen)):
-        found[index] = 1 - (entropy((chosen[index] + beside) / 2) - (own[index] + theirs) / 2)
-    return found
+    first_entropy, result = entropy(maps), np.eye(len(maps), len(second))
+    second_entropy = first_entropy if others is None else entropy(second)
+    for i in range(len(maps)):
+        start = i + 1 if others is None else 0  # among themselves, each pair once
+        if start < len(second):
+            mixed = entropy((maps[i] + second[start:]) / 2)
+            result[i, start:] = 1 - (mixed - (first_entropy[i] + second_entropy[start:]) / 2)
+        if others is None:
+            result[start:, i] = result[i, start:]
+    return result
+
+
+@torch.inference_mode()
+def ablation_losses(model: Transformer, batch: Pass, means: Means) -> dict[AttentionKind, np.ndarray]:
+    """Return the loss in mean log-probability per token when a head is replaced by its mean output: kind -> float64
+    [batch, layers, heads]. Each layer starts from its recorded input."""
+    plain = mean_log_probability(model, batch.output.hidden, batch.target_ids, batch.target_lengths)
+    padding = padding_mask(batch.source_ids, model.config.pad_id)
+
+    def repeat(kind: AttentionKind, x: Tensor) -> Tensor:
+        """Repeat each sentence once for each head."""
+        return x.detach().repeat_interleave(model.num_heads[kind], dim=0)
+
+    def without_one_head(kind: AttentionKind, layer: int, length: int) -> Sweep:
+        """Return the sweep whose row r of a sentence lacks head r of the layer."""
+        layers, heads = model.num_layers[kind], model.num_heads[kind]
+        gates = model.embedding.weight.new_ones(heads, layers, heads)
+        gates[:, layer] -= torch.eye(heads, device=gates.device)
+        instead = torch.from_numpy(means.at(kind, length)[None]).to(gates)
+        return Sweep(gates={kind: gates.repeat(len(plain), 1, 1)}, instead={kind: instead})
+
+    def loss(kind: AttentionKind, hidden: Tensor) -> np.ndarray:
+        heads = model.num_heads[kind]
+        lengths = [length for length in batch.target_lengths for _ in range(heads)]
+        ablated = mean_log_probability(model, hidden, repeat(kind, batch.target_ids), lengths)
+        return (plain.repeat_interleave(heads) - ablated).cpu().double().reshape(-1, heads).numpy()
+
+    losses = {kind: [] for kind in model.num_layers}
+    rows = repeat(ENCODER, padding)
+    for layer, record in enumerate(batch.output.layers(Side.ENCODER)):
+        sweep = without_one_head(ENCODER, layer, batch.source_ids.shape[1])
+        memory, _ = model.encoder(repeat(ENCODER, record.before), rows, interventions=sweep, start=layer)
+        source = SourceMemory(memory, rows, padded_lengths=rows.sum(-1).flatten())
+        hidden, _ = model.decode(repeat(ENCODER, batch.decoder_ids), source)
+        losses[ENCODER].append(loss(ENCODER, hidden))
+    source = SourceMemory(repeat(DECODER, batch.output.memory), repeat(DECODER, padding))
+    length = batch.decoder_ids.shape[1]
+    causal = causal_mask(length, device=padding.device)
+    for layer, record in enumerate(batch.output.layers(Side.DECODER)):
+        for kind in (DECODER, AttentionKind.CROSS):
+            sweep = without_one_head(kind, layer, length)
+            hidden, _ = model.decoder(repeat(kind, record.before), causal, source, interventions=sweep, start=layer)
+            losses[kind].append(loss(kind, hidden))
+    return {kind: np.stack(layers, axis=1) for kind, layers in losses.items()}

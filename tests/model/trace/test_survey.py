@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attention_atlas.model.analysis.survey.finish import kinds
-from attention_atlas.model.analysis.survey.window import Sums
+from attention_atlas.model.analysis.survey.sums import Sums, estimate_kinds
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.survey.cells import SentenceFacts
@@ -68,7 +67,7 @@ def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
         for name, value in cells.measure(kind, weights, queries, keys, facts=known).items():
             rows[f"{kind.value}/{name}"].append((number, value.values, value.chance))
     sums.totals.add(np.arange(SENTENCES), rows)
-    return kinds(sums, {kind: 1}, {kind: len(heads)})[kind].head_names()[0]
+    return estimate_kinds(sums, {kind: 1}, {kind: len(heads)})[kind].head_names()[0]
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)

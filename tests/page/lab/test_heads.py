@@ -7,14 +7,14 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from attention_atlas.model.analysis.survey import own
+from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.trace.alignment import parse_links
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel, start
 
 pytestmark = pytest.mark.browser
 
-PARTS = (own.LINKED + own.SENTENCES) // own.WINDOW + 1
+PARTS = (surveys.PAGE_LINKED + surveys.PAGE_SENTENCES) // surveys.PAGE_WINDOW + 1
 HEADS = 96  # of the shipped models: 4 + 4 layers, 3 kinds of attention, 8 heads
 
 
@@ -113,7 +113,7 @@ def test_a_survey_is_taken_stopped_and_taken_again(tiny_url, open_page) -> None:
     page = start(open_page, tiny_url)
     panel = open_panel(page, "Heads", "All heads")
     begin, stop = panel.locator(".take .begin"), panel.get_by_role("button", name="Stop")
-    expect(begin).to_have_text(f"Survey {own.SENTENCES} sentences")
+    expect(begin).to_have_text(f"Survey {surveys.PAGE_SENTENCES} sentences")
     begin.press("Enter")
     expect(stop).to_be_focused()
     expect(panel.get_by_role("status")).to_contain_text(f"of {PARTS} parts")
@@ -124,7 +124,7 @@ def test_a_survey_is_taken_stopped_and_taken_again(tiny_url, open_page) -> None:
     expect(panel.get_by_role("progressbar")).to_have_count(0)
     begin.press("Enter")
     expect(panel.locator(".head-cell").first).to_be_visible(timeout=60_000)
-    expect(panel.get_by_text(f"{own.SENTENCES} of this project's own sentences.")).to_be_visible()
+    expect(panel.get_by_text(f"{surveys.PAGE_SENTENCES} of this project's own sentences.")).to_be_visible()
     panel.locator(".head-cell").first.press("Enter")
     expect(panel.get_by_role("button", name="Open this head in the explorer")).to_be_visible()
     screenshot(page, "heads-own-survey-1280")

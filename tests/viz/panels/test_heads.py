@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.analysis.alignment.linker import find_linking_heads, word_maps
-from attention_atlas.model.analysis.survey import own
+from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun
 from attention_atlas.model.trace.alignment import RowToken, Voter
@@ -34,7 +34,7 @@ ENCODER = AttentionKind.ENCODER_SELF
 
 
 @pytest.fixture(scope="module")
-def surveyed(tiny_translator):
+def find_survey(tiny_translator):
     """The tiny translator with a survey of a few sentences."""
     run = SurveyRun(
         tiny_translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True)
@@ -234,8 +234,8 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
 
 
 def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
-    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
-    monkeypatch.setattr(own, "WINDOW", 3)
+    monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
+    monkeypatch.setattr(surveys, "PAGE_WINDOW", 3)
     monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
     scene = Scene(tiny_translator.translate(SENTENCES[0], "de-en"), Selection(), tiny_translator)
     (take,) = survey.overview(scene)
@@ -246,7 +246,7 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
         patch.setattr(
             type(tiny_translator.tokenizer), "encode", None
         )  # what is measured is kept, no sentence read again
-        taken = own.surveyed(tiny_translator, "de-en")
+        taken = surveys.find_survey(tiny_translator, "de-en")
     assert taken.linked_by == find_linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
     assert "alignment_read" in taken.kinds[AttentionKind.CROSS].statistics
     linked = alignment.alignment(scene, alignment.CHOSEN, "read")
@@ -254,8 +254,8 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
 
 
 def test_another_process_takes_the_same_survey(tiny_checkpoint, monkeypatch):
-    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
-    works = [own.survey(Translator.load(tiny_checkpoint, "cpu"), "de-en") for _ in range(2)]
+    monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
+    works = [surveys.survey_work(Translator.load(tiny_checkpoint, "cpu"), "de-en") for _ in range(2)]
     assert works[0].key == works[1].key
     for work in works:
         list(work.run())
@@ -264,10 +264,10 @@ def test_another_process_takes_the_same_survey(tiny_checkpoint, monkeypatch):
 
 
 def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator, monkeypatch):
-    monkeypatch.setattr(own, "sentences", lambda language: SENTENCES[0:10:2])
+    monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
     monkeypatch.setattr(Translator, "translate_batch", lambda translator, texts, direction: [""] * len(texts))
     monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
-    work = own.survey(tiny_translator, "de-en")
+    work = surveys.survey_work(tiny_translator, "de-en")
     list(work.run())
     found = work.result()
     assert found.linked_by == () and "alignment_read" not in found.kinds[AttentionKind.CROSS].statistics

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from attention_atlas.model import checkpoint
-from attention_atlas.model.analysis.survey.own import surveyed
+from attention_atlas.model.analysis.survey.run import find_survey
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
@@ -107,7 +107,9 @@ def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Sto
     if view["tab"] == "heads":
         kind, layer, head = AttentionKind(view["kind"]), int(view["layer"]) - 1, int(view["head"]) - 1
         return [
-            share(float(surveyed(translator, direction).kinds[kind].statistics[view["statistic"]].value[layer, head]))
+            share(
+                float(find_survey(translator, direction).kinds[kind].statistics[view["statistic"]].value[layer, head])
+            )
         ]
     if view["tab"] == "explorer":  # the pinned cell
         maps = trace.maps(AttentionKind(view["kind"])).weights[int(view["layer"]) - 1, int(view["head"]) - 1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.model_comparison import can_compare_rows, row_similarity
 from attention_atlas.model.analysis.sentences import sentences
-from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey.statistics import STATISTICS
@@ -61,7 +61,7 @@ def other_surveys(scene: Scene) -> list[SurveyedModel]:
         for translator in served
         for direction in translator.directions
         if (translator.digest, direction) != (scene.translator.digest, scene.trace.direction)
-        and (survey := surveys.surveyed(translator, direction))
+        and (survey := surveys.find_survey(translator, direction))
     ]
     return sorted(candidates, key=lambda model: model.translator.digest == scene.translator.digest)
 
@@ -71,7 +71,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
         return [
             blocks.paragraph(
                 "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
-                n=surveys.SENTENCES,
+                n=surveys.PAGE_SENTENCES,
             )
         ]
     models = other_surveys(scene)
@@ -80,7 +80,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
             blocks.paragraph(
                 "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
                 "All heads.",
-                n=surveys.SENTENCES,
+                n=surveys.PAGE_SENTENCES,
             )
         ]
     return [
@@ -155,7 +155,7 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
 def compare_rows(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> np.ndarray | None:
     """Return the similarity of every two heads' rows on the same tokens, or None if the models cannot read these."""
     direction = scene.trace.direction
-    if other.direction != direction or not surveys.can(direction):
+    if other.direction != direction or not surveys.can_survey(direction):
         return None
     if not can_compare_rows(scene.translator, other.translator, direction):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis.sentences import sentences
-from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.survey.batch import similarity
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.survey import cells
@@ -70,7 +70,7 @@ def _share(value: float) -> dict:
 
 
 def _sentences(scene: Scene, survey: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
-    if survey is None or name not in survey.examples or not surveys.can(scene.trace.direction):
+    if survey is None or name not in survey.examples or not surveys.can_survey(scene.trace.direction):
         return []
     lines = sentences(parse_direction(scene.trace.direction)[0])
     best = np.unravel_index(int(values.argmax()), values.shape)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.sentences import sentences
-from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -30,11 +30,11 @@ SHOWN = 3
 
 
 def overview(scene: Scene) -> list[dict]:
-    if surveys.can(scene.trace.direction) and scene.survey is None:
+    if surveys.can_survey(scene.trace.direction) and scene.survey is None:
         return [
             work_block(
-                surveys.survey(scene.translator, scene.trace.direction).key,
-                say("Survey {n} sentences", n=surveys.SENTENCES),
+                surveys.survey_work(scene.translator, scene.trace.direction).key,
+                say("Survey {n} sentences", n=surveys.PAGE_SENTENCES),
                 say(
                     "These heads have not been surveyed yet. A survey reads this project's own sentences and measures "
                     "every head on each."
@@ -132,7 +132,7 @@ def _sentences(scene: Scene, survey: KindSurvey, at: tuple[int, int], names: tup
     """Return example sentences for the head's first name, else for what it does most beyond chance."""
     above = {name: survey.statistics[name].value[at] - survey.statistics[name].chance for name in survey.examples}
     name = names[0] if names else max(above, key=above.get, default=None)
-    if name is None or not surveys.can(scene.trace.direction):
+    if name is None or not surveys.can_survey(scene.trace.direction):
         return blocks.note("There are no example sentences in this language.")
     lines = sentences(parse_direction(scene.trace.direction)[0])
     rows = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.sentences import sentences
 from attention_atlas.model.analysis.steering import steered
-from attention_atlas.model.analysis.survey import own as surveys
+from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
 from attention_atlas.model.analysis.units.units import Units
 from attention_atlas.model.trace.directions import parse_direction
@@ -202,7 +202,10 @@ PANEL = Panel(
     units,
     controls=(LAYER, KIND, UNIT, STRENGTH),
     needs=(
-        Need(lambda scene: surveys.can(scene.trace.direction), say("There are no example sentences in this language.")),
+        Need(
+            lambda scene: surveys.can_survey(scene.trace.direction),
+            say("There are no example sentences in this language."),
+        ),
     ),
     translate=translate_with_unit,
     paper="https://arxiv.org/abs/2406.04093",

@@ -1,17 +1,16 @@
-"""A survey is what plain loops give, whoever measured which part of it and however often it was stopped."""
+"""Surveys against plain loops, shared between processes, and resumed."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from attention_atlas.model.analysis.survey import ablation, batch
+from attention_atlas.model.analysis.survey import batch
 from attention_atlas.model.analysis.survey import corpus as corpora
 from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun
@@ -37,31 +36,31 @@ PAIRS = (
 
 
 @pytest.fixture()
-def small(monkeypatch):
+def few_sequences(monkeypatch):
     monkeypatch.setattr(corpora, "SEQUENCES", 8)
 
 
-def pairs(found=PAIRS) -> Corpus:
-    return Corpus("pairs", lambda: iter(found))
+def corpus(pairs=PAIRS) -> Corpus:
+    return Corpus("pairs", lambda: iter(pairs))
 
 
 def survey_of(translator, **options) -> SurveyRun:
-    run = SurveyRun(translator, "de-en", pairs(), window=12, **options)
+    run = SurveyRun(translator, "de-en", corpus(), window=12, **options)
     run.lines = run.lines[:13]
-    run.windows = -(-run.seen.pairs // 12) + 2 + 1
+    run.windows = -(-run.stats.pairs // 12) + 2 + 1
     return run
 
 
-def written(tmp_path, translator, found, name="heads.json") -> dict:
-    value = to_json(Survey(translator.name, translator.digest, {"de-en": found}))
-    (tmp_path / name).write_text(json.dumps(value))
+def write(tmp_path, translator, survey) -> dict:
+    value = to_json(Survey(translator.name, translator.digest, {"de-en": survey}))
+    (tmp_path / "heads.json").write_text(json.dumps(value))
     return value
 
 
-def test_means_are_a_plain_loops_on_fifty_sentences(tiny_translator, small):
+def test_means_equal_a_plain_loop(tiny_translator, few_sequences):
     run = survey_of(tiny_translator)
-    found = run.result(run.work())
-    assert (found.sentences, found.skipped, found.references) == (50, 0, True)
+    survey = run.result(run.work())
+    assert (survey.sentences, survey.skipped, survey.references) == (50, 0, True)
     previous, end, lengths = [], [], []
     for source, target in PAIRS:
         source_ids = tiny_translator.encode(source, "de-en")
@@ -84,24 +83,24 @@ def test_means_are_a_plain_loops_on_fifty_sentences(tiny_translator, small):
             .detach()
             .numpy()
         )
-        written = cross * sizes[:, :, None]
-        lengths.append((written[..., -1] / written.sum(-1)).mean(-1))
+        scaled = cross * sizes[:, :, None]
+        lengths.append((scaled[..., -1] / scaled.sum(-1)).mean(-1))
     for kind, name, values in ((ENCODER, "previous", previous), (CROSS, "end", end), (CROSS, "end_norm", lengths)):
-        estimate = found.kinds[kind].statistics[name]
+        estimate = survey.kinds[kind].statistics[name]
         assert estimate.sentences == 50
         np.testing.assert_allclose(estimate.value, np.mean(values, 0), atol=1e-5)
-        error = np.std(values, 0) / np.sqrt(50)  # a bootstrap's interval is near the normal one
+        error = np.std(values, 0) / np.sqrt(50)  # the bootstrap's interval is close to the normal one
         np.testing.assert_allclose(estimate.high - estimate.low, 2 * 1.96 * error, rtol=0.35, atol=1e-4)
 
 
-def test_one_process_two_processes_and_one_that_was_stopped_find_the_same(tiny_translator, small, tmp_path):
+def test_one_process_two_processes_and_resumed_ones_give_the_same_survey(tiny_translator, few_sequences, tmp_path):
     plain = survey_of(tiny_translator)
-    expected = written(tmp_path, tiny_translator, plain.result(plain.work()))
+    expected = write(tmp_path, tiny_translator, plain.result(plain.work()))
     shared = survey_of(tiny_translator, parts=tmp_path / "shared")
     for rank in range(2):
         shared.parts.mkdir(exist_ok=True)
         shared.work(rank, 2)
-    assert written(tmp_path, tiny_translator, shared.result()) == expected
+    assert write(tmp_path, tiny_translator, shared.result()) == expected
 
     class Killed(BaseException):
         pass
@@ -122,10 +121,10 @@ def test_one_process_two_processes_and_one_that_was_stopped_find_the_same(tiny_t
     )  # killed between gathering and deleting
     stopped.gather()
     stopped.work()
-    assert written(tmp_path, tiny_translator, stopped.result()) == expected
+    assert write(tmp_path, tiny_translator, stopped.result()) == expected
 
 
-def test_parts_of_another_setting_are_passed_over(tiny_translator, small, tmp_path):
+def test_parts_of_another_setting_are_skipped(tiny_translator, few_sequences, tmp_path):
     first = survey_of(tiny_translator, parts=tmp_path)
     first.gather()
     first.work()
@@ -134,13 +133,13 @@ def test_parts_of_another_setting_are_passed_over(tiny_translator, small, tmp_pa
         other.result()
 
 
-def test_a_file_is_read_as_it_was_written(tiny_translator, small, tmp_path):
+def test_a_survey_is_read_back_from_its_file(tiny_translator, few_sequences, tmp_path):
     run = survey_of(tiny_translator)
-    found = run.result(run.work())
-    written(tmp_path, tiny_translator, found)
-    again = read_survey(tmp_path / "heads.json", tiny_translator.digest).directions["de-en"]
-    for kind, survey in found.kinds.items():
-        read = again.kinds[kind]
+    measured = run.result(run.work())
+    write(tmp_path, tiny_translator, measured)
+    loaded = read_survey(tmp_path / "heads.json", tiny_translator.digest).directions["de-en"]
+    for kind, survey in measured.kinds.items():
+        read = loaded.kinds[kind]
         assert read.head_names() == survey.head_names() and set(read.statistics) == set(survey.statistics)
         for name, estimate in survey.statistics.items():
             np.testing.assert_allclose(read.statistics[name].low, estimate.low, atol=1e-4)
@@ -154,24 +153,24 @@ def test_a_file_is_read_as_it_was_written(tiny_translator, small, tmp_path):
         read_survey(tmp_path / "heads.json", tiny_translator.digest)
 
 
-def test_examples_are_the_most_the_least_and_the_middle(tiny_translator, small):
+def test_examples_have_the_largest_the_smallest_and_typical_values(tiny_translator, few_sequences):
     run = survey_of(tiny_translator)
-    found = run.result(run.work()).kinds[ENCODER]
+    survey = run.result(run.work()).kinds[ENCODER]
     values = []
     for text in run.lines:
         trace = tiny_translator.translate(text, "de-en")
         maps = trace.encoder_self.weights
         words = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
         values.append(np.mean([maps[:, :, t, t] for t in words], 0))
-    values, rows = np.stack(values), found.examples["itself"]
+    values, rows = np.stack(values), survey.examples["itself"]
     order = np.argsort(-values, axis=0)
     np.testing.assert_array_equal(rows["most"], np.moveaxis(order[:3], 0, -1))
     np.testing.assert_array_equal(rows["least"], np.moveaxis(order[::-1][:3], 0, -1))
-    apart = np.abs(values - found.statistics["itself"].value)
+    apart = np.abs(values - survey.statistics["itself"].value)
     np.testing.assert_array_equal(rows["typical"][..., 0], apart.argmin(0))
 
 
-def two(translator) -> batch.Pass:
+def run_two(translator) -> batch.Pass:
     sources = [translator.encode(text, "de-en") for text in (GERMAN[0], f"{GERMAN[1]} {GERMAN[2]}")]
     targets = [
         [*translator.tokenizer.encode(text), translator.tokenizer.end_id]
@@ -180,60 +179,59 @@ def two(translator) -> batch.Pass:
     return batch.run(translator, sources, targets)
 
 
-def mean_log_probability(translator, found, gates, instead=None) -> torch.Tensor:
+def mean_log_probability(translator, batch_pass, gates, instead=None) -> torch.Tensor:
     with torch.inference_mode():
         sweep = Sweep(gates=gates, instead=instead or {})
-        logits = translator.model(found.source_ids, found.decoder_ids, interventions=sweep).logits.double()
+        logits = translator.model(batch_pass.source_ids, batch_pass.decoder_ids, interventions=sweep).logits.double()
     return torch.stack(
         [
             row[:n].log_softmax(-1).gather(-1, ids[:n, None]).mean()
-            for row, ids, n in zip(logits, found.target_ids, found.target_lengths)
+            for row, ids, n in zip(logits, batch_pass.target_ids, batch_pass.target_lengths)
         ]
     )
 
 
-def test_slopes_are_central_differences_sentence_by_sentence(tiny_translator):
-    found, step = two(tiny_translator), 1e-2
+def test_slopes_equal_central_differences(tiny_translator):
+    batch_pass, step = run_two(tiny_translator), 1e-2
     for kind, layers in tiny_translator.model.num_layers.items():
         for layer, head in ((0, 1), (layers - 1, 3)):
             ends = []
             for sign in (1, -1):
                 gate = torch.ones(1, layers, 4)
                 gate[0, layer, head] += sign * step
-                ends.append(mean_log_probability(tiny_translator, found, {kind: gate}))
+                ends.append(mean_log_probability(tiny_translator, batch_pass, {kind: gate}))
             slope = ((ends[0] - ends[1]) / (2 * step)).numpy()
-            np.testing.assert_allclose(found.slopes[kind][:, layer, head], slope, rtol=2e-2, atol=2e-3)
+            np.testing.assert_allclose(batch_pass.slopes[kind][:, layer, head], slope, rtol=2e-2, atol=2e-3)
 
 
-def test_ablations_are_whole_passes_without_the_head(tiny_translator):
-    found = two(tiny_translator)
+def test_ablations_equal_whole_passes_without_the_head(tiny_translator):
+    batch_pass = run_two(tiny_translator)
     means = averages.collect(tiny_translator, {"de-en": GERMAN})
-    losses = ablation.losses(tiny_translator.model, found, means)
-    plain = mean_log_probability(tiny_translator, found, {})
+    losses = batch.ablation_losses(tiny_translator.model, batch_pass, means)
+    plain = mean_log_probability(tiny_translator, batch_pass, {})
     for kind, layers in tiny_translator.model.num_layers.items():
-        length = (found.source_ids if kind is ENCODER else found.decoder_ids).shape[1]
+        length = (batch_pass.source_ids if kind is ENCODER else batch_pass.decoder_ids).shape[1]
         instead = {kind: torch.from_numpy(means.at(kind, length)[None])}
         for layer, head in itertools.product(range(layers), (0, 2)):
             gate = torch.ones(1, layers, 4)
             gate[0, layer, head] = 0
-            lost = (plain - mean_log_probability(tiny_translator, found, {kind: gate}, instead)).numpy()
+            lost = (plain - mean_log_probability(tiny_translator, batch_pass, {kind: gate}, instead)).numpy()
             np.testing.assert_allclose(losses[kind][:, layer, head], lost, atol=1e-4)
 
 
-def test_similarity_is_scipys_divergence():
+def test_similarity_equals_scipys_divergence():
     maps = np.random.default_rng(2).dirichlet(np.ones(6), size=(3, 5))
-    found = batch.similarity(maps, np.ones((5, 6), bool))
+    similarity = batch.similarity(maps, np.ones((5, 6), bool))
     for first, second in itertools.combinations(range(3), 2):
         expected = 1 - np.mean([jensenshannon(maps[first, t], maps[second, t], base=2) ** 2 for t in range(5)])
-        np.testing.assert_allclose(found[first, second], expected, atol=1e-12)
-        assert found[first, second] == found[second, first]
+        np.testing.assert_allclose(similarity[first, second], expected, atol=1e-12)
+        assert similarity[first, second] == similarity[second, first]
 
 
-def test_what_cannot_be_surveyed_says_so(tiny_translator):
+def test_surveys_without_sentences_or_means_are_refused(tiny_translator):
     with pytest.raises(ValueError, match="no sentence"):
-        SurveyRun(tiny_translator, "de-en", pairs([("", ""), ("  ", "x")]))
+        SurveyRun(tiny_translator, "de-en", corpus([("", ""), ("  ", "x")]))
     with pytest.raises(ValueError, match="attention-atlas means"):
-        SurveyRun(tiny_translator, "de-en", pairs(), ablated=3)
-    run = SurveyRun(tiny_translator, "de-en", pairs([("Hallo.", ""), ("", ""), ("wort " * 200, "word")]))
-    assert (run.seen.pairs, run.seen.skipped, run.seen.references) == (3, 2, False)
-    assert replace(run.corpus, own=True).own
+        SurveyRun(tiny_translator, "de-en", corpus(), ablated=3)
+    run = SurveyRun(tiny_translator, "de-en", corpus([("Hallo.", ""), ("", ""), ("wort " * 200, "word")]))
+    assert (run.stats.pairs, run.stats.skipped, run.stats.references) == (3, 2, False)
