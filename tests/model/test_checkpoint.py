@@ -89,7 +89,7 @@ def test_examples_come_with_their_folder_and_are_not_needed(folder):
         ({"de-en": [{"text": "a", "answer": "b"}]}, "found {"),
     ],
 )
-def test_examples_that_are_none_are_refused_in_words(folder, written, words):
+def test_invalid_examples_are_refused(folder, written, words):
     checkpoint.write_json(folder / checkpoint.EXAMPLES, written)
     assert words in refused(folder, "examples.json")
 
@@ -114,7 +114,7 @@ def test_metrics_that_the_page_cannot_show_are_refused(folder, written):
     refused(folder, "metrics.json")
 
 
-def test_a_tokenizer_of_any_size_is_not_read(folder):
+def test_an_oversized_tokenizer_is_not_read(folder):
     with open(folder / "tokenizer.model", "ab") as file:
         file.truncate(3_000_000_000)
     assert "at most 32,000,000" in refused(folder, "tokenizer.model")
@@ -189,7 +189,7 @@ class Malicious:
         self.path = str(path)
 
 
-def test_a_pickle_in_disguise_is_refused_and_not_run(folder, tmp_path):
+def test_a_pickle_in_disguise_is_refused_without_executing_it(folder, tmp_path):
     (folder / "model.safetensors").write_bytes(pickle.dumps(Malicious(tmp_path / "ran")))
     refused(folder, "model.safetensors")
     torch.save({"embedding.weight": torch.ones(2)}, folder / "model.safetensors")
@@ -239,7 +239,7 @@ def test_a_config_far_larger_than_its_weights_is_refused_without_the_memory(fold
         "\ud83d",
     ],
 )
-def test_a_config_that_is_no_config_is_refused(folder, text):
+def test_an_invalid_config_file_is_refused(folder, text):
     (folder / "config.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     refused(folder, "config.json")
 
@@ -255,7 +255,7 @@ def test_a_direction_without_its_symbol_is_refused(folder):
     assert "<2es>" in refused(folder, "tokenizer.model")
 
 
-def test_threads_that_replace_one_file_leave_each_other_alone(tmp_path):
+def test_threads_may_replace_the_same_file(tmp_path):
     path = tmp_path / "found.json"
 
     def write(number: int) -> None:

@@ -69,7 +69,7 @@ def test_training_settings_are_checked(field, value):
         TrainConfig(**{"max_updates": 10, "cooldown_updates": 2, field: value})
 
 
-def test_configs_survive_json():
+def test_configs_round_trip_through_json():
     model = ModelConfig(
         100,
         norm_first=False,

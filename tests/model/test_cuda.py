@@ -35,13 +35,13 @@ def pair(request, tiny_checkpoint) -> tuple[Translator, Translator]:
     return Translator.load(folder, device="cpu"), Translator.load(folder, device=GPU)
 
 
-def test_the_ids_are_those_of_the_cpu(pair, sentences):
+def test_ids_agree_with_the_cpu(pair, sentences):
     cpu, cuda = pair
     sources = [cpu.encode(sentence) for sentence in sentences]
     assert cuda.generate(sources) == cpu.generate(sources)
 
 
-def test_the_maps_are_those_of_the_cpu(pair, sentences):
+def test_maps_agree_with_the_cpu(pair, sentences):
     cpu, cuda = pair
     for start in range(0, len(sentences), 50):
         batch = sentences[start : start + 50]

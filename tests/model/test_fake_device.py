@@ -50,7 +50,7 @@ def translator(device, tiny_checkpoint) -> Translator:
     return Translator(checkpoint.load(tiny_checkpoint), device, limits=TINY_LIMITS)
 
 
-def test_it_refuses_what_a_gpu_refuses(device):
+def test_the_fake_device_refuses_what_a_gpu_refuses(device):
     here, there = torch.ones(3), torch.ones(3, device=device)
     assert (
         there.device == device
@@ -77,7 +77,7 @@ def test_every_parameter_and_buffer_moves(translator):
     assert {t.device for t in (*translator.model.parameters(), *translator.model.buffers())} == {translator.device}
 
 
-def test_translations_traces_and_maps_are_those_of_the_cpu(translator, tiny_translator):
+def test_translations_traces_and_maps_agree_with_the_cpu(translator, tiny_translator):
     for text in SENTENCES[:4]:
         mine, theirs = translator.translate(text), tiny_translator.translate(text)  # a worker thread decodes
         assert mine.target_ids == theirs.target_ids and mine.device == str(translator.device)
@@ -129,7 +129,7 @@ def test_every_analysis(translator):
     stations.next_token(translator, output, 0)
 
 
-def test_why_says_what_it_says_on_the_cpu(translator, tiny_translator):
+def test_attributions_agree_with_the_cpu(translator, tiny_translator):
     """Sums in float64 included, which Apple's device leaves to the CPU."""
     tables = []
     for used in (translator, tiny_translator):

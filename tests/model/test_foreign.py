@@ -124,7 +124,7 @@ def theirs(request):
     return model, tokenizer
 
 
-def test_the_maps_are_those_of_its_own_generation(theirs):
+def test_maps_agree_with_generation(theirs):
     model, tokenizer = theirs
     trace = trace_of(model, tokenizer, TEXT, max_new_tokens=9)
     source = tokenizer(TEXT, return_tensors="pt")
@@ -144,7 +144,7 @@ def test_the_maps_are_those_of_its_own_generation(theirs):
     assert trace.translation == tokenizer.decode(generated.sequences[0], skip_special_tokens=True).strip()
 
 
-def test_its_tokens_have_kinds_words_and_spaces_and_it_is_marked(theirs):
+def test_tokens_have_kinds_and_words_and_the_trace_is_marked_attention_only(theirs):
     model, tokenizer = theirs
     trace = trace_of(model, tokenizer, TEXT, target="Two children 漢", direction="de-en")
     assert trace.attention_only and trace.decoding == Decoding(given=len(trace.target_ids)) and trace.finished
@@ -160,7 +160,7 @@ def test_its_tokens_have_kinds_words_and_spaces_and_it_is_marked(theirs):
     np.testing.assert_allclose(trace.log_probability, expected, atol=1e-4)
 
 
-def test_it_can_be_drawn_kept_and_opened(theirs):
+def test_a_foreign_trace_can_be_drawn_saved_and_opened(theirs):
     model, tokenizer = theirs
     trace = trace_of(model, tokenizer, TEXT, max_new_tokens=5)
     reloaded = storage.from_npz(storage.to_npz(trace))
@@ -175,7 +175,7 @@ def test_it_can_be_drawn_kept_and_opened(theirs):
     assert (from_html(page)[AttentionKind.CROSS] == trace.cross.weights).all()
 
 
-def test_what_has_no_maps_is_refused_in_words(theirs):
+def test_models_without_maps_are_refused(theirs):
     model, tokenizer = theirs
     model.set_attn_implementation("sdpa") if not isinstance(model, T5ForConditionalGeneration) else model.train()
     with pytest.raises(ValueError, match=r"eager|training"):

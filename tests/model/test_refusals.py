@@ -27,7 +27,7 @@ from attention_atlas.viz import View, compare, explore, link, plot_grid, plot_he
 TEXT = "Der kleine Hund schläft."
 
 
-def test_a_string_does_for_an_enum():
+def test_strings_are_accepted_for_enums():
     assert Interventions(heads_off=[("cross", 2, 1)]) == Interventions(
         heads_off=frozenset({(AttentionKind.CROSS, 2, 1)})
     )
@@ -38,12 +38,12 @@ def test_a_string_does_for_an_enum():
 
 
 @pytest.mark.parametrize("found", [("crss", 1, 1), ("cross", 1), ("cross", 1.0, 1), "cross", 7])
-def test_what_is_no_head_is_named(found):
+def test_an_invalid_head_is_named(found):
     with pytest.raises(ValueError, match=re.escape(repr(found[0] if found == ("crss", 1, 1) else found))):
         Interventions(heads_off=[found])
 
 
-def test_what_is_no_kind_is_told_which_there_are():
+def test_an_unknown_kind_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'sideways' is none of encoder, decoder"):
         Stream("sideways", 0)
 
@@ -86,13 +86,13 @@ def test_layers_heads_and_positions_are_whole_numbers(make, words):
         make()
 
 
-def test_numpys_numbers_are_numbers():
+def test_numpy_integers_are_accepted():
     number = np.int64(1)
     assert Interventions(heads_off=[("cross", number, number)]) == Interventions(heads_off=[("cross", 1, 1)])
     assert Edge("cross", number, number, number) == Edge("cross", 1, 1, 1) and View(layer=number) == View(layer=1)
 
 
-def test_questions_are_asked_with_whole_numbers_and_names_that_there_are(tiny_translator):
+def test_questions_with_invalid_fields_are_refused(tiny_translator):
     trace = tiny_translator.translate(TEXT)
     for asked, words in (
         ({"step": 1.5}, "step must be a whole number, found 1.5"),
@@ -111,7 +111,7 @@ def test_questions_are_asked_with_whole_numbers_and_names_that_there_are(tiny_tr
     assert why.heads(tiny_translator, trace, step=np.int64(0), replacement="zero").replacement is Replacement.ZERO
 
 
-def test_what_is_read_is_a_text_and_its_target(tiny_translator):
+def test_texts_need_targets_of_the_same_number(tiny_translator):
     for texts, targets, words in (
         ([], None, "there is no text to read"),
         ([TEXT, TEXT], ["A dog."], "one side ended after 1"),
@@ -123,7 +123,7 @@ def test_what_is_read_is_a_text_and_its_target(tiny_translator):
         tiny_translator.inspect([], [2])
 
 
-def test_texts_may_come_one_by_one(tiny_translator):
+def test_iterators_of_texts_are_accepted(tiny_translator):
     texts = [TEXT, "", "Hund."]
     assert tiny_translator.translate_batch(iter(texts)) == tiny_translator.translate_batch(texts)
     assert len(tiny_translator.trace_batch(text for text in texts if text)) == 2
@@ -151,7 +151,7 @@ def test_ids_are_whole_numbers(tiny_translator, wrong):
 
 
 @pytest.mark.parametrize("wrong", [-1, 350])
-def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
+def test_ids_outside_the_vocabulary_are_refused(tiny_translator, wrong):
     good = tiny_translator.encode(TEXT)
     for call in (
         lambda: tiny_translator.generate([[wrong]]),
@@ -220,12 +220,12 @@ def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
         (lambda t: plot_heatmap(t.translate(TEXT), scale=3), "a colour scale is one of viridis"),
     ],
 )
-def test_what_would_be_taken_for_something_else_is_refused(tiny_translator, call, words):
+def test_ambiguous_arguments_are_refused(tiny_translator, call, words):
     with pytest.raises(ValueError, match=words):
         call(tiny_translator)
 
 
-def test_a_kind_does_for_a_view_of_its_first_head(tiny_translator):
+def test_a_kind_stands_for_a_view_of_its_first_head(tiny_translator):
     trace = tiny_translator.translate(TEXT)
     for draw in (plot_heatmap, plot_lines):
         assert draw(trace, "decoder_self").to_json() == draw(trace, View("decoder_self")).to_json()
@@ -234,14 +234,14 @@ def test_a_kind_does_for_a_view_of_its_first_head(tiny_translator):
         plot_heatmap(trace, "sideways")
 
 
-def test_numbers_come_from_wherever_they_are():
+def test_edits_accept_arrays_and_tensors_of_any_dtype():
     assert Ablate(heads=np.array([1, 2])) == Ablate(heads=(1, 2)) and Ablate(positions=np.arange(2)).positions == (0, 1)
     assert Scale(np.float32(0.5)) == Scale(0.5) and type(Scale(np.int64(2)).by) is float
     assert Add(torch.ones(2, dtype=torch.bfloat16)) == Add([1.0, 1.0])
 
 
 @pytest.mark.parametrize("edits", ["encoder.final", "*.resid_post", "decoder.*.cross.k"])
-def test_an_edit_beyond_every_sentence_is_refused_wherever_it_would_be_made(tiny_translator, edits):
+def test_an_edit_beyond_a_sentence_is_refused_by_every_method(tiny_translator, edits):
     ids = tiny_translator.encode(TEXT)
     beyond = tiny_translator.edit({edits: Ablate(positions=(60,))})
     for call in (
@@ -256,7 +256,7 @@ def test_an_edit_beyond_every_sentence_is_refused_wherever_it_would_be_made(tiny
             call()
 
 
-def test_grids_are_called_by_name(tiny_translator):
+def test_grids_are_accepted_by_name(tiny_translator):
     trace = tiny_translator.translate(TEXT)
     by_name = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid="encoder stream")
     for grid in (StreamGrid("encoder"), StreamGrid(Side.ENCODER)):

@@ -172,7 +172,7 @@ def wide(tokenizer) -> Translator:
     return made(model, tokenizer)
 
 
-def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide):
+def test_no_tensor_has_all_logits_of_a_sentence(wide):
     ids = [30 + i for i in range(55)]
     with torch.inference_mode():
         expected = wide.inspect(wide.encode(SENTENCES[0]), ids)
@@ -194,7 +194,7 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
     assert checks and all(check.passed for check in checks)
 
 
-def test_nor_for_the_repeated_passes_of_why(wide):
+def test_why_computes_logits_in_blocks(wide):
     """Occlusion, gradients, ablations and the smallest set compute logits in blocks, as single passes do."""
     ids = [30 + i for i in range(55)]
     trace = wide.trace(SENTENCES[0], target=ids)
@@ -218,7 +218,7 @@ def test_nor_for_the_repeated_passes_of_why(wide):
     assert slopes.shape == (len(heads),) and flips.tolist() == (off.argmax(-1) != log_p[54].argmax()).tolist()
 
 
-def test_nor_for_a_batch_of_a_survey(wide):
+def test_a_survey_computes_logits_in_blocks(wide):
     """And its gradients are those of the whole distribution, which autograd keeps."""
     sources, targets = [wide.encode(text) for text in SENTENCES[:3]], [[30 + i for i in range(n)] for n in (50, 9, 33)]
     with Largest() as largest:
@@ -233,7 +233,7 @@ def test_nor_for_a_batch_of_a_survey(wide):
             np.testing.assert_allclose(recorded.slopes[kind][row], slope[0], atol=1e-5)
 
 
-def test_no_matrix_of_the_vocabulary_is_copied_for_its_mean(wide, monkeypatch):
+def test_the_mean_embedding_copies_no_matrix(wide, monkeypatch):
     weight = wide.model.output_matrix.detach()
     question = Question(0, 40, "a")
     whole = direction(wide.model, question)
@@ -246,7 +246,7 @@ def test_no_matrix_of_the_vocabulary_is_copied_for_its_mean(wide, monkeypatch):
 
 
 @given(st.integers(0, 40), st.integers(1, 50))
-def test_log_probabilities_in_blocks_are_those_of_the_whole(rows, room):
+def test_log_probabilities_in_blocks_agree_with_the_whole(rows, room):
     torch.manual_seed(rows)
     matrix, hidden = torch.randn(9, 4).double(), torch.randn(rows, 4).double().requires_grad_()
     ids = torch.randint(9, (rows,))

@@ -101,7 +101,7 @@ def test_invalid_input_is_refused(tiny_translator, text, direction, message):
         tiny_translator.translate(text, direction)
 
 
-def test_text_is_composed_and_trimmed_first(tiny_translator):
+def test_text_is_normalized_first(tiny_translator):
     assert tiny_translator.translate(" scho\u0308n\n").source_ids == tiny_translator.translate("sch\u00f6n").source_ids
 
 

@@ -23,7 +23,7 @@ def write(path, lines) -> str:
     return str(path)
 
 
-def test_every_line_gets_its_links_whatever_the_batches(tiny_checkpoint, tmp_path, capsys, monkeypatch):
+def test_links_do_not_depend_on_the_batches(tiny_checkpoint, tmp_path, capsys, monkeypatch):
     source = write(tmp_path / "s", [*SENTENCES[0:10:2], "", SENTENCES[0]])
     target = write(tmp_path / "t", [*SENTENCES[1:10:2], "Nothing.", SENTENCES[1]])
     options = ["--checkpoint", str(tiny_checkpoint), "--direction", "de-en", "--symmetrise", "forward"]
@@ -39,7 +39,7 @@ def test_every_line_gets_its_links_whatever_the_batches(tiny_checkpoint, tmp_pat
 
 
 @pytest.mark.long
-def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_checkpoint, tmp_path, monkeypatch):
+def test_processes_share_the_lines_and_a_stopped_run_loses_only_its_batch(tiny_checkpoint, tmp_path, monkeypatch):
     source = write(tmp_path / "s", [*SENTENCES[0:10:2]] * 30)
     target = write(tmp_path / "t", [*SENTENCES[1:10:2]] * 30)
     options = [source, target, "--checkpoint", str(tiny_checkpoint), "--direction", "de-en", "--symmetrise", "jumps"]
@@ -67,7 +67,7 @@ def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_
     assert (tmp_path / "links").read_text() == expected and not left.exists()
 
 
-def test_a_run_goes_on_only_with_the_files_that_it_began_with(tmp_path):
+def test_a_run_continues_only_with_the_same_files(tmp_path):
     files = [Path(write(tmp_path / name, ["ein Hund"])) for name in "st"]
     args = SimpleNamespace(files=files, symmetrise="union")
     aligner, heads = align.Aligner(SimpleNamespace(digest="1"), "de-en", None), AligningHeads((), (), 1.0)
@@ -78,7 +78,7 @@ def test_a_run_goes_on_only_with_the_files_that_it_began_with(tmp_path):
     assert align.run_key(args, aligner, heads) != begun
 
 
-def test_where_one_model_hesitates_the_other_decides(monkeypatch):
+def test_the_more_certain_model_decides(monkeypatch):
     def planted(scores) -> dict:
         """One layer, one head; the last column is what symbols got."""
         return {(RowToken.READ, False): np.concatenate([np.array(scores), np.zeros((2, 1))], -1)[None, None]}
@@ -95,7 +95,7 @@ def test_where_one_model_hesitates_the_other_decides(monkeypatch):
     assert alone.align(pairs, heads, "union") == [right | wrong], "without the other model"
 
 
-def test_scores_of_our_own_links(tmp_path, capsys):
+def test_links_are_scored_against_links_by_hand(tmp_path, capsys):
     gold = write(tmp_path / "gold", ["1-1 2-2 3p2", "1-2 2-1"])
     links = write(tmp_path / "links", ["0-0 2-1", "1-0 0-1"])
     align.main(["--score", gold, links])
@@ -109,7 +109,7 @@ def test_scores_of_our_own_links(tmp_path, capsys):
         align.main(["--score", gold, write(tmp_path / "bad", ["0-0", "x"])])
 
 
-def test_what_cannot_be_aligned_is_said(tiny_checkpoint, tmp_path):
+def test_files_and_models_that_do_not_fit_are_refused(tiny_checkpoint, tmp_path):
     source, target = write(tmp_path / "s", ["Ein Hund."]), write(tmp_path / "t", ["A dog.", "A cat."])
     with pytest.raises(ValueError, match="differ in length: line 2"):
         align.main([source, target, "--checkpoint", str(tiny_checkpoint)])

@@ -24,7 +24,7 @@ def saved(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_converted_folder_is_the_model(saved, tmp_path, capsys):
+def test_a_converted_folder_holds_the_same_model(saved, tmp_path, capsys):
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out), "--dtype", "float32"])
     assert "licence cc-by-4.0" in capsys.readouterr().out
@@ -49,25 +49,25 @@ def test_a_direction_that_the_model_does_not_translate_is_refused(saved, tmp_pat
     assert not (tmp_path / "ours").exists()
 
 
-def test_a_folder_that_is_there_is_written_over_only_when_told(saved, tiny_checkpoint, tmp_path):
+def test_an_existing_folder_is_overwritten_only_with_replace(saved, tiny_checkpoint, tmp_path):
     with pytest.raises(ValueError, match=r"config\.json is there already: --replace"):
         convert.main([str(saved), "--out", str(tiny_checkpoint)])
 
 
 @pytest.mark.parametrize("name", ["./opus-mt-de-em", "/opus-mt-de-em", "~/opus", "..\\opus"])
-def test_a_mistyped_path_is_called_a_folder_that_is_not_there(name):
+def test_a_mistyped_path_is_reported_as_a_missing_folder(name):
     with pytest.raises(ValueError, match="there is no folder"):
         convert.main([name])
 
 
-def test_halves_on_disk(saved, tmp_path):
+def test_float16_takes_half_the_disk(saved, tmp_path):
     convert.main([str(saved), "--out", str(tmp_path / "ours"), "--dtype", "float16"])
     stored = load_file(tmp_path / "ours" / "model.safetensors")
     assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
     assert checkpoint.load(tmp_path / "ours").model.config == checkpoint.load(saved).model.config
 
 
-def test_a_converted_file_lies_as_a_step_reads_it_and_is_mapped(saved, tmp_path):
+def test_a_converted_file_is_memory_mapped_in_the_layout_of_a_step(saved, tmp_path):
     """No matrix is copied: each lies in the file's pages, one input's row after the other."""
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
@@ -83,7 +83,7 @@ def test_a_converted_file_lies_as_a_step_reads_it_and_is_mapped(saved, tmp_path)
         assert torch.equal(loaded[name], tensor) and loaded[name].stride() == tensor.stride()
 
 
-def test_a_file_of_the_layout_before_opens(saved, tmp_path):
+def test_a_file_of_the_former_layout_opens(saved, tmp_path):
     """In the former layout, only matrices that are not wider than high are transposed."""
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
@@ -100,7 +100,7 @@ def test_a_file_of_the_layout_before_opens(saved, tmp_path):
     )
 
 
-def test_a_transposed_file_is_as_strict_as_any(saved, tmp_path):
+def test_a_transposed_file_is_checked_as_strictly(saved, tmp_path):
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     state = load_file(out / "model.safetensors")
@@ -128,7 +128,7 @@ def test_a_transposed_file_is_as_strict_as_any(saved, tmp_path):
         ('---\nlicense: "<script>alert(1)</script>\\n# x"\n---\n', "script"),
     ],
 )
-def test_what_the_card_says_is_words(saved, tmp_path, text, licence, monkeypatch):
+def test_the_card_holds_no_markup_of_strangers(saved, tmp_path, text, licence, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "named"
     theirs.marian(folder).save_pretrained(folder)
@@ -138,7 +138,7 @@ def test_what_the_card_says_is_words(saved, tmp_path, text, licence, monkeypatch
     assert licence in written and "<" not in written and not (tmp_path / "ran").exists()
 
 
-def test_of_many_languages_those_asked_for(tmp_path):
+def test_listed_directions_of_a_model_of_many_languages(tmp_path):
     folder = tmp_path / "many"
     theirs.m2m100(folder).save_pretrained(folder)
     convert.main([str(folder), "--out", str(tmp_path / "ours"), "--directions", "zu-af", "de-en"])
@@ -152,7 +152,7 @@ def test_of_many_languages_those_asked_for(tmp_path):
             convert.main([str(folder), "--out", str(tmp_path / "no"), "--directions", asked])
 
 
-def test_a_folder_is_not_written_over_itself(saved):
+def test_a_folder_is_not_converted_into_itself(saved):
     with pytest.raises(ValueError, match="name another with --out"):
         convert.main([str(saved), "--out", str(saved)])
 

@@ -36,7 +36,7 @@ def run(folder: Path, *arguments: object) -> dict:
     return json.loads((folder / "metrics.json").read_text())
 
 
-def test_scores_of_a_pair_of_files_are_sacrebleus(folder, tmp_path):
+def test_scores_of_a_pair_of_files_agree_with_sacrebleu(folder, tmp_path):
     (tmp_path / "x.de").write_text("\n".join(SENTENCES[0:8:2]) + "\n")
     (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
     (score,) = run(folder, "--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")["scores"]
@@ -77,7 +77,7 @@ def test_the_published_protocol_sees_neither_case_nor_typography():
     assert 0 < worse["bleu"] < 90 and "tok:none" in worse["bleu_signature"] and "case:lc" in worse["bleu_signature"]
 
 
-def test_the_published_protocol_stands_beside_plain_bleu(folder, tmp_path, data):
+def test_the_published_protocol_is_scored_in_addition_to_plain_bleu(folder, tmp_path, data):
     """One run writes both, and a later run of either replaces only its like."""
     (tmp_path / "x.de").write_text("\n".join(SENTENCES[0:8:2]) + "\n")
     (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
@@ -103,7 +103,7 @@ def test_corpora_splits_and_beams_are_scored_and_merged(folder, data):
     assert metrics["parameters"] == sum(p.numel() for p in checkpoint.load(folder).model.parameters())
 
 
-def test_a_score_replaces_only_its_like():
+def test_a_score_replaces_only_the_one_of_the_same_key():
     def score(beam: int, bleu: float) -> dict:
         return {"data": "a", "split": "test", "direction": "de-en", "beam": beam, "length_penalty": 0.0, "bleu": bleu}
 
@@ -117,7 +117,7 @@ def test_a_limited_run_writes_nothing(folder, data):
     assert run(folder, "--data", data, "--directions", "de-en", "--dry-run") == {"scores": []}
 
 
-def test_a_limited_run_writes_where_it_is_told(folder, data, tmp_path):
+def test_a_limited_run_writes_only_to_out(folder, data, tmp_path):
     out = tmp_path / "tried.json"
     limited = ("--data", data, "--directions", "de-en", "--splits", "test", "--limit", 1, "--out", out)
     assert run(folder, *limited) == {"scores": []}
@@ -129,13 +129,13 @@ def test_a_limited_run_writes_where_it_is_told(folder, data, tmp_path):
         run(folder, *limited)
 
 
-def test_chosen_corpora_are_scored_alone(folder, data, tmp_path):
+def test_only_the_named_corpora_are_scored(folder, data, tmp_path):
     out = tmp_path / "chosen.json"
     run(folder, "--data", data, "--directions", "de-en", "--limit", 1, "--corpora", "tatoeba", "--out", out)
     assert {score["data"] for score in json.loads(out.read_text())["scores"]} == {"tatoeba"}
 
 
-def test_scores_of_other_weights_are_dropped_only_when_told(folder, data):
+def test_scores_of_other_weights_are_dropped_only_with_replace(folder, data):
     checkpoint.write_json(folder / "metrics.json", {"digest": "0" * 16, "scores": [{"bleu": 50.0}]})
     options = ("--data", data, "--directions", "de-en", "--splits", "test")
     with pytest.raises(ValueError, match="other weights"):
@@ -190,7 +190,7 @@ def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tm
         run(folder, "--data", data, "--directions", "de-en", "--precision", tmp_path / "run")
 
 
-def test_what_cannot_be_scored_is_named(folder, tmp_path):
+def test_invalid_options_are_named(folder, tmp_path):
     with pytest.raises(ValueError, match="no corpus for the direction de-en"):
         run(folder, "--data", tmp_path / "absent", "--directions", "de-en")
     with pytest.raises(ValueError, match="Unknown direction"):

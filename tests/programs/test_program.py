@@ -43,13 +43,13 @@ def raises(error: BaseException):
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_what_its_user_can_mend_ends_a_program_in_words(error, said):
+def test_errors_of_the_user_end_a_program_with_a_message(error, said):
     with pytest.raises(SystemExit) as ended:
         program(raises(error))
     assert ended.value.code == said or str(ended.value.code).startswith(str(said))
 
 
-def test_our_own_errors_keep_their_traceback():
+def test_bugs_keep_their_traceback():
     for error in (KeyError("x"), AssertionError(), ModuleNotFoundError("", name="attention_atlas.model.absent")):
         with pytest.raises(type(error)):
             program(raises(error))
@@ -62,7 +62,7 @@ def test_the_exit_code_is_what_main_returns(code):
     assert ended.value.code == code
 
 
-def test_a_whole_number_within_bounds(capsys):
+def test_an_integer_option_has_bounds(capsys):
     parser = command_line("attention-atlas none", "About.")
     parser.add_argument("--port", type=integer(1, 65535))
     parser.add_argument("--limit", type=integer())
@@ -98,7 +98,7 @@ def test_help_names_the_program(name, capsys):
     assert ended.value.code == 0 and " ".join(capsys.readouterr().out.split()).startswith(f"usage: {program} [-h]")
 
 
-def test_a_reader_that_has_had_enough_is_no_error():
+def test_a_closed_pipe_is_no_error():
     writes = (
         "from attention_atlas.model.program import program\n"
         "def main():\n    for i in range(100000): print(i)\nprogram(main)"
@@ -131,7 +131,7 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
         ),
     ],
 )
-def test_what_an_environment_lacks_is_named_when_it_is_needed(package, extra, name, arguments, tmp_path):
+def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, arguments, tmp_path):
     """As `make app` leaves it: --help is shown, and what cannot be done without the extra says which it is."""
 
     def run(*given: str) -> subprocess.CompletedProcess:
@@ -167,7 +167,7 @@ def source_of(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_a_limit_and_a_file_of_figures_are_the_same_option_everywhere():
+def test_limit_and_json_are_the_same_options_everywhere():
     """Told in one place each, so that none means something else."""
     for name in MODULES:
         assert not re.search(r'add\w*\(\s*"--limit"', source_of(name)), f"{name}: model.program.add_limit"
@@ -182,14 +182,14 @@ MEASUREMENTS = sorted(name for name in MODULES if "destination(" in source_of(na
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_benchmark_writes_over_what_is_there(name, tmp_path):
+def test_benchmarks_do_not_overwrite_files(name, tmp_path):
     (tmp_path / "kept.json").write_text("[]")
     with pytest.raises(ValueError, match=r"kept\.json is there already: --replace"):
         importlib.import_module(name).main(["--json", str(tmp_path / "kept.json")])
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)
-def test_no_measurement_of_a_checkpoint_writes_over_what_is_there(name, tiny_checkpoint, tmp_path):
+def test_measurements_do_not_overwrite_files(name, tiny_checkpoint, tmp_path):
     (tmp_path / "kept.json").write_text("{}")
     with pytest.raises(ValueError, match=r"kept\.json is there already: --replace"):
         importlib.import_module(name).main(
@@ -199,7 +199,7 @@ def test_no_measurement_of_a_checkpoint_writes_over_what_is_there(name, tiny_che
         )
 
 
-def test_documented_commands_measure_beside_what_is_shipped(tmp_path, monkeypatch):
+def test_documented_commands_do_not_write_into_shipped_checkpoints(tmp_path, monkeypatch):
     """As printed, no command is refused for what lies in the shipped folders already: each reaches its model."""
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     monkeypatch.chdir(tmp_path)
@@ -220,7 +220,7 @@ def test_documented_commands_measure_beside_what_is_shipped(tmp_path, monkeypatc
             importlib.import_module(name).main(arguments)
 
 
-def test_there_are_such_programs():
+def test_the_programs_of_these_tests_exist():
     assert len(FIGURES) > 8 and {
         "attention_atlas.model.survey",
         "attention_atlas.model.faithfulness",

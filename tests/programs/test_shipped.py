@@ -40,7 +40,7 @@ def test_a_folder_hides_a_shipped_checkpoint_only_if_it_is_one(name, afar, tiny_
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)
-def test_a_measurement_of_the_packages_own_needs_a_place(name, afar):
+def test_a_measurement_of_an_installed_checkpoint_needs_out(name, afar):
     with pytest.raises(ValueError, match=r"tiny was installed with the package, .* --out names another file"):
         importlib.import_module(name).main(["--checkpoint", "tiny"])
     with pytest.raises(ValueError, match="the folder nowhere is missing"):
@@ -48,7 +48,7 @@ def test_a_measurement_of_the_packages_own_needs_a_place(name, afar):
     assert not list(Path.cwd().iterdir())
 
 
-def test_its_means_are_found_beside_it(afar, capsys):
+def test_means_are_found_in_the_checkpoints_folder(afar, capsys):
     means.main(["--checkpoint", "tiny", "--out", MEANS])
     shutil.move(MEANS, afar / "tiny" / MEANS)
     parser = program.command_line("attention-atlas none", "About.")

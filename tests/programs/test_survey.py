@@ -63,7 +63,7 @@ def test_files_of_unequal_length_are_refused(folder, tmp_path):
 
 
 @pytest.mark.long
-def test_two_processes_of_which_one_run_was_killed_write_the_same_file(folder, tmp_path):
+def test_a_killed_run_of_two_processes_continues_to_the_same_file(folder, tmp_path):
     """Killed for good after its first part; then two processes go on."""
     command = [
         "-m",

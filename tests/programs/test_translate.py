@@ -48,7 +48,7 @@ def test_lines_keep_their_order_and_empty_lines_stay_empty(run, tiny_translator,
     assert run(stdin=b"") == []
 
 
-def test_attention_goes_to_an_npz_file_alone(run, tmp_path):
+def test_attention_is_written_only_to_npz(run, tmp_path):
     with pytest.raises(ValueError, match=r"ends in \.npz, found x\.pdf"):
         run("--attention", str(tmp_path / "x.pdf"), SENTENCES[0])
     assert not list(tmp_path.iterdir())
@@ -81,7 +81,7 @@ def test_beam_one_is_greedy_and_a_wider_beam_is_no_less_probable(run):
 
 
 @pytest.mark.parametrize("beam", ["1", "4"])
-def test_the_maps_of_what_it_prints_go_to_a_file(run, tiny_translator, tmp_path, beam):
+def test_attention_is_that_of_the_printed_translation(run, tiny_translator, tmp_path, beam):
     path = tmp_path / "maps.npz"
     printed = json.loads(run("--json", "--beam", beam, "--attention", str(path), SENTENCES[0])[0])
     trace = storage.from_npz(path.read_bytes())
@@ -112,12 +112,12 @@ def test_the_direction_is_chosen(run, tiny_translator):
         ([], b"Hund\n\xff", "line 2 is not UTF-8"),
     ],
 )
-def test_what_cannot_be_translated_is_named(run, arguments, stdin, message):
+def test_an_invalid_line_is_named(run, arguments, stdin, message):
     with pytest.raises(ValueError, match=message):
         run(*arguments, stdin=stdin)
 
 
-def test_as_a_program_it_reads_and_its_errors_are_words(tiny_checkpoint, tmp_path, monkeypatch):
+def test_the_program_reads_stdin_and_prints_errors(tiny_checkpoint, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["translate", "--checkpoint", str(tmp_path), "Hund"])
     with pytest.raises(SystemExit, match=r"^error: .*missing"):
         runpy.run_path(translate.__file__, run_name="__main__")
@@ -131,7 +131,7 @@ def test_as_a_program_it_reads_and_its_errors_are_words(tiny_checkpoint, tmp_pat
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
 
 
-def test_traces_of_lines_are_those_of_the_translator(run, tiny_translator, tmp_path):
+def test_traces_of_lines_agree_with_the_translator(run, tiny_translator, tmp_path):
     lines = [SENTENCES[0], "", SENTENCES[4], SENTENCES[6]]
     folder = tmp_path / "maps"
     assert run("--traces", str(folder), stdin="\n".join(lines).encode()) == [f"3 traces in {folder}"]
@@ -143,7 +143,7 @@ def test_traces_of_lines_are_those_of_the_translator(run, tiny_translator, tmp_p
         np.testing.assert_allclose(texts.cross.weights, expected.cross.weights, atol=1e-5)
 
 
-def test_traces_that_are_there_are_kept_and_others_made_anew(run, tmp_path):
+def test_existing_traces_are_kept_and_others_are_replaced(run, tmp_path):
     lines = "\n".join(SENTENCES[:3]).encode()
     run("--traces", str(tmp_path), stdin=lines)
     first, second, third = (tmp_path / f"00000{number}.npz" for number in (1, 2, 3))
@@ -176,7 +176,7 @@ def test_processes_under_torchrun_share_the_traces(tiny_checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize("option", [["--beam", "2"], ["--json"], ["--attention", "maps.npz"]])
-def test_traces_go_with_nothing_that_they_are_not(run, tmp_path, option):
+def test_traces_exclude_other_outputs(run, tmp_path, option):
     with pytest.raises(ValueError, match="--traces"):
         run("--traces", str(tmp_path / "maps"), *option, stdin=b"eins")
     assert not (tmp_path / "maps").exists()

@@ -42,7 +42,7 @@ BY_HAND = [
 TOTAL = (26, 23, 15, 20)  # AER 1 - 35 / 49
 
 
-def test_ten_sentences_are_counted_as_on_paper():
+def test_scores_of_ten_sentences_agree_with_counts_by_hand():
     scores = [
         score_links(parse_links(found, first=1).possible, parse_links(gold, first=1)) for gold, found, _ in BY_HAND
     ]
@@ -53,7 +53,7 @@ def test_ten_sentences_are_counted_as_on_paper():
     assert total.error_rate == pytest.approx(1 - 35 / 49)
 
 
-def test_links_turn_with_the_direction_and_others_are_scored(tmp_path):
+def test_links_follow_the_direction_and_external_links_are_scored(tmp_path):
     (tmp_path / "gold.de").write_text("Der Hund schläft .\nDie Sonne scheint heute .\n")
     (tmp_path / "gold.en").write_text("The dog sleeps .\nToday the sun shines .\n")
     (tmp_path / "gold.talp").write_text("1-1 2-2 3-3 4-4\n1-2 2-3 3-4 4-1 5p5\n")
@@ -69,7 +69,7 @@ def test_links_turn_with_the_direction_and_others_are_scored(tmp_path):
         alignment.sentences(tmp_path, ("de", "en"))
 
 
-def test_the_diagonal_ends_at_both_ends():
+def test_the_diagonal_links_first_and_last_words():
     for sources, targets in ((5, 9), (9, 5), (1, 3), (3, 1)):
         sources_of = dict((target, source) for source, target in alignment.diagonal(sources, targets))
         assert (
@@ -79,7 +79,7 @@ def test_the_diagonal_ends_at_both_ends():
         )
 
 
-def test_calibration_is_the_textbooks():
+def test_calibration_error_follows_its_definition():
     tokens = np.array([[0.05, 0.15, 0.15, 0.95, 0.95, 1.0], [0, 0, 1, 1, 1, 0]])
     bins = calibration.bin_tokens(tokens, 10)
     assert bins[0] == [1, 0.05, 0.0] and bins[1] == [2, 0.15, 0.5] and bins[9][0] == 3
@@ -88,7 +88,7 @@ def test_calibration_is_the_textbooks():
     assert calibration.pool_bins([bins, bins])[1] == [4, 0.15, 0.5]
 
 
-def test_rules_judge_what_was_provoked():
+def test_rules_judge_translations():
     rules = {"pairs": 3, "beginning": 4, "chrf": 25}
     reference = "The committee adopted the report."
     assert provoked.judge("A man plays guitar on a bench.", reference, rules) == {"hallucination"}
@@ -99,7 +99,7 @@ def test_rules_judge_what_was_provoked():
     assert provoked.insert_word("Der Hund", ["Fenster"], random) == "Fenster Der Hund"
 
 
-def test_a_signal_beside_its_baseline():
+def test_a_signal_is_compared_with_its_baseline():
     labels = np.arange(200) % 4 == 0
     random = np.random.default_rng(1)
     clear, noise = labels + random.normal(0, 0.3, 200), {"length": random.normal(size=200)}
@@ -155,7 +155,7 @@ def plant_data(monkeypatch, held_out: dict) -> None:
     monkeypatch.setattr(detection, "good_translations", lambda *_: good)
 
 
-def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, capsys):
+def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch, capsys):
     where, held_out = folder
     plant_data(monkeypatch, held_out)
     options = ["--checkpoint", str(where / "tiny"), "--data", str(where / "data")]

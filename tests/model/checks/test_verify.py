@@ -63,7 +63,7 @@ def planted(trace, kind: AttentionKind, fault: str):
     return faulty
 
 
-def test_a_clean_trace_passes_and_every_check_measures(tiny_translator, trace) -> None:
+def test_a_correct_trace_passes_every_check(tiny_translator, trace) -> None:
     results = list(verify.verify(tiny_translator, trace))
     assert len(results) == len(verify.CHECKS) == len({r.name for r in results})
     for result in results:
@@ -148,7 +148,7 @@ def sent(maps: dict[AttentionKind, np.ndarray]) -> dict:
     }
 
 
-def test_a_payload_that_is_right(tiny_translator, trace) -> None:
+def test_a_correct_payload_passes(tiny_translator, trace) -> None:
     maps = readback.sent_maps(trace)
     assert set(maps) == set(TRANSFORMER_KINDS)
     assert not failures(tiny_translator, trace, copies=sent(maps))
@@ -169,7 +169,7 @@ def drawn(maps: dict[AttentionKind, np.ndarray]) -> dict:
     return {"The drawing": ([verify.MapCopy(kind, weights) for kind, weights in maps.items()], DRAWN_TOLERANCE)}
 
 
-def test_a_drawing_that_is_right(tiny_translator, trace) -> None:
+def test_a_correct_drawing_passes(tiny_translator, trace) -> None:
     copies = drawn(readback.drawn_maps(trace))
     head = readback.drawn_head(trace, AttentionKind.CROSS, 2, 3)
     copies["The heatmap"] = ([verify.MapCopy(AttentionKind.CROSS, head, layer=2, head=3)], DRAWN_TOLERANCE)
@@ -200,13 +200,13 @@ def test_faults_in_one_drawn_head(tiny_translator, trace, fault) -> None:
     assert failures(tiny_translator, trace, copies={"Head": (copies, DRAWN_TOLERANCE)}) == {"Head = trace"}
 
 
-def test_a_grid_that_was_thinned_is_not_read_back(hand_made_trace, monkeypatch) -> None:
+def test_a_thinned_grid_is_not_read_back(hand_made_trace, monkeypatch) -> None:
     monkeypatch.setattr(readback, "SIDE", 5)
     with pytest.raises(ValueError, match="at most 5 tokens"):
         readback.drawn_maps(hand_made_trace)
 
 
-def test_what_cannot_be_checked_has_failed(tiny_translator, trace) -> None:
+def test_a_check_that_cannot_run_has_failed(tiny_translator, trace) -> None:
     results = list(verify.verify(tiny_translator, trace, copies={"Nothing": ((), 1.0)}))
     assert not results[-1].passed and np.isnan(results[-1].error) and "no copy to compare" in results[-1].detail
     blank = verify.MapCopy(AttentionKind.CROSS, np.full_like(trace.cross.weights, np.nan))
@@ -227,7 +227,7 @@ def test_only_a_plain_trace_of_this_checkpoint_is_verified(tiny_translator, trac
 @pytest.mark.parametrize(
     "count", [8, pytest.param(40, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.endure)]
 )
-def test_no_false_alarm_on_clean_sentences(tiny_translator, count) -> None:
+def test_correct_traces_raise_no_false_alarm(tiny_translator, count) -> None:
     random_words = random.Random(17)
     words = [word.strip(".") for sentence in SENTENCES for word in sentence.split()]
     words += ["Ärger", "42", "😀", "</s>", "?"]
@@ -237,20 +237,20 @@ def test_no_false_alarm_on_clean_sentences(tiny_translator, count) -> None:
         assert not failures(tiny_translator, clean, copies=sent(readback.sent_maps(clean))), text
 
 
-def test_a_token_that_is_looked_up_in_anothers_row(tiny_translator, trace, monkeypatch) -> None:
+def test_a_token_looked_up_in_another_row_is_detected(tiny_translator, trace, monkeypatch) -> None:
     honest = Transformer.token_rows
     monkeypatch.setattr(Transformer, "token_rows", lambda self, ids, **options: honest(self, ids.flip(1), **options))
     assert "An embedding is a row" in failures(tiny_translator, trace)
 
 
-def test_padding_that_is_attended_to(tiny_translator, trace, monkeypatch) -> None:
+def test_attention_to_padding_is_detected(tiny_translator, trace, monkeypatch) -> None:
     monkeypatch.setattr(
         transformer, "padding_mask", lambda ids, pad_id: torch.ones_like(ids, dtype=torch.bool)[:, None, None]
     )
     assert {"Masked attention = torch's", "The loss ignores padding"} <= failures(tiny_translator, trace)
 
 
-def test_a_loss_that_counts_padding(tiny_translator, trace, monkeypatch) -> None:
+def test_a_loss_that_counts_padding_is_detected(tiny_translator, trace, monkeypatch) -> None:
     def of_all(model, smoothing):
         return lambda source, inputs, outputs: summed_cross_entropy(
             model(source, inputs).logits.flatten(0, 1), outputs.flatten(), smoothing
@@ -260,7 +260,7 @@ def test_a_loss_that_counts_padding(tiny_translator, trace, monkeypatch) -> None
     assert failures(tiny_translator, trace) == {"The loss ignores padding"}
 
 
-def test_a_stack_of_other_layers(tiny_translator, trace, monkeypatch) -> None:
+def test_a_stack_of_other_layers_is_detected(tiny_translator, trace, monkeypatch) -> None:
     """Torch's stack has the first encoder layer in every place."""
     honest, first = oracle.torch_layer, tiny_translator.model.encoder.layers[0]
     monkeypatch.setattr(
@@ -269,7 +269,7 @@ def test_a_stack_of_other_layers(tiny_translator, trace, monkeypatch) -> None:
     assert failures(tiny_translator, trace) == {"Encoder layer = torch's", "Whole stack = torch's"}
 
 
-def test_an_error_is_small_beside_what_was_compared(tiny_translator, trace) -> None:
+def test_errors_are_related_to_the_largest_value_compared(tiny_translator, trace) -> None:
     by_name = {result.name: result for result in verify.verify(tiny_translator, trace)}
     for check in verify.CHECKS:
         result = by_name[check.name]

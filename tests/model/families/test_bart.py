@@ -46,12 +46,12 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_planted_mistake_is_seen(mistake, tmp_path):
+def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
     make, changes, *of_theirs = MISTAKES[mistake]
     seen(make(tmp_path, **dict(*of_theirs)), changes, tmp_path, by=1e-5)
 
 
-def test_what_is_forced_begins_every_text_and_pieces_are_shown_as_people_read_them(whole):
+def test_forced_symbols_begin_every_text_and_pieces_are_readable(whole):
     translator = Translator.load(whole, "cpu")
     trace = translator.translate("Der Hund, 漢!")
     assert trace.target_ids[0] == 0 and trace.source_ids[0] == 0 and trace.source_ids[-1] == 2
@@ -93,7 +93,7 @@ def test_a_word_of_20000_letters_is_split():
         ("merges.txt", None, "merges.txt is missing"),
     ],
 )
-def test_files_that_cannot_be_are_refused_by_name(whole, tmp_path, name, content, word):
+def test_damaged_files_are_refused_by_name(whole, tmp_path, name, content, word):
     folder = Path(shutil.copytree(whole, tmp_path / "copy"))
     if content is None:
         (folder / name).unlink()

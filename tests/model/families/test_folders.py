@@ -70,7 +70,7 @@ def test_an_output_matrix_that_differs_though_it_is_tied_is_ignored_and_noted(fo
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_decoder_with_an_embedding_of_its_own(folder, tmp_path, tied):
+def test_a_decoder_with_its_own_embedding(folder, tmp_path, tied):
     state = load_file(folder / WEIGHTS)
     own, head = matrix(1, state[E]), matrix(2, state[E])
     state[ENCODER] = state.pop(E)
@@ -82,7 +82,7 @@ def test_a_decoder_with_an_embedding_of_its_own(folder, tmp_path, tied):
 
 
 @pytest.mark.parametrize("names", [(E,), (E, ENCODER, DECODER)])
-def test_an_output_matrix_of_its_own(folder, tmp_path, names):
+def test_an_untied_output_matrix(folder, tmp_path, names):
     state = load_file(folder / WEIGHTS)
     shared = state.pop(E)
     head = matrix(3, shared)

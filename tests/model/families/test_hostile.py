@@ -25,7 +25,7 @@ class Malicious:
         return (Path.touch, (Path(self.path),))
 
 
-def test_a_pickle_with_code_is_refused_and_not_run(folder, tmp_path):
+def test_a_pickle_with_code_is_refused_without_executing_it(folder, tmp_path):
     (folder / WEIGHTS).unlink()
     for zipped in (True, False):
         torch.save(
@@ -129,7 +129,7 @@ def test_shards_are_plain_names_of_files_in_the_folder(folder, shard):
     refused(folder, "copy")
 
 
-def test_links_lead_into_the_hubs_cache_and_of_safetensors_anywhere(saved, folder, tmp_path):
+def test_links_are_followed_into_the_hubs_cache_and_to_safetensors(saved, folder, tmp_path):
     outside = tmp_path / "elsewhere"
     outside.mkdir()
     shutil.move(folder / WEIGHTS, outside / "abc")
@@ -180,7 +180,7 @@ def test_links_lead_into_the_hubs_cache_and_of_safetensors_anywhere(saved, folde
         ({"decoder_layers": None}, ("decoder_layers",)),
     ],
 )
-def test_a_config_that_cannot_be_is_refused_with_what_was_found(folder, changes, words):
+def test_an_invalid_config_is_refused_with_its_value(folder, changes, words):
     edit(folder, **changes)
     if changes.keys() == {"pad_token_id"}:
         (folder / "generation_config.json").unlink()
@@ -210,7 +210,7 @@ def test_files_are_bounded_by_their_kind(folder):
         '{"</s>": 0, "<unk>": true}',
     ],
 )
-def test_a_vocabulary_that_cannot_be_is_refused(folder, content):
+def test_an_invalid_vocabulary_is_refused(folder, content):
     (folder / "vocab.json").write_text(content)
     refused(folder, "vocab")
 
@@ -235,7 +235,7 @@ def test_a_pickle_of_endless_operations_is_refused_in_little_memory(folder, zipp
 
 
 @pytest.mark.parametrize("name", ["source.spm", "vocab.json", WEIGHTS])
-def test_a_pointer_of_git_lfs_is_called_by_its_name(folder, name):
+def test_a_git_lfs_pointer_is_named(folder, name):
     (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
     refused(folder, name, "Git LFS pointer", "git lfs pull")
 

@@ -116,7 +116,7 @@ def fetched(fake: FakeHub, tmp_path: Path, name: str = NAME) -> Path:
     return hub.locate(name, endpoint=fake.url, cache=tmp_path / "cache")
 
 
-def test_only_what_is_needed_is_fetched_and_once(fake, saved, tmp_path):
+def test_only_needed_files_are_downloaded_once(fake, saved, tmp_path):
     shutil.copytree(saved, tmp_path / "repository")
     torch.save(load_file(saved / "model.safetensors"), tmp_path / "repository" / "pytorch_model.bin")
     fake.repositories[NAME] = tmp_path / "repository"
@@ -140,7 +140,7 @@ def test_only_what_is_needed_is_fetched_and_once(fake, saved, tmp_path):
     assert fetched(fake, tmp_path) == folder and not [name for method, name in fake.asked if method == "GET"]
 
 
-def test_pickles_in_shards_are_fetched_where_there_is_nothing_better(fake, saved, tmp_path):
+def test_sharded_pickles_are_downloaded_if_there_are_no_safetensors(fake, saved, tmp_path):
     repository = Path(shutil.copytree(saved, tmp_path / "repository"))
     state = load_file(repository / "model.safetensors")
     (repository / "model.safetensors").unlink()
@@ -153,14 +153,14 @@ def test_pickles_in_shards_are_fetched_where_there_is_nothing_better(fake, saved
     assert checkpoint.load(fetched(fake, tmp_path)).directions == ("de-en",)
 
 
-def test_a_download_that_breaks_off_goes_on(fake, saved, tmp_path):
+def test_an_interrupted_download_resumes(fake, saved, tmp_path):
     fake.repositories[NAME], fake.breaks = saved, 1
     folder = fetched(fake, tmp_path)
     assert fake.breaks == 0
     assert (folder / "model.safetensors").read_bytes() == (saved / "model.safetensors").read_bytes()
 
 
-def test_without_the_hub_the_cache_serves(fake, saved, tmp_path):
+def test_the_cache_is_used_offline(fake, saved, tmp_path):
     fake.repositories[NAME] = saved
     folder = fetched(fake, tmp_path)
     fake.server.shutdown()
@@ -172,7 +172,7 @@ def test_without_the_hub_the_cache_serves(fake, saved, tmp_path):
         fetched(fake, tmp_path, "own/other")
 
 
-def test_what_is_not_supported_is_refused_before_its_weights_come(fake, saved, tmp_path):
+def test_an_unsupported_family_is_refused_before_its_weights_are_downloaded(fake, saved, tmp_path):
     repository = Path(shutil.copytree(saved, tmp_path / "repository"))
     config = json.loads((repository / "config.json").read_text())
     theirs.write(repository / "config.json", {**config, "model_type": "t5", "architectures": ["T5Model"]})
@@ -186,7 +186,7 @@ def test_what_is_not_supported_is_refused_before_its_weights_come(fake, saved, t
     ("status", "words"),
     [((404, "RepoNotFound"), "the hub has no model of that name"), ((403, "GatedRepo"), "is gated: ask for access")],
 )
-def test_a_model_that_cannot_be_had_is_said_so(fake, saved, tmp_path, status, words):
+def test_an_unavailable_model_is_refused_with_the_reason(fake, saved, tmp_path, status, words):
     fake.repositories[NAME], fake.status = saved, status
     with pytest.raises(ValueError, match=words):
         fetched(fake, tmp_path)
@@ -195,7 +195,7 @@ def test_a_model_that_cannot_be_had_is_said_so(fake, saved, tmp_path, status, wo
 @pytest.mark.parametrize(
     ("absent", "words"), [("config.json", "has no config.json"), ("model.safetensors", "no weights that can be opened")]
 )
-def test_a_repository_without_a_model_is_said_so(fake, saved, tmp_path, absent, words):
+def test_a_repository_without_a_model_is_refused(fake, saved, tmp_path, absent, words):
     repository = Path(shutil.copytree(saved, tmp_path / "repository"))
     (repository / absent).unlink()
     fake.repositories[NAME] = repository
@@ -204,7 +204,7 @@ def test_a_repository_without_a_model_is_said_so(fake, saved, tmp_path, absent, 
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc", "a/b/c", "", "a//b", "own/--x..y", "https://hub/own/model"])
-def test_a_name_that_is_no_id_asks_nothing(fake, tmp_path, name, monkeypatch):
+def test_an_invalid_id_sends_no_request(fake, tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if Path(name).is_dir():
         assert hub.locate(name) == Path(name)
@@ -214,7 +214,7 @@ def test_a_name_that_is_no_id_asks_nothing(fake, tmp_path, name, monkeypatch):
     assert fake.asked == []
 
 
-def test_a_full_disk_is_said_so(fake, saved, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported(fake, saved, tmp_path, monkeypatch):
     fake.repositories[NAME] = saved
 
     def full(*_, **__):

@@ -40,7 +40,7 @@ def test_every_live_check_passes(opened):
     assert not failed
 
 
-def test_a_trace_begins_with_what_is_forced_and_never_writes_what_is_banned(opened):
+def test_a_trace_begins_with_the_forced_prefix_and_has_no_banned_token(opened):
     translator, direction = opened
     trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
     assert trace.target_ids[: len(forced)] == forced and trace.decoder_ids[0] == translator.tokenizer.begin_id
@@ -52,7 +52,7 @@ def test_a_trace_begins_with_what_is_forced_and_never_writes_what_is_banned(open
     assert translator.translate_batch([TEXT], direction) == [trace.translation]
 
 
-def test_its_own_ids_and_no_prefix_give_the_trace_again(opened):
+def test_a_forced_target_and_an_empty_prefix_reproduce_the_trace(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
     for again in (
@@ -75,7 +75,7 @@ def test_the_lens_ends_in_the_models_own_distribution(opened):
     )
 
 
-def test_a_beam_of_one_is_greedy_and_grows_from_what_is_forced(opened):
+def test_a_beam_of_one_is_greedy_from_the_forced_prefix(opened):
     translator, direction = opened
     trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
     (one,) = translator.beam([trace.source_ids], direction, width=1)
@@ -89,7 +89,7 @@ def test_a_beam_of_one_is_greedy_and_grows_from_what_is_forced(opened):
     assert all(node.token_id not in translator.config.banned_ids for node in wide.nodes)
 
 
-def test_the_stations_say_what_entered_the_first_layer(opened):
+def test_stations_show_the_input_of_the_first_layer(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
     output = translator.inspect(trace.source_ids, trace.target_ids)

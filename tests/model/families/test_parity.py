@@ -125,7 +125,7 @@ def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None
                 close(record.cross_attention.weights[:, :, 0], cross[:, :, step], tolerance)
 
 
-def test_logits_and_every_map_are_theirs(pair, monkeypatch):
+def test_logits_and_all_maps_agree_with_transformers(pair, monkeypatch):
     model, opened = pair
     compare(model, opened.model, 1e-5)
     try:
@@ -136,7 +136,7 @@ def test_logits_and_every_map_are_theirs(pair, monkeypatch):
         opened.model.float()
 
 
-def test_greedy_decoding_chooses_what_theirs_chooses(pair):
+def test_greedy_decoding_agrees_with_transformers(pair):
     model, opened = pair
     torch.manual_seed(4)
     config, tokenizer = opened.model.config, opened.tokenizer
@@ -173,7 +173,7 @@ def test_greedy_decoding_chooses_what_theirs_chooses(pair):
 
 
 @pytest.mark.parametrize("family", [*BEAMS, *(pytest.param(one, marks=pytest.mark.long) for one in MORE_BEAMS)])
-def test_beams_of_four_are_theirs(family, tmp_path):
+def test_beams_of_four_agree_with_transformers(family, tmp_path):
     """Of 18 tokens that do not end before: where a search may end, theirs and ours have rules of their own."""
     make, changes = CASES[family]
     model, folder = make(tmp_path / "model", **changes), tmp_path / "model"
@@ -219,7 +219,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_planted_mistake_is_seen(mistake, tmp_path):
+def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
     family, changes = MISTAKES[mistake]
     seen(theirs.FAMILIES[family](tmp_path), changes, tmp_path, by=1e-3)
 
@@ -238,7 +238,7 @@ def seen(model: PreTrainedModel, changes: dict, folder: Path, *, by: float) -> N
             close(wrong(source, target).logits, expected, by)
 
 
-def test_what_is_opened_is_saved_in_our_own_form_and_opened_again(pair, tmp_path: Path):
+def test_an_opened_model_is_saved_in_our_form_and_reloaded(pair, tmp_path: Path):
     _, opened = pair
     folder = tmp_path / "ours"
     checkpoint.save(folder, opened.model, opened.tokenizer, opened.directions, half=False)

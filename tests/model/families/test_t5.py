@@ -39,7 +39,7 @@ def saved(folder: Path, **changes):
 
 @pytest.mark.parametrize("both_ways", [True, False], ids=["encoder", "decoder"])
 @pytest.mark.parametrize(("count", "reach"), [(32, 128), (16, 40)])
-def test_buckets_are_theirs(both_ways, count, reach, tiny_model):
+def test_buckets_agree_with_transformers(both_ways, count, reach, tiny_model):
     config = replace(tiny_model.config, position_code="relative", position_buckets=count, position_reach=reach)
     ours, distances = RelativePositions(config, both_ways=both_ways), torch.arange(-2048, 2049)
     expected = T5Attention._relative_position_bucket(distances, both_ways, count, reach)
@@ -105,7 +105,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_planted_mistake_is_seen(mistake, tmp_path):
+def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
     changes, plant = MISTAKES[mistake]
     model, opened = saved(tmp_path, **changes)
     source, target = inputs(opened.model.config, 0)
@@ -118,7 +118,7 @@ def test_a_planted_mistake_is_seen(mistake, tmp_path):
             close(wrong(source, target).logits, expected, 1e-5)
 
 
-def test_which_matrices_are_one_is_what_the_tensors_say(tmp_path):
+def test_tied_matrices_are_determined_by_the_tensors(tmp_path):
     for own_head in (True, False):
         _, opened = saved(tmp_path / str(own_head), own_head=own_head)
         assert opened.model.config.tied_output is not own_head and opened.model.config.shared_embeddings
@@ -181,7 +181,7 @@ def test_bytes_have_ids_without_a_file(tmp_path):
     assert checkpoint.load(tmp_path / "ours").tokenizer.encode("Kälte") == ours.encode("Kälte")
 
 
-def test_madlad_says_the_language_with_its_first_token(tmp_path):
+def test_madlad_names_the_language_by_its_first_token(tmp_path):
     _, opened = saved(tmp_path, symbols="<2de> <2en> <2zh_Hans>", task_specific_params=None)
     ours, text = opened.tokenizer, "Der Hund schläft."
     assert {"de-en", "en-zh_Hans"} <= set(opened.directions) and "de-de" not in opened.directions
@@ -228,13 +228,13 @@ def whole(tmp_path_factory) -> Path:
         ({"d_model": None}, "d_model"),
     ],
 )
-def test_a_config_that_cannot_be_is_refused_with_what_was_found(whole, tmp_path, changes, word):
+def test_an_invalid_config_is_refused_with_its_value(whole, tmp_path, changes, word):
     folder = Path(shutil.copytree(whole, tmp_path / "copy"))
     edit(folder, **changes)
     refused(folder, word)
 
 
-def test_what_is_missing_is_named_and_what_runs_is_not_run(whole, tmp_path):
+def test_a_missing_file_is_named_and_code_is_not_executed(whole, tmp_path):
     folder = Path(shutil.copytree(whole, tmp_path / "copy"))
     state = load_file(folder / WEIGHTS)
     table = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
@@ -266,7 +266,7 @@ def test_a_folder_with_tokenizer_json_alone_splits_the_same(whole, tmp_path):
         assert after.encode_source(text, "de", "en") == before.encode_source(text, "de", "en"), repr(text)
 
 
-def test_conversion_names_a_prefix_of_ones_own(whole, tmp_path):
+def test_conversion_adds_a_users_prefix(whole, tmp_path):
     options = ["--prefix", "text-question=ask a question: ", "--out", str(tmp_path / "out")]
     convert.main([str(whole), *options])
     translator = Translator.load(tmp_path / "out", "cpu")

@@ -41,7 +41,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_steps_over_the_cache_honour_what_is_changed(any_kind, name):
+def test_edits_apply_to_steps_over_the_cache(any_kind, name):
     model, changes = any_kind.model, CHANGES[name]
     if "gate" in name and not model.config.gated:
         return
@@ -60,7 +60,7 @@ def test_steps_over_the_cache_honour_what_is_changed(any_kind, name):
                 decoder.append(target[:, step])
 
 
-def test_switching_positions_off_is_taking_every_bias_away(any_kind):
+def test_switching_positions_off_removes_every_bias(any_kind):
     source, target = inputs(any_kind.config, 0)
     ablated = Interventions(edits={name: Ablate() for name in BIASES})
     with torch.inference_mode():
@@ -68,7 +68,7 @@ def test_switching_positions_off_is_taking_every_bias_away(any_kind):
         assert torch.equal(any_kind.model(source, target, interventions=ablated).logits, off)
 
 
-def test_scores_are_content_and_bias_at_their_places(any_kind):
+def test_scores_are_the_sum_of_content_and_bias(any_kind):
     run, model = any_kind.run([SENTENCES[0]], names=["*.self.*", "*.ffn.*", "*.cross.scores"]), any_kind.model
     for at in ("encoder.1.self", "decoder.2.self"):
         content = run[f"{at}.q"] @ run[f"{at}.k"].transpose(-1, -2)
@@ -90,7 +90,7 @@ def test_scores_are_content_and_bias_at_their_places(any_kind):
     assert stations.layer_norm(output.layers(Side.DECODER)[1].sublayers[0], 1).error < 1e-5
 
 
-def test_the_exact_split_and_every_method_answer(any_kind):
+def test_the_exact_split_and_every_method_work(any_kind):
     trace = any_kind.translate(SENTENCES[0])
     split = why.parts(any_kind, trace, step=2)
     assert split.sum.holds and split.position == 0 and not split.norm_biases.any()
@@ -102,7 +102,7 @@ def test_the_exact_split_and_every_method_answer(any_kind):
     assert why.heads(any_kind, trace, step=2)
 
 
-def test_a_circuits_pass_is_the_models_own(any_kind):
+def test_a_circuits_pass_agrees_with_the_models(any_kind):
     source, target = inputs(any_kind.config, 0)
     model = any_kind.model
     with torch.inference_mode():

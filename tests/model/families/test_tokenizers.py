@@ -126,7 +126,7 @@ def pair(request, tmp_path_factory):
     return kind.from_pretrained(folder, **options), checkpoint.load(folder).tokenizer, source, target
 
 
-def test_ids_of_strange_texts_are_theirs(pair):
+def test_ids_of_strange_texts_agree_with_transformers(pair):
     their, ours, source, target = pair
     count = 2000 if isinstance(their, WITHOUT_LANGUAGES) else 200
     texts = strange_texts(count)
@@ -147,7 +147,7 @@ def test_ids_of_strange_texts_are_theirs(pair):
         assert ours.encode_source(text, target, source) == expected, repr(text)
 
 
-def test_the_forced_language_is_theirs(pair):
+def test_the_forced_language_agrees_with_transformers(pair):
     their, ours, _, target = pair
     prefix = ours.forced_prefix(target)
     if isinstance(their, (MarianTokenizer, *WITHOUT_LANGUAGES)):
@@ -158,7 +158,7 @@ def test_the_forced_language_is_theirs(pair):
         assert language > 3 and (prefix or (ours.begin_id,)) == (language,)
 
 
-def test_texts_of_ids_are_theirs(pair):
+def test_decoded_texts_agree_with_transformers(pair):
     """Compare texts without unknown pieces, which theirs writes as <unk>."""
     their, ours, *_ = pair
     for text in SENTENCES:
@@ -168,7 +168,7 @@ def test_texts_of_ids_are_theirs(pair):
         assert ours.decode([*ids, ours.end_id]) == their.decode(ids, skip_special_tokens=True).strip()
 
 
-def test_an_unknown_piece_keeps_its_surface_and_ids_their_names(pair):
+def test_an_unknown_piece_keeps_its_text(pair):
     their, ours, source, target = pair
     text = "der Hund 漢字 malt"
     ids = ours.encode_source(text, target, source)
@@ -203,7 +203,7 @@ def test_what_a_person_types_never_becomes_a_control_symbol(pair, typed):
     assert not set(ours.encode(typed)) & (ours.special_ids - {ours.symbols.unknown_id})
 
 
-def test_text_goes_on_within_a_word(pair):
+def test_text_continues_within_a_word(pair):
     their, ours, *_ = pair
     if isinstance(their, BlenderbotSmallTokenizer):  # a piece that goes on is another than one that does not
         assert ours.decode([*ours.encode("Der"), *ours.encode_joined("hund")]) == "der hund"
@@ -213,7 +213,7 @@ def test_text_goes_on_within_a_word(pair):
         assert ours.decode(joined) == ours.decode(ours.encode("Der" + text))
 
 
-def test_marian_for_many_targets_writes_the_symbol_first_and_refuses_what_it_has_not(tmp_path):
+def test_marian_for_many_targets_puts_the_symbol_first_and_refuses_unknown_languages(tmp_path):
     model = opened(theirs.marian, tmp_path / "en-mul", symbols=(">>fra<<", ">>zho_Hans<<", ">>ROMANCE<<"))
     ours, text = model.tokenizer, "Der Hund schläft."
     assert model.directions == ("de-ROMANCE", "de-fra", "de-zho_Hans")

@@ -56,7 +56,7 @@ def test_hostile_texts_are_spelled_out(text):
         assert not tokenizer.special_ids.intersection(ids)
 
 
-def test_a_private_use_character_among_the_pieces_is_not_taken_for_a_space_mark():
+def test_a_private_use_character_among_the_pieces_is_not_used_as_stand_in():
     stand_in = chr(0xF0000)
     tokenizer = Tokenizer.train([f"{s} {stand_in}" for s in SENTENCES] * 5, vocabulary_size=350, languages=("en",))
     assert any(stand_in in piece for piece in tokenizer.pieces)
@@ -96,7 +96,7 @@ def test_a_saved_model_tokenizes_the_same(tmp_path):
     assert len(loaded) == 350
 
 
-def test_what_is_no_tokenizer_is_refused():
+def test_invalid_tokenizers_are_refused():
     with pytest.raises(ValueError, match="SentencePiece"):
         Tokenizer(b"not a model")
     with pytest.raises(ValueError, match="'unigram' or 'bpe'"):

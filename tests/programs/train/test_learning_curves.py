@@ -47,7 +47,7 @@ def run(tmp_path: Path) -> Path:
     "x, steps, evaluated",
     [("updates", [50, 100], [50, 75]), ("tokens", [1000, 4000], [1000, 2500]), ("hours", [0.5, 1.0], [0.5, 0.75])],
 )
-def test_lines_are_the_logs_over_what_was_done_so_far(run, x, steps, evaluated):
+def test_curves_have_the_values_of_the_log(run, x, steps, evaluated):
     curves = learning_curves.read(run, x=x)
     assert curves.name == "first"
     np.testing.assert_allclose(curves.loss.x, steps)
@@ -107,7 +107,7 @@ def test_the_program_writes_a_png(run, tmp_path):
         ('{"update": 1, "dev": {}}\n', "holds no training loss"),
     ],
 )
-def test_a_log_that_cannot_be_drawn_is_named(tmp_path, text, message):
+def test_an_invalid_log_is_named(tmp_path, text, message):
     if text is not None:
         (tmp_path / "metrics.jsonl").write_text(text)
     with pytest.raises(ValueError, match=message):

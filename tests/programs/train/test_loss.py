@@ -26,7 +26,7 @@ def loss_of(model: Transformer, source: list[list[int]], target: list[list[int]]
     return SummedLoss(model, 0.1)(padded(source), padded([[1, *t] for t in target]), padded([[*t, 2] for t in target]))
 
 
-def test_the_loss_is_torchs_over_real_tokens(tokenizer):
+def test_the_loss_agrees_with_torch_over_real_tokens(tokenizer):
     model = build_tiny_model(tokenizer)
     source, target = [[4, 20, 31, 2], [4, 9, 2]], [[30, 41, 52], [77]]
     logits = model(pad(source, 0), pad([[1, *t] for t in target], 0)).logits

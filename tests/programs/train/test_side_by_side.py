@@ -70,7 +70,7 @@ def children(process: int) -> list[int]:
 
 
 @pytest.mark.parametrize("program", [SHARED[0], *(pytest.param(name, marks=pytest.mark.long) for name in SHARED[1:])])
-def test_torchrun_takes_no_option_for_its_own(program):
+def test_torchrun_does_not_consume_options_of_the_program(program):
     help_text = subprocess.run(
         [sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True
     ).stdout
@@ -104,7 +104,7 @@ def test_two_processes_train_as_one_with_the_whole_batch(options, whole, tmp_pat
 
 @pytest.mark.long
 @pytest.mark.parametrize(("first", "then"), [(TORCHRUN, []), ([], TORCHRUN)], ids=["two then one", "one then two"])
-def test_a_killed_run_goes_on_with_another_number_of_processes(options, whole, tmp_path, first, then):
+def test_a_killed_run_continues_with_another_number_of_processes(options, whole, tmp_path, first, then):
     run, state = tmp_path / "run", tmp_path / "run" / "state.safetensors"
     command = ["-m", "attention_atlas.model.train", "--run-dir", run, *options]
     with started(*(first or [sys.executable]), *command) as process:

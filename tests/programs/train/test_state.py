@@ -79,7 +79,7 @@ def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
 
 @pytest.mark.long
 @pytest.mark.parametrize("wanted", [1, 3, pytest.param(20, marks=pytest.mark.endure)])
-def test_a_killed_run_continues_as_if_it_had_not_been(corpus, tmp_path, wanted):
+def test_a_killed_run_resumes_exactly(corpus, tmp_path, wanted):
     """SIGKILL while it trains and saves; the state is whole each time, and the losses are those of an unbroken run."""
     updates = 130 * wanted if wanted > 1 else 50
     options = [*corpus, *SMALL, "--max-updates", str(updates), "--save-every", "7"]
@@ -146,7 +146,7 @@ def test_two_processes_train_as_one(corpus, tmp_path):
     np.testing.assert_allclose(two, one, atol=1e-5)
 
 
-def test_a_run_with_shares_of_corpora_and_probes_goes_on_as_if_unbroken(corpus, tmp_path):
+def test_a_run_with_a_mixture_and_probes_resumes_exactly(corpus, tmp_path):
     """After --resume, epochs are drawn as before, and the history continues and ends with the digest."""
     probes = tmp_path / "probes.json"
     probes.write_text(json.dumps([{"direction": "de-en", "source": "Ein Boot", "reference": "A boat"}]))

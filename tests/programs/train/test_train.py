@@ -82,7 +82,7 @@ def test_dev_sentences_that_are_also_trained_on_are_refused(corpus, tmp_path):
         train.main(["--run", str(tmp_path / "run"), *corpus, "--dev-pair", *corpus[-3:], *SMALL])
 
 
-def test_a_short_run_over_a_small_corpus_takes_what_fits_and_says_so(corpus, tmp_path, capsys):
+def test_a_short_run_over_a_small_corpus_adapts_settings_and_reports_them(corpus, tmp_path, capsys):
     sizes = [option for option in SMALL if option not in ("--cooldown-updates", "10")]
     pairs = corpus[2:]  # without the tokenizer
     train.main(["--run-dir", str(tmp_path / "run"), *pairs, *sizes, "--max-updates", "5"])
@@ -110,14 +110,14 @@ def short_run(corpus, tmp_path_factory):
         (["--vocabulary-size", "500"], "--vocabulary-size asks for 500"),
     ],
 )
-def test_what_a_run_cannot_change_when_it_goes_on_is_refused(corpus, short_run, options, words):
+def test_settings_that_a_resumed_run_cannot_change_are_refused(corpus, short_run, options, words):
     before = {path.name: path.read_bytes() for path in short_run.iterdir()}
     with pytest.raises(ValueError, match=words):
         train.main(["--run-dir", str(short_run), "--resume", *corpus, *options])
     assert {path.name: path.read_bytes() for path in short_run.iterdir()} == before
 
 
-def test_a_run_goes_on_with_the_command_that_began_it(corpus, short_run):
+def test_a_run_resumes_with_its_first_command(corpus, short_run):
     train.main(
         ["--run-dir", str(short_run), *corpus, *SMALL, "--max-updates", "4", "--cooldown-updates", "0", "--resume"]
     )
@@ -128,20 +128,20 @@ def test_a_run_goes_on_with_the_command_that_began_it(corpus, short_run):
     ("options", "words"),
     [(["--family", "gru", "--num-heads", "4"], "--num-heads"), (["--vocabulary-size", "9"], "--vocabulary-size")],
 )
-def test_sizes_that_a_new_run_cannot_have_are_refused(corpus, tmp_path, options, words):
+def test_invalid_sizes_of_a_new_run_are_refused(corpus, tmp_path, options, words):
     with pytest.raises(ValueError, match=words):
         train.main(["--run-dir", str(tmp_path / "run"), *corpus, *options])
     assert not (tmp_path / "run").exists()
 
 
-def test_a_checkpoint_is_written_over_only_when_told(corpus, tiny_checkpoint, tmp_path):
+def test_a_checkpoint_is_overwritten_only_with_replace(corpus, tiny_checkpoint, tmp_path):
     with pytest.raises(ValueError, match=r"model\.safetensors is there already: --replace"):
         train.main(["--run-dir", str(tmp_path / "run"), "--out", str(tiny_checkpoint), *corpus])
     with pytest.raises(ValueError, match=r"--d-model asks for 128, but the checkpoint"):
         train.main(["--run-dir", str(tmp_path / "run"), "--init", str(tiny_checkpoint), "--d-model", "128", *corpus])
 
 
-def test_errors_of_the_program_are_words(tmp_path, monkeypatch, capsys):
+def test_errors_of_training_are_messages(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["train", "--run", str(tmp_path / "run"), "--data", str(tmp_path / "absent")])
     with pytest.raises(SystemExit, match=r"^error: no corpus for the direction de-en"):
         runpy.run_path(train.__file__, run_name="__main__")
@@ -221,7 +221,7 @@ def test_another_familys_model_is_fine_tuned_with_its_own_tokenizer(make, direct
     assert checkpoint.load(out).tokenizer.pieces == old.tokenizer.pieces
 
 
-def test_a_direction_that_the_vocabulary_has_no_symbol_for_is_refused(corpus, tmp_path):
+def test_a_direction_without_a_symbol_is_refused(corpus, tmp_path):
     theirs.marian(tmp_path / "theirs", symbols=(">>fra<<",)).save_pretrained(tmp_path / "theirs")
     with pytest.raises(ValueError, match="no symbol for the language 'en'"):
         train.main(["--run", str(tmp_path / "run"), "--init", str(tmp_path / "theirs"), *corpus])
