@@ -1,4 +1,4 @@
-"""Configs refuse what cannot be built or trained, and say which field was wrong."""
+"""Configs refuse invalid values and name the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a CUDA device or Apple's: the ids of the CPU, and its maps to 1e-3, of 200 generated sentences. pytest -m cuda"""
+"""A CUDA or Apple device gives the CPU's ids, and its maps to 1e-3, for 200 generated sentences: pytest -m cuda"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Every pass, decoder and analysis on tensors that say cuda:0 or mps:0: nothing is left on the CPU, nothing meets
-across, nothing is float64 where Apple has none."""
+"""Every pass, decoder and analysis runs on tensors that claim to be on cuda:0 or mps:0.
+
+No tensor stays on the CPU, no operation mixes devices, and none uses float64 on Apple's device, which lacks it.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,7 @@ def test_every_analysis(translator):
 
 
 def test_attributions_agree_with_the_cpu(translator, tiny_translator):
-    """Sums in float64 included, which Apple's device leaves to the CPU."""
+    """Also sums in float64, which Apple's device leaves to the CPU."""
     tables = []
     for used in (translator, tiny_translator):
         trace = used.translate(TEXT)

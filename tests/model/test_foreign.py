@@ -1,4 +1,4 @@
-"""Traces of models that only transformers runs, against what transformers itself attends to while it generates."""
+"""Traces of models of transformers agree with its own attention while it generates."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ BERT = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num
 
 
 def config_of(name: str, size: int):
-    """The config of a tiny model of a family."""
+    """Return the config of a tiny model of a family."""
     both, start = {**IDS, **SIZES, "vocab_size": size}, {"decoder_start_token_id": 3}
     bert = [BertConfig(vocab_size=size, **BERT, **decoder) for decoder in ({}, {"is_decoder": True})]
     t5 = {"vocab_size": size, "pad_token_id": 0, "eos_token_id": 1, **T5_SIZES}
@@ -249,7 +249,7 @@ def test_families_with_maps_of_tokens_are_traced(name):
 
 @pytest.mark.parametrize("name", ["led", "longt5", "prophetnet"])
 def test_families_with_other_maps_are_refused(name):
-    """LED also where its window + 1 offsets are as many as there are tokens."""
+    """LED is refused even if its window + 1 offsets are as many as the tokens."""
     tokenizer = tokenizer_of(False)
     model = tiny(name, tokenizer)
     five = next(text for n in range(1, 9) if len(tokenizer(text := "z" * n)["input_ids"]) == 5)

@@ -53,7 +53,7 @@ TEXT = " ".join(SENTENCES)
 
 
 def map_bytes(config: ModelConfig, n: int) -> int:
-    """Of float32 maps of n tokens a side, counted from their shapes."""
+    """Return the bytes of float32 maps with n tokens a side."""
     square = 4 * config.num_heads * n * n
     return config.num_encoder_layers * square + 2 * config.num_decoder_layers * square
 
@@ -145,14 +145,14 @@ def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
         trace_requests(translator, requests),
     )[1]
     jobs = [_Job(request, length, None) for _ in range(7)]
-    translator._batcher._line = list(jobs)
-    while translator._batcher._line:
+    translator._batcher._queue = list(jobs)
+    while translator._batcher._queue:
         translator._batcher._finish(translator._batcher._take())
     assert sizes == [2, 2, 2, 1] and all(job.result.target_ids for job in jobs)
 
 
 class Largest(TensorMemory):
-    """numbers: of the largest tensor that an operation made in memory of its own."""
+    """Records in `numbers` the size of the largest tensor that an operation allocates."""
 
     numbers = 0
 
@@ -163,7 +163,7 @@ class Largest(TensorMemory):
 
 @pytest.fixture(scope="module")
 def wide(tokenizer) -> Translator:
-    """Of 90,000 tokens, 350 of which have a piece: all logits of a sentence are more than a block."""
+    """A translator of 90,000 tokens, of which 350 have a piece: a sentence's logits exceed a block."""
     model = build_tiny_model(
         tokenizer, d_model=8, num_heads=2, max_length=64, shared_embeddings=False, target_vocabulary_size=90_000
     )
@@ -219,7 +219,7 @@ def test_why_computes_logits_in_blocks(wide):
 
 
 def test_a_survey_computes_logits_in_blocks(wide):
-    """And its gradients are those of the whole distribution, which autograd keeps."""
+    """Its gradients agree with those of the whole distribution."""
     sources, targets = [wide.encode(text) for text in SENTENCES[:3]], [[30 + i for i in range(n)] for n in (50, 9, 33)]
     with Largest() as largest:
         recorded = batch.run(wide, sources, targets)
@@ -283,7 +283,7 @@ def test_only_a_small_model_is_copied_to_the_cpu_when_the_device_is_out_of_memor
 
 
 def test_all_requests_share_one_set_of_weights(tokenizer):
-    """A request makes no copy of a matrix: nothing that it makes is as large as the smallest one."""
+    """A request allocates no tensor as large as the smallest matrix."""
     model = build_tiny_model(tokenizer, d_model=256, d_feedforward=256)
     translator = made(model, tokenizer)
     matrix = model.decoder.layers[0].feed_forward.expand.weight

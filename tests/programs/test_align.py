@@ -1,4 +1,4 @@
-"""The program: a line of links for each line, and scores beside links by hand."""
+"""attention-atlas align: a line of links for each line, and scores against links by hand."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_run_continues_only_with_the_same_files(tmp_path):
 
 def test_the_more_certain_model_decides(monkeypatch):
     def planted(scores) -> dict:
-        """One layer, one head; the last column is what symbols got."""
+        """Return maps of one layer and head, whose last column is the symbols'."""
         return {(RowToken.READ, False): np.concatenate([np.array(scores), np.zeros((2, 1))], -1)[None, None]}
 
     maps = {"ours": planted([[0.49, 0.51], [0.1, 0.9]]), "theirs": planted([[1.0, 0.0], [0.3, 0.7]])}

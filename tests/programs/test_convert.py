@@ -68,7 +68,7 @@ def test_float16_takes_half_the_disk(saved, tmp_path):
 
 
 def test_a_converted_file_is_memory_mapped_in_the_layout_of_a_step(saved, tmp_path):
-    """No matrix is copied: each lies in the file's pages, one input's row after the other."""
+    """No matrix is copied: each is in the file's pages, with the weights of an input contiguous."""
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     assert load_file(out / "model.safetensors")["embedding.weight"].shape[0] == 64

@@ -1,4 +1,4 @@
-"""attention-atlas evaluate: right scores, in the right place."""
+"""attention-atlas evaluate: its scores, and where it writes them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_perfect_translations_score_a_hundred(tiny_translator, monkeypatch):
 
 
 def test_the_published_protocol_prepares_as_multi30k_does():
-    """Hyphens inside words stay, quotes become ASCII and are escaped, case goes; normalising twice changes nothing."""
+    """Hyphens inside words stay, quotes become escaped ASCII, and case is lost; normalizing twice changes nothing."""
     assert evaluate.moses_tokens(["Ein Boston-Terrier läuft über „saftig-grünes“ Gras – schnell!"], "de") == [
         "ein boston-terrier läuft über &quot; saftig-grünes &quot; gras - schnell !"
     ]
@@ -78,7 +78,7 @@ def test_the_published_protocol_sees_neither_case_nor_typography():
 
 
 def test_the_published_protocol_is_scored_in_addition_to_plain_bleu(folder, tmp_path, data):
-    """One run writes both, and a later run of either replaces only its like."""
+    """One run writes both scores, and a later run of either replaces only that one."""
     (tmp_path / "x.de").write_text("\n".join(SENTENCES[0:8:2]) + "\n")
     (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
     pair = ("--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")
@@ -144,7 +144,7 @@ def test_scores_of_other_weights_are_dropped_only_with_replace(folder, data):
 
 
 def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tmp_path, monkeypatch):
-    """Against a run with the very same weights nothing changes on disk; another run's weights are refused."""
+    """With a run of the same weights nothing changes on disk; another run's weights are refused."""
     (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
     options = [
         "--data",

@@ -1,5 +1,7 @@
-"""Walks with a T5, and with a BART of unequal sides: from a folder as `transformers` saves it through the programs, the
-library, a notebook and the API. tests/page/test_own_model.py walks the page with them."""
+"""A T5 and a BART of unequal sides go from the folders of `transformers` through programs, library, notebook and API.
+
+tests/page/test_own_model.py opens the page with them.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", params=FORMS)
 def walk(request, tmp_path_factory) -> tuple[Path, str]:
-    """A converted folder whose model knows a few pairs by heart, and its direction."""
+    """A converted folder whose model has memorized a few pairs, and its direction."""
     make, changes, direction = FORMS[request.param]
     place = tmp_path_factory.mktemp(request.param)
     folder = taught(place, make, **changes)

@@ -132,7 +132,7 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
     ],
 )
 def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, arguments, tmp_path):
-    """As `make app` leaves it: --help is shown, and what cannot be done without the extra says which it is."""
+    """In the environment of `make app`, --help works, and a program that needs an extra names it."""
 
     def run(*given: str) -> subprocess.CompletedProcess:
         command = [sys.executable, "-c", LACKING, package, name, *given]
@@ -145,7 +145,7 @@ def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, argu
 
 
 def test_help_needs_no_extra():
-    """As after `pip install attention-atlas` alone; tqdm comes with huggingface_hub."""
+    """In the environment of `pip install attention-atlas`; huggingface_hub brings tqdm."""
     program = f"""
 import importlib, sys
 sys.modules |= dict.fromkeys(("sacrebleu", "sacremoses", "matplotlib", "gradio"))
@@ -168,7 +168,7 @@ def source_of(name: str) -> str:
 
 
 def test_limit_and_json_are_the_same_options_everywhere():
-    """Told in one place each, so that none means something else."""
+    """The options are defined in one place."""
     for name in MODULES:
         assert not re.search(r'add\w*\(\s*"--limit"', source_of(name)), f"{name}: model.program.add_limit"
         if (
@@ -200,7 +200,7 @@ def test_measurements_do_not_overwrite_files(name, tiny_checkpoint, tmp_path):
 
 
 def test_documented_commands_do_not_write_into_shipped_checkpoints(tmp_path, monkeypatch):
-    """As printed, no command is refused for what lies in the shipped folders already: each reaches its model."""
+    """No documented command is refused because of files in the shipped folders."""
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     monkeypatch.chdir(tmp_path)
     pages, pace = "\n".join(map(read, GUIDES)), "attention_atlas.model.training.pace.measure"

@@ -1,5 +1,4 @@
-"""Shipped checkpoints by their names, as where only the package is installed: nothing hides them, and what belongs to
-them is found beside their weights."""
+"""Shipped checkpoints are found by name where only the package is installed, with the files in their folders."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ MEANS = "means.safetensors"
 
 @pytest.fixture()
 def afar(tiny_checkpoint, tmp_path, monkeypatch) -> Path:
-    """The checkpoints of an installed package, "tiny" among them; the current folder is another one, and empty."""
+    """The checkpoints of an installed package, with "tiny"; the current folder is empty."""
     shipped = tmp_path / "package" / "checkpoints"
     shutil.copytree(tiny_checkpoint, shipped / "tiny")
     (tmp_path / "here").mkdir()

@@ -1,4 +1,4 @@
-"""The program: heads.json beside the weights, without a sentence of the corpus, the same however it was made."""
+"""attention-atlas survey: heads.json holds no sentence, and is the same for any number of processes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_files_of_unequal_length_are_refused(folder, tmp_path):
 
 @pytest.mark.long
 def test_a_killed_run_of_two_processes_continues_to_the_same_file(folder, tmp_path):
-    """Killed for good after its first part; then two processes go on."""
+    """A run is killed after its first part, and two processes continue it."""
     command = [
         "-m",
         "attention_atlas.model.survey",

@@ -1,4 +1,4 @@
-"""attention-atlas translate: lines in, lines out."""
+"""attention-atlas translate: output, files and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.conftest import SENTENCES, TINY_LIMITS
 
 @pytest.fixture()
 def run(tiny_checkpoint, capsys, monkeypatch):
-    """The program's output lines for standard input and arguments."""
+    """Return a function that runs the program on standard input and arguments and returns its output lines."""
     load = Translator.load
     monkeypatch.setattr(Translator, "load", lambda path, device: load(path, device, limits=TINY_LIMITS))
 

@@ -1,4 +1,4 @@
-"""The program: every kind of benchmark on a tiny model, figures and no sentence, and where it stopped it goes on."""
+"""attention-atlas truth: every kind of benchmark on a tiny model, stored without sentences, and resumed runs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_signal_is_compared_with_its_baseline():
 
 @pytest.fixture()
 def folder(tiny_checkpoint, tmp_path):
-    """A checkpoint with a card, and data of four sentences beside it."""
+    """A folder with a checkpoint, its card, and data of four sentences."""
     shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
     (tmp_path / "tiny" / "README.md").write_text(f"Before.\n\n{HEADING}\n\nOld.\n\n## After\n")
     data = tmp_path / "data"

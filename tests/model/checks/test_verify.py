@@ -89,7 +89,7 @@ def test_faults_in_the_traces_probabilities(tiny_translator, trace) -> None:
 
 
 def faulty_attention(fault: str):
-    """The softmax of model.nets.attention with a fault; transposed only where queries and keys are as many."""
+    """Return the softmax of model.nets.attention with a fault; it transposes only square maps."""
     true = attention._softmax
 
     def weights(scores, mask):

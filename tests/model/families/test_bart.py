@@ -1,4 +1,4 @@
-"""BART, PEGASUS, Blenderbot: mistakes that are easy to make, vocabularies of merged bytes, folders that are refused."""
+"""BART, PEGASUS, Blenderbot: planted mistakes, vocabularies of merged bytes, refused folders."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def matrix(seed: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def set_matrices(model, *, decoder: torch.Tensor | None = None, head: torch.Tensor | None = None):
-    """Untie the decoder's embedding or the head of their model, in memory."""
+    """Untie the decoder's embedding or the output matrix of a model of `transformers`."""
     if decoder is not None:
         model.model.decoder.embed_tokens = torch.nn.Embedding.from_pretrained(decoder)
     if head is not None:
@@ -53,7 +53,7 @@ def set_matrices(model, *, decoder: torch.Tensor | None = None, head: torch.Tens
     "names", [(E,), (ENCODER,), (DECODER,), (HEAD,), (ENCODER, DECODER), (E, HEAD), (E, ENCODER, DECODER, HEAD)]
 )
 def test_one_matrix_under_any_of_its_names(folder, names, tmp_path):
-    """Which one is left of what was one storage depends on who saved it."""
+    """Which name of a shared storage remains depends on the library that saved it."""
     state = load_file(folder / WEIGHTS)
     matrix = state.pop(E)
     save_file({**state, **{name: matrix.clone() for name in names}}, folder / WEIGHTS)

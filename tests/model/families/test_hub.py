@@ -1,4 +1,4 @@
-"""Fetching from a hub, against a small one on the loopback that can also fail as real ones do."""
+"""Downloads from a hub, with a small server on the loopback that can fail as a real one does."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ NAME = "own/opus-mt-de-en"
 
 
 class FakeHub:
-    """Serves folders as repositories. asked: (method, file) of each request for a file; breaks: how many more answers
-    with weights end in the middle; status: what the model's page answers instead, with its error code."""
+    """A server of folders as repositories.
+
+    asked   (method, file) of each request for a file
+    breaks  the number of further answers with weights that end in the middle
+    status  the status of the model's page in place of 200, with its error code
+    """
 
     def __init__(self) -> None:
         self.repositories: dict[str, Path] = {}

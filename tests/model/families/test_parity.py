@@ -1,4 +1,4 @@
-"""Ours against `transformers`, number by number: logits and maps, at once and token by token, and what is chosen."""
+"""Logits, maps, greedy decoding and beams agree with `transformers`, in one pass and token by token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.model.families import theirs
 
 
 def heads(count: int, **changes) -> dict:
-    """Changes for so many heads a side."""
+    """Return the changes of a config for this number of heads."""
     return {"encoder_attention_heads": count, "decoder_attention_heads": count, **changes}
 
 
@@ -66,7 +66,7 @@ SOURCES = [[12, 20, 31, 45, 20, 61, 33, 8, 2], [9, 21, 60, 17, 2], [70, 2]]
 
 
 def inputs(config: ModelConfig, start: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sources of three lengths, padded, and what a decoder read after its start."""
+    """Return padded sources of three lengths, and decoder inputs."""
     torch.manual_seed(9)
     target = torch.randint(6, config.num_target_tokens, (3, 7))
     return pad(SOURCES, config.pad_id), torch.cat((torch.full((3, 1), start), target), dim=1)
@@ -74,7 +74,7 @@ def inputs(config: ModelConfig, start: int) -> tuple[torch.Tensor, torch.Tensor]
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
 def pair(request, tmp_path_factory) -> tuple[PreTrainedModel, checkpoint.Checkpoint]:
-    """Their model, and ours opened from what they saved."""
+    """The model of `transformers`, and our checkpoint of its folder."""
     make, changes = CASES[request.param]
     folder = tmp_path_factory.mktemp("theirs") / "model"
     model = make(folder, **changes)
@@ -174,7 +174,7 @@ def test_greedy_decoding_agrees_with_transformers(pair):
 
 @pytest.mark.parametrize("family", [*BEAMS, *(pytest.param(one, marks=pytest.mark.long) for one in MORE_BEAMS)])
 def test_beams_of_four_agree_with_transformers(family, tmp_path):
-    """Of 18 tokens that do not end before: where a search may end, theirs and ours have rules of their own."""
+    """Hypotheses have exactly 18 tokens: the rules for ending a search differ."""
     make, changes = CASES[family]
     model, folder = make(tmp_path / "model", **changes), tmp_path / "model"
     model.generation_config.forced_eos_token_id = None

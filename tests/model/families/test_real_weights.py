@@ -1,5 +1,7 @@
-"""Trained weights, two ways: the shipped model in PEGASUS's form, and a post-norm one in Marian's, translate alike in
-ours and in `transformers`. Random weights would not notice what only matters where a model is sure."""
+"""Models with trained weights translate alike in ours and in `transformers`: random weights would hide some mistakes.
+
+They are the shipped model in the form of PEGASUS, and a post-norm one in the form of Marian.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ KNOWN, WRITTEN = SENTENCES[:10:2], SENTENCES[1:10:2]
 
 
 def written(model: Transformer, order: Tensor) -> dict[str, Tensor]:
-    """Our weights under BART's names, the axes of d_model in another order: what fairseq's and Marian's families have.
-    Written here apart from model/families, which reads the same names: a mistake of either shows."""
+    """Return our weights under the names of fairseq's and Marian's families, with reordered axes of d_model.
+
+    The names are independent of model/families, so that a mistake in either shows.
+    """
     state, tensors = model.state_dict(), {"model.shared.weight": model.embedding.weight.detach()[:, order]}
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         norms = ("self_attn", "encoder_attn", "final")[:: 1 if side == "decoder" else 2]
@@ -53,7 +57,7 @@ def written(model: Transformer, order: Tensor) -> dict[str, Tensor]:
 
 
 def loaded(into: PreTrainedModel, tensors: dict[str, Tensor]) -> PreTrainedModel:
-    """Their model with these weights; what it has besides is tied, computed or a bias of zeros."""
+    """Load weights into a model of `transformers`; its other tensors must be tied, computed or zero."""
     missing, unexpected = into.load_state_dict(tensors, strict=False)
     rest = {name for name in missing if not name.endswith(("embed_tokens.weight", "embed_positions.weight"))}
     assert not unexpected and rest <= {"lm_head.weight", "final_logits_bias"}
@@ -62,7 +66,7 @@ def loaded(into: PreTrainedModel, tensors: dict[str, Tensor]) -> PreTrainedModel
 
 
 def generated(model: PreTrainedModel, sources: list[list[int]], pad_id: int, limit: int) -> list[list[int]]:
-    """Greedy ids without the start and without padding after the end."""
+    """Return greedy ids without the start symbol and the padding."""
     source = pad(sources, pad_id)
     rows = model.generate(
         source, attention_mask=(source != pad_id).long(), num_beams=1, do_sample=False, max_new_tokens=limit
@@ -107,7 +111,7 @@ def test_the_shipped_model_in_pegasus_form_translates_alike(shipped_translators)
 
 
 def test_a_post_norm_model_in_marians_form_translates_alike(tmp_path: Path) -> None:
-    """Trained here for seconds, until it knows five pairs of our own."""
+    """The model is trained for seconds until it has memorized five pairs."""
     model = trained_marian(tmp_path / "opus-mt-de-en")
     ours = Translator.load(tmp_path / "opus-mt-de-en", "cpu")
     assert not ours.config.norm_first
@@ -121,7 +125,7 @@ def test_a_post_norm_model_in_marians_form_translates_alike(tmp_path: Path) -> N
 
 
 def trained_marian(folder: Path) -> PreTrainedModel:
-    """A Marian model that knows KNOWN by heart, saved to this folder with its tokenizer's files."""
+    """Return a Marian model that has memorized KNOWN, and save it with its tokenizer's files."""
     model = theirs.marian(folder)
     model.save_pretrained(folder)
     opened = Translator.load(folder, "cpu")
@@ -134,7 +138,7 @@ def trained_marian(folder: Path) -> PreTrainedModel:
 
 
 def taught(folder: Path, make: Callable[..., PreTrainedModel], **changes) -> Path:
-    """A folder of ours with a model of this form that knows KNOWN by heart."""
+    """Save a model of this form that has memorized KNOWN to a folder of ours."""
     make(folder / "theirs", **changes).save_pretrained(folder / "theirs")
     opened = checkpoint.load(folder / "theirs")
     translator = Translator.load(folder / "theirs", "cpu")
@@ -147,7 +151,7 @@ def taught(folder: Path, make: Callable[..., PreTrainedModel], **changes) -> Pat
 
 
 def learned(config: ModelConfig, sources: list[list[int]], targets: list[list[int]], begin: int) -> Transformer:
-    """A network of this shape that has learned these pairs by heart."""
+    """Return a network of this shape that has memorized these pairs."""
     torch.manual_seed(4)
     model = Transformer(config).eval()  # without dropout
     source, target = pad(sources, config.pad_id), pad(targets, config.pad_id)

@@ -1,4 +1,4 @@
-"""T5 and its kin: buckets of distances, mistakes that are easy to make, prefixes, sentinels, bytes, languages."""
+"""T5 and its descendants: buckets of distances, planted mistakes, prefixes, sentinels, bytes, languages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 
 
 def saved(folder: Path, **changes):
-    """Their model, and ours opened from what they saved."""
+    """The model of `transformers`, and our checkpoint of its folder."""
     model = theirs.t5(folder, **changes)
     model.save_pretrained(folder)
     return model, checkpoint.load(folder)
@@ -160,7 +160,7 @@ def test_sentinels_may_be_typed_and_nothing_else(opened):
 
 
 def test_a_text_of_any_length_is_read(opened):
-    """Positions go on as far as anybody likes: buckets reach any distance."""
+    """Buckets of positions reach any distance."""
     ids = opened.encode("Hund " * 300, "source-target")
     assert len(ids) > 600
     longer = opened.model.encode(torch.tensor([ids * 3])).memory
@@ -254,7 +254,7 @@ def test_a_missing_file_is_named_and_code_is_not_executed(whole, tmp_path):
 
 
 def test_a_folder_with_tokenizer_json_alone_splits_the_same(whole, tmp_path):
-    """As `transformers` 5 saves T5: without the SentencePiece model."""
+    """`transformers` 5 saves T5 without the SentencePiece model."""
     folder = Path(shutil.copytree(whole, tmp_path / "copy"))
     T5Tokenizer.from_pretrained(folder).save_pretrained(tmp_path / "fast")
     (folder / "spiece.model").unlink()

@@ -1,4 +1,4 @@
-"""Token ids against the tokenizers of `transformers`, on strings that nobody would type and some that people would."""
+"""Token ids agree with the tokenizers of `transformers` on ordinary and strange texts."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_marian_for_many_targets_puts_the_symbol_first_and_refuses_unknown_langu
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith(("marian", "m2m100"))])
 def test_a_folder_with_tokenizer_json_alone_opens_and_splits_the_same(name, tmp_path):
-    """As `transformers` 5 saves NLLB and mBART: without the SentencePiece model."""
+    """`transformers` 5 saves NLLB and mBART without the SentencePiece model."""
     make, changes, kind, _, source, target = CASES[name]
     make(tmp_path / "model", **changes).save_pretrained(tmp_path / "model")
     if kind is NllbTokenizer:

@@ -100,8 +100,10 @@ def refused(folder: Path, *words: str) -> str:
 
 
 def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False) -> tuple[int, int]:
-    """source.spm, target.spm and vocab.json in opus-mt's order; the sizes of the vocabularies. separate: the target has
-    pieces of its own, fewer than the source's."""
+    """Write source.spm, target.spm and vocab.json in opus-mt's order. Returns the sizes of the vocabularies.
+
+    separate: the target has its own pieces, fewer than the source's.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     source, target = splitter(90), splitter(80 if separate else 70, "bpe")
     (folder / "source.spm").write_bytes(source)
@@ -131,7 +133,7 @@ PAD_SEPARATE = 5  # one id of <pad> has to serve vocabularies of both sizes
 
 
 def marian(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False, **changes) -> PreTrainedModel:
-    """A Marian model, in evaluation mode, and its tokenizer's files in the folder. The model is not saved yet."""
+    """Return a Marian model, and write its tokenizer's files, but not the model."""
     source, target = marian_files(folder, symbols=symbols, separate=separate)
     pad = PAD_SEPARATE if separate else source - 1
     config = MarianConfig(
@@ -157,13 +159,13 @@ def marian(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = Fals
 
 
 def fairseq_sizes(codes: tuple[str, ...]) -> tuple[int, int]:
-    """Vocabulary size of mBART-50's and NLLB's kind, and the id of the first language."""
+    """Return the vocabulary size of mBART-50 and NLLB, and the id of the first language."""
     first = 4 + len(pieces_of(splitter()))
     return first + len(codes) + 1, first
 
 
 def mbart(folder: Path, **changes) -> PreTrainedModel:
-    """mBART-50; with codes of 25 languages, decoder_start_token_id and the old row: mBART cc25."""
+    """Return an mBART-50, or an mBART cc25 with the codes of 25 languages and a decoder_start_token_id."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sentencepiece.bpe.model").write_bytes(splitter())
     size, _ = fairseq_sizes(MBART if changes.get("decoder_start_token_id", 2) > 2 else MBART50)
@@ -218,7 +220,7 @@ SENTINELS = 4
 
 @cache
 def t5_splitter(size: int = 90, symbols: str = "") -> bytes:
-    """A SentencePiece model with T5's ids of its symbols; symbols: pieces that are never split, one after the other."""
+    """Return a SentencePiece model with T5's ids of symbols. symbols: pieces that are never split."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(SENTENCES * 5),
@@ -242,7 +244,7 @@ PREFIXES = {
 
 
 def t5(folder: Path, *, kind: str = "T5", own_head: bool = False, symbols: str = "", **changes) -> PreTrainedModel:
-    """A model of T5's kind: T5, MT5 or UMT5. own_head: an output matrix of its own, as all but the first T5 have."""
+    """Return a T5, MT5 or UMT5. own_head: an untied output matrix, as all but the first T5 have."""
     folder.mkdir(parents=True, exist_ok=True)
     size = 3 + 256 + SENTINELS if changes.get("tokenizer_class") else 90 + SENTINELS
     if not changes.get("tokenizer_class"):
@@ -283,7 +285,7 @@ BPE_SPECIALS = {"bart": ("<s>", "<pad>", "</s>", "<unk>"), "blenderbot": ("<pad>
 
 @cache
 def merged_bytes(kind: str) -> str:
-    """tokenizer.json of a small vocabulary of merged bytes."""
+    """Return tokenizer.json of a small vocabulary of merged bytes."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=kind == "blenderbot")
     trainer = trainers.BpeTrainer(

@@ -1,4 +1,4 @@
-"""The tokenizer: every text round-trips, nothing is unknown, no text becomes a control symbol."""
+"""The tokenizer: every text round-trips without unknown pieces, and no text becomes a control symbol."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory, tokenizer) -> list[str]:
-    """Options that name a tokenizer and a pair of aligned files: sixty made-up lists of animals."""
+    """Options with a tokenizer and a pair of aligned files: sixty generated lists of animals."""
     folder = tmp_path_factory.mktemp("corpus")
     random = np.random.default_rng(4)
     german, english = ("Hund", "Vogel", "Fisch", "Pferd"), ("dog", "bird", "fish", "horse")

@@ -1,4 +1,4 @@
-"""attention-atlas curves: what is drawn is what the log says."""
+"""attention-atlas curves: the pictures show the values of the logs."""
 
 from __future__ import annotations
 

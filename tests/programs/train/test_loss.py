@@ -1,4 +1,4 @@
-"""The loss is torch's over real tokens, whatever the padding; a batch and a toy are learnt by heart."""
+"""The loss agrees with torch's over real tokens, and a batch and a toy task are memorized."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_one_batch_overfits(tokenizer):
 
 
 def test_the_toy_task_reaches_zero_errors():
-    """Two sentences a side over a vocabulary of words; every next word is right, and greedy decoding says them."""
+    """Two sentences a side over a vocabulary of words are memorized, and decoded greedily."""
     from attention_atlas.model.decode.greedy import greedy
 
     german = ["der vogel singt im garten", "morgen fahren wir an das meer"]

@@ -1,5 +1,4 @@
-"""The recipe of docs/how-to/own-data.md, run as it stands on generated lines: split, train, export, draw, evaluate,
-translate."""
+"""The commands of docs/how-to/own-data.md run on generated lines: split, train, export, draw, evaluate, translate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several processes under the real torchrun are the run that one would have been: also where one is killed."""
+"""Several processes of torchrun train as one process does, also after one was killed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_torchrun_does_not_consume_options_of_the_program(program):
 
 @pytest.fixture(scope="module")
 def options(corpus) -> list[str]:
-    """Without dropout, which processes draw for themselves."""
+    """Options without dropout, which each process draws itself."""
     return [*corpus, *SMALL, "--dropout", "0", "--max-updates", "30", "--save-every", "5"]
 
 

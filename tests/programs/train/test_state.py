@@ -1,4 +1,4 @@
-"""A run that is killed, resumed or shared by two processes is the run that it would have been."""
+"""A run that is killed and resumed, or shared by two processes, has the same result."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
 @pytest.mark.long
 @pytest.mark.parametrize("wanted", [1, 3, pytest.param(20, marks=pytest.mark.endure)])
 def test_a_killed_run_resumes_exactly(corpus, tmp_path, wanted):
-    """SIGKILL while it trains and saves; the state is whole each time, and the losses are those of an unbroken run."""
+    """After SIGKILL while training and saving, the state is whole, and the losses are those of an uninterrupted run."""
     updates = 130 * wanted if wanted > 1 else 50
     options = [*corpus, *SMALL, "--max-updates", str(updates), "--save-every", "7"]
     # In a process of its own, too: what other tests leave behind in this one, such as threads, changes the last digits.

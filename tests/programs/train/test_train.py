@@ -1,4 +1,4 @@
-"""The program: warm starts, scores while it trains, what it refuses, the recurrent family; on a generated corpus."""
+"""attention-atlas train on a generated corpus: warm starts, evaluation, refusals, the recurrent network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.programs.train.runs import SMALL, losses
 
 
 def test_a_warm_start_begins_with_the_given_weights(corpus, tiny_checkpoint, tmp_path):
-    """At a negligible learning rate the new run's checkpoint is the old one's weights."""
+    """At a negligible learning rate the new checkpoint has the old weights."""
     train.main(
         [
             "--run",
@@ -77,7 +77,7 @@ def test_a_dev_sentence_beyond_the_limit_does_not_end_the_run(tokenizer):
 
 
 def test_dev_sentences_that_are_also_trained_on_are_refused(corpus, tmp_path):
-    """Pairs that share a side with the dev set are dropped; where none is left, the error says so."""
+    """Pairs that share a side with the dev set are dropped; if none is left, an error says so."""
     with pytest.raises(ValueError, match=r"de-en.*held-out"):
         train.main(["--run", str(tmp_path / "run"), *corpus, "--dev-pair", *corpus[-3:], *SMALL])
 
@@ -186,7 +186,7 @@ def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, op
     ids=["marian", "nllb", "mbart"],
 )
 def test_another_familys_model_is_fine_tuned_with_its_own_tokenizer(make, direction, corpus, tmp_path):
-    """From its folder as it is; the new checkpoint translates, has learnt, and goes on when the run is resumed."""
+    """A folder of `transformers` is trained, its checkpoint translates, and the run can be resumed."""
     saved, run, out = tmp_path / "theirs", tmp_path / "run", tmp_path / "out"
     make(saved).save_pretrained(saved)
     if make is theirs.nllb:
