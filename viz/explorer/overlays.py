@@ -13,7 +13,7 @@ from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.scores import ScoreMap
 from attention_atlas.viz import theme
-from attention_atlas.viz.maps.reduce import Combine, View, arranged, labelled
+from attention_atlas.viz.maps.reduce import Combine, View, arrange, label_scores
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.words import Words, say
 
@@ -24,7 +24,7 @@ MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two core
 class Overlay:
     """title        in the menu and after the head's name
     about        what a number says, in a sentence: whether it is measured, exact or a proxy
-    compute      (scene, the view's kind, layer and head) -> a map of the kind's tokens as viz.maps.reduce.labelled()
+    compute      (scene, the view's kind, layer and head) -> a map of the tokens as viz.maps.reduce.label_scores()
                  makes one: not yet hidden, not merged
     scope        what it is computed for: the page asks again only where that changes
     needs_model  whether compute asks for scene.translator; it then waits for its turn like all work on the model
@@ -47,7 +47,7 @@ def layer_difference(scene: Scene, view: View) -> ScoreMap:
     weights = trace.maps(view.kind).weights.astype(np.float64)
     apart = weights - weights.mean(axis=1, keepdims=True)  # [layers, heads, query, key]
     limit = float(np.abs(apart).max())
-    found = labelled(apart[view.layer, view.head], trace, view, say("difference of attention weights"))
+    found = label_scores(apart[view.layer, view.head], trace, view, say("difference of attention weights"))
     return replace(found, signed=True, additive=True, limits=(-limit, limit))
 
 
@@ -61,7 +61,7 @@ def effect_if_cut(scene: Scene, view: View) -> ScoreMap:
     values = np.full(edges, np.nan)
     values[: found.shape[0], : found.shape[1]] = found
     limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    return replace(labelled(values, trace, view, say("nats, if cut")), signed=True, limits=(-limit, limit))
+    return replace(label_scores(values, trace, view, say("nats, if cut")), signed=True, limits=(-limit, limit))
 
 
 OVERLAYS: dict[str, Overlay] = {
@@ -95,7 +95,7 @@ def shown(name: object, scene: Scene, view: View) -> ScoreMap:
         raise ValueError(f"There is no {name!r} to show of {view.kind.value}.")
     alone = replace(view, combine=Combine.SINGLE, heads=())
     alone.used_heads(scene.trace)
-    found = arranged(overlay.compute(scene, alone), scene.trace, alone)
+    found = arrange(overlay.compute(scene, alone), scene.trace, alone)
     return replace(found, values=found.values.astype(np.float32))
 
 

@@ -76,8 +76,8 @@ def explore(trace: TranslationTrace, view: View | Kind | None = None) -> Explore
     opens again without a server. view: the map it opens with; without one, the head that points most clearly. Rows of
     the decoder are named by what they predict, as on the page. ValueError if the trace has no such head.
     """
-    view = most_telling(check_trace(trace)) if view is None else View.meant(view)
-    view.apart(trace)[0].used_heads(trace)
+    view = most_telling(check_trace(trace)) if view is None else View.coerce(view)
+    view.split(trace)[0].used_heads(trace)
     return Explorer((trace,), view)
 
 

@@ -52,8 +52,8 @@ class ColourScale:
             raise ValueError(f"a colour scale's maximum must be positive, found {self.maximum}")
 
     @classmethod
-    def meant(cls, scale: ColourScale | str | None) -> ColourScale:
-        """The scale itself, or the one of this name; None: the usual one."""
+    def coerce(cls, scale: ColourScale | str | None) -> ColourScale:
+        """Return the scale, or the scale of this name; None: the default."""
         return scale if isinstance(scale, ColourScale) else cls() if scale is None else cls(scale)
 
     def place(self, values: np.ndarray) -> np.ndarray:
@@ -101,8 +101,8 @@ def plot_heatmap(
     weights whatever the transform. Hover shows query, key and weight. ValueError if the trace has no such layer or
     head, or for several heads that are not combined.
     """
-    view, scale = View.meant(view), ColourScale.meant(scale)
-    view, *others = view.apart(trace)
+    view, scale = View.coerce(view), ColourScale.coerce(scale)
+    view, *others = view.split(trace)
     if others:
         raise ValueError(
             'a heatmap shows one map: combine several heads by "mean" or "max", or draw them by plot_lines'
@@ -142,7 +142,7 @@ def plot_grid(
     trace: TranslationTrace, kind: AttentionKind | str = AttentionKind.CROSS, *, scale: ColourScale | str | None = None
 ) -> go.Figure:
     """Every head of a kind as a thumbnail, on one colour scale. Hover names the head, its pattern and its entropy."""
-    kind, scale = AttentionKind(kind), ColourScale.meant(scale)
+    kind, scale = AttentionKind(kind), ColourScale.coerce(scale)
     weights = check_trace(trace).maps(kind).of_heads(lambda weights: pool(weights, SIDE))
     layers, heads, rows, columns = weights.shape
     gap_rows, gap_columns = max(1, round(GAP * rows)), max(1, round(GAP * columns))
@@ -184,10 +184,10 @@ def plot_lines(trace: TranslationTrace, view: View | Kind | None = None, *, cove
     coverage: for each row, only the fewest edges that hold this share (0 to 1] of its weight are drawn. ValueError
     for another coverage, or if the trace has no such layer or head.
     """
-    view = View.meant(view)
+    view = View.coerce(view)
     if not (is_number(coverage) and 0 < coverage <= 1):
         raise ValueError(f"coverage is a share above 0 and up to 1, found {coverage!r}")
-    views = view.apart(trace)
+    views = view.split(trace)
     figure = Figure(
         layout=theme.figure_layout(
             xaxis={**AXIS, "range": [-0.35, 1.35], "tickvals": [0, 1], "side": "top"},

@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: which map a person looks at, and how tokens are shown."""
+"""Which map of a trace to show, how its tokens are labelled, and how branches of a decoding compare."""

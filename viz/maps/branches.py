@@ -1,4 +1,4 @@
-"""The tree of paths that a person took through one sentence's decoding, and how two of them differ. Numpy only."""
+"""The tree of branches that a visitor explored in one sentence's decoding, and how two branches differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from math import isfinite
 
 import numpy as np
 
-from attention_atlas.model.trace import decoding, is_integer, is_number
+from attention_atlas.model.trace import decoding as decoding_file
+from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.language import Refusal
@@ -23,18 +24,22 @@ SENTENCE = ("source_ids", "digest", "direction", "interventions")  # what all br
 
 
 class Origin(str, Enum):
-    """Where a branch comes from."""
+    """How a branch was made."""
 
-    OWN = "own"  # the translation that the tree began with
-    FORCED = "forced"  # a token chosen by a person, and how greedy decoding goes on
-    BEAM = "beam"  # a node of a beam search, and how greedy decoding goes on
-    TARGET = "target"  # a translation that a person typed
+    OWN = "own"  # the model's translation, which the tree began with
+    FORCED = "forced"  # a token that a visitor chose, continued by greedy decoding
+    BEAM = "beam"  # a node of a beam search, continued by greedy decoding
+    TARGET = "target"  # a translation that a visitor typed
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One target y1 .. yT. log_probabilities: natural, of each token; decoding: how it came about, None: not known;
-    parent: number of the branch it leaves after `fork` equal tokens, None for the first."""
+    """One target y1 .. yT of the sentence.
+
+    log_probabilities  natural, of each token
+    decoding           None: unknown
+    parent             the number of the branch that it leaves after `fork` equal tokens; None for the first
+    """
 
     number: int
     origin: Origin
@@ -49,47 +54,50 @@ class Branch:
 
     @property
     def given(self) -> int:
-        """How many of its first tokens were given rather than decoded."""
+        """The number of its first tokens that were given rather than decoded."""
         return 0 if self.decoding is None else self.decoding.given
 
     @property
     def total(self) -> float:
+        """The log-probability of the whole target."""
         return float(sum(self.log_probabilities))
 
     def to_plain(self) -> dict:
-        """JSON-ready."""
+        """Convert to JSON-ready data."""
         lists = {name: list(getattr(self, name)) for name in ("ids", "tokens", "log_probabilities")}
-        return {**vars(self), **lists, "origin": self.origin.value, "decoding": decoding.to_plain(self.decoding)}
+        decoding = decoding_file.to_plain(self.decoding)
+        return {**vars(self), **lists, "origin": self.origin.value, "decoding": decoding}
 
     @staticmethod
     def from_plain(data: object) -> Branch:
         """Read the result of to_plain(), which the page sends back. ValueError for anything else."""
-        if not isinstance(data, dict) or set(data) != {one.name for one in fields(Branch)}:
+        if not isinstance(data, dict) or set(data) != {field.name for field in fields(Branch)}:
             raise ValueError("A branch cannot be read.")
-        lists = [data[name] for name in ("ids", "tokens", "log_probabilities")]
-        if not all(isinstance(one, list) and len(one) == len(lists[0]) for one in lists):
-            raise ValueError("A branch cannot be read.")
-        ids, tokens, log_probabilities = map(tuple, lists)
-        is_read = (
-            all(is_integer(one, 0) for one in ids)
-            and all(isinstance(one, str) for one in (*tokens, data["text"]))
-            and all(is_number(one) and isfinite(one) for one in log_probabilities)
+        lists = {name: data[name] for name in ("ids", "tokens", "log_probabilities")}
+        is_valid = (
+            all(isinstance(values, list) and len(values) == len(lists["ids"]) for values in lists.values())
+            and all(is_integer(i, 0) for i in lists["ids"])
+            and all(isinstance(text, str) for text in (*lists["tokens"], data["text"]))
+            and all(is_number(value) and isfinite(value) for value in lists["log_probabilities"])
             and all(is_integer(data[name], 0) for name in ("number", "fork"))
             and (data["parent"] is None or is_integer(data["parent"], 0))
             and isinstance(data["finished"], bool)
         )
-        if not is_read:
+        if not is_valid:
             raise ValueError("A branch cannot be read.")
-        how = decoding.from_plain(data["decoding"])
-        read = {"ids": ids, "tokens": tokens, "log_probabilities": log_probabilities}
-        return Branch(**{**data, **read, "origin": Origin(data["origin"]), "decoding": how})
+        tuples = {name: tuple(values) for name, values in lists.items()}
+        decoding = decoding_file.from_plain(data["decoding"])
+        return Branch(**{**data, **tuples, "origin": Origin(data["origin"]), "decoding": decoding})
 
 
 @dataclass(frozen=True)
 class Tree:
-    """All branches of one source sentence under the same interventions, oldest first. address: of the sentence, as the
-    model translates it by itself. Bounded: `dropped` counts the leaves that had to go. key tells apart trees that
-    number their branches alike."""
+    """All branches of one source sentence under the same interventions, oldest first, at most MAX_BRANCHES.
+
+    address  the sentence, without a target: the model's own translation
+    dropped  the number of leaves that were removed to make room
+    key      tells trees apart whose branches have the same numbers
+    """
 
     address: Address
     branches: tuple[Branch, ...] = ()
@@ -98,14 +106,9 @@ class Tree:
     key: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def to_plain(self) -> dict:
-        """JSON-ready."""
-        return {
-            "address": self.address.to_plain(),
-            "branches": [branch.to_plain() for branch in self.branches],
-            "next_number": self.next_number,
-            "dropped": self.dropped,
-            "key": self.key,
-        }
+        """Convert to JSON-ready data."""
+        branches = [branch.to_plain() for branch in self.branches]
+        return {**vars(self), "address": self.address.to_plain(), "branches": branches}
 
     @staticmethod
     def from_plain(data: object) -> Tree:
@@ -114,8 +117,8 @@ class Tree:
             raise ValueError("The tree of branches cannot be read.")
         address, branches = Address.from_plain(data.get("address")), data["branches"]
         numbers = (data.get("next_number"), data.get("dropped"))
-        known = isinstance(data.get("key"), str) and address.source_ids is not None
-        if not known or not 0 < len(branches) <= MAX_BRANCHES or not all(is_integer(number, 0) for number in numbers):
+        has_key = isinstance(data.get("key"), str) and address.source_ids is not None
+        if not has_key or not 0 < len(branches) <= MAX_BRANCHES or not all(is_integer(n, 0) for n in numbers):
             raise ValueError("The tree of branches cannot be read.")
         address = replace(address, target_ids=None, decoding=GREEDY)
         return Tree(address, tuple(map(Branch.from_plain, branches)), *numbers, data["key"])
@@ -123,23 +126,23 @@ class Tree:
     @staticmethod
     def of(trace: TranslationTrace) -> Tree:
         """Return a tree whose only branch is this translation."""
-        named = {name: getattr(trace, name) for name in (*SENTENCE, "checkpoint", "recipe")}
-        return Tree(Address(trace.source_text, **named)).add(trace, Origin.OWN)[0]
+        values = {name: getattr(trace, name) for name in (*SENTENCE, "checkpoint", "recipe")}
+        return Tree(Address(trace.source_text, **values)).add(trace, Origin.OWN)[0]
 
     def holds(self, trace: TranslationTrace) -> bool:
-        """Whether the trace is of this sentence, and is a branch or the beginning of one."""
-        same = all(getattr(trace, name) == getattr(self.address, name) for name in SENTENCE)
-        return same and any(b.ids[: len(trace.target_ids)] == trace.target_ids for b in self.branches)
+        """Whether the trace is of this sentence and is a branch or the beginning of one."""
+        is_same_sentence = all(getattr(trace, name) == getattr(self.address, name) for name in SENTENCE)
+        return is_same_sentence and any(b.ids[: len(trace.target_ids)] == trace.target_ids for b in self.branches)
 
     def find(self, number: int) -> Branch:
-        """ValueError if the branch is not, or no longer, here."""
+        """Return a branch by its number. A Refusal if the tree does not have it any more."""
         for branch in self.branches:
             if branch.number == number:
                 return branch
         raise Refusal("Branch {n} is no longer here.", n=number)
 
     def add(self, trace: TranslationTrace, origin: Origin) -> tuple[Tree, Branch]:
-        """The tree with this trace as a branch, and the branch. One that is there already is found again."""
+        """Return the tree with this trace as a branch, and the branch, which may exist already."""
         for branch in self.branches:
             if branch.ids == trace.target_ids:
                 return self, branch
@@ -159,14 +162,14 @@ class Tree:
         )
         branches, dropped = (*self.branches, branch), self.dropped
         if len(branches) > MAX_BRANCHES:
-            parents = {one.parent for one in branches}
-            leaf = next(one for one in branches[1:-1] if one.number not in parents)
-            branches, dropped = tuple(one for one in branches if one is not leaf), dropped + 1
+            parents = {other.parent for other in branches}
+            leaf = next(other for other in branches[1:-1] if other.number not in parents)
+            branches, dropped = tuple(other for other in branches if other is not leaf), dropped + 1
         return replace(self, branches=branches, next_number=self.next_number + 1, dropped=dropped), branch
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens two targets share from the start."""
+    """Return the number of tokens that two targets share from the start."""
     count = 0
     for x, y in zip(a, b):
         if x != y:
@@ -175,9 +178,11 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     return count
 
 
-def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int | None, int | None]]:
-    """Positions of two targets side by side: those that they share from the start, then equal tokens as far as their
-    order allows; what stands between them is set in rows of its own, the two sides beside each other."""
+def align_targets(a: Sequence[int], b: Sequence[int]) -> list[tuple[int | None, int | None]]:
+    """Align the positions of two targets: the shared prefix, then equal tokens as far as their order allows.
+
+    Positions between equal tokens are paired in order; None fills the shorter side.
+    """
     shared = common_prefix(a, b)
     rows: list[tuple[int | None, int | None]] = [(i, i) for i in range(shared)]
     for _, *ends in SequenceMatcher(None, a[shared:], b[shared:], autojunk=False).get_opcodes():
@@ -189,14 +194,14 @@ def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int | None, int | 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """How two targets of one source differ inside.
+    """How the attention of two targets of one source differs.
 
-    shared        tokens they have in common from the start
-    steps         the steps compared, of the first and of the second, as aligned() sets their tokens side by side: those
-                  of which one reads what only it has; all where the two are the same. Empty: there are none
-    cross         float64 [layers, heads], mean over the steps of the Jensen-Shannon divergence in bits between the two
-                  rows; NaN without steps
-    decoder_self  the same, over the keys that both have (`<s>` and the shared tokens), renormalised over them
+    shared        the number of tokens that they share from the start
+    steps         the compared steps of the first and of the second, aligned by align_targets(): those that read a token
+                  beyond the shared prefix, or all if the targets are equal
+    cross         float64 [layers, heads]: the mean over the steps of the Jensen-Shannon divergence between both rows,
+                  in bits; NaN without steps
+    decoder_self  the same over the keys that both have (`<s>` and the shared tokens), renormalised over them
     """
 
     shared: int
@@ -206,21 +211,21 @@ class Comparison:
 
 
 def compare(a: TranslationTrace, b: TranslationTrace) -> Comparison:
-    """ValueError if the two are not of one source and one model."""
+    """Compare two translations. A Refusal if they are not of one source and one model."""
     if (a.source_ids, a.digest) != (b.source_ids, b.digest):
         raise Refusal("Only translations of the same sentence by the same model can be compared.")
     shared = common_prefix(a.target_ids, b.target_ids)
-    same = a.target_ids == b.target_ids
-    # Row t reads the t-th token written: a row beyond `shared` reads what its own target has.
+    is_same = a.target_ids == b.target_ids
+    # Row t reads token t - 1, so that rows after `shared` read a token that only this target has.
     steps = tuple(
         (i, j)
-        for i, j in aligned(a.target_ids, b.target_ids)
-        if i is not None and j is not None and (same or max(i, j) > shared)
+        for i, j in align_targets(a.target_ids, b.target_ids)
+        if i is not None and j is not None and (is_same or max(i, j) > shared)
     )
-    keys = len(a.target_ids) if same else shared + 1
+    keys = len(a.target_ids) if is_same else shared + 1
     sides = [(a, [i for i, _ in steps]), (b, [j for _, j in steps])]
     cross = _mean_divergence(*(trace.cross.weights[:, :, rows] for trace, rows in sides))
-    selves = [_renormalised(trace.decoder_self.weights[:, :, rows, :keys]) for trace, rows in sides]
+    selves = [_renormalise(trace.decoder_self.weights[:, :, rows, :keys]) for trace, rows in sides]
     return Comparison(shared, steps, cross, _mean_divergence(*selves))
 
 
@@ -231,6 +236,6 @@ def _mean_divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return jensen_shannon_bits(p, q).mean(-1)
 
 
-def _renormalised(weights: np.ndarray) -> np.ndarray:
+def _renormalise(weights: np.ndarray) -> np.ndarray:
     weights = weights.astype(np.float64)
     return weights / np.maximum(weights.sum(-1, keepdims=True), np.finfo(np.float64).tiny)

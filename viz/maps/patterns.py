@@ -1,4 +1,4 @@
-"""What a head's pattern looks like, read off measured statistics: every word comes with its number."""
+"""Names for the patterns of heads in one trace, from measured statistics; each reading shows its number."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from attention_atlas.viz.words import Words, say
 
 __all__ = ["Pattern", "head_patterns", "most_telling"]
 
-LEAST_SHARE = 0.4  # of the mass, for a pattern to be named
-LEAST_OVER_CHANCE = 1.5  # times what a head that spreads evenly would put there
-POINTED = 0.5  # mean largest weight above which a head is said to point
-EVEN = 0.85  # of the largest possible entropy, above which it is said to spread evenly
-
+MIN_SHARE = 0.4  # of the mass, for a pattern to be named
+MIN_OVER_CHANCE = 1.5  # times the mass that an evenly spread head puts there
+POINTED = 0.5  # a head points if its mean largest weight is above this
+EVEN = 0.85  # a head spreads evenly if its entropy is above this share of the largest possible
 
 NAMES = {
     "diagonal": say("diagonal"),
@@ -31,12 +30,12 @@ NAMES = {
     "language": say("language-symbol sink"),
     "end": say("end-of-sentence sink"),
 }
-OF_TOKENS = ("previous", "own", "next", "copies")  # a head of these does "mostly" that; the others are shapes
+RELATIONS = ("previous", "own", "next", "copies")  # these read "mostly ..."; the others are shapes
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One head's statistics: entropy in bits (mean over rows), the pattern's name, its share of the mass, a reading."""
+    """One head's mean row entropy in bits, its pattern's name, the pattern's share of the mass, and a sentence."""
 
     entropy: float
     name: Words
@@ -45,14 +44,14 @@ class Pattern:
 
 
 def entropy_bits(weights: np.ndarray) -> np.ndarray:
-    """Shannon entropy of each row, in bits: weights [.., query, key] -> [.., query]; 0 log 0 = 0."""
+    """Return the Shannon entropy of each row in bits: weights [.., query, key] -> [.., query]; 0 log 0 = 0."""
     weights = weights.astype(np.float64)
     logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
     return -(weights * logs).sum(axis=-1)
 
 
 def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) -> dict[str, np.ndarray]:
-    """The cells of each pattern that this kind can have: a key of NAMES -> boolean [query, key]."""
+    """Return the cells of each pattern that this kind can have: key of NAMES -> bool [query, key]."""
     query, key = np.indices((num_queries, len(keys)))
     if kind in (AttentionKind.CROSS, AttentionKind.ALIGNMENT):
         slope = (len(keys) - 1) / max(1, num_queries - 1)
@@ -61,8 +60,7 @@ def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) 
         masks = {"previous": key == query - 1, "own": key == query}
         if kind == AttentionKind.ENCODER_SELF:
             masks["next"] = key == query + 1
-            same = np.array([[a == b and i != j for j, b in enumerate(keys)] for i, a in enumerate(keys)])
-            masks["copies"] = same
+            masks["copies"] = np.array([[a == b and i != j for j, b in enumerate(keys)] for i, a in enumerate(keys)])
     if is_symbol(keys[0]):
         masks["begin" if keys[0] == "<s>" else "language"] = key == 0
     if keys[-1] == "</s>":
@@ -71,30 +69,30 @@ def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) 
 
 
 def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[Pattern, ...], ...]:
-    """[layer][head] the pattern of every head of a kind.
+    """Return the pattern of every head of a kind, [layer][head].
 
-    A pattern's share is the mean of its mass over the rows that could follow it and that have a choice (the first
-    row of the decoder's self-attention sees one key only).
+    A pattern's share is its mean mass over the rows that can have it and that have several keys (the first row of the
+    decoder's self-attention has one).
     """
-    measured, read = _measures(trace, kind)
-    return tuple(tuple(map(read, layer)) for layer in trace.maps(kind).of_heads(measured))
+    measure, interpret = _pattern_functions(trace, kind)
+    return tuple(tuple(map(interpret, layer)) for layer in trace.maps(kind).of_heads(measure))
 
 
 def pattern_of(trace: TranslationTrace, kind: AttentionKind) -> Callable[[np.ndarray], Pattern]:
-    """The same of one head, as a function of its weights [query, key]."""
-    measured, read = _measures(trace, kind)
-    return lambda weights: read(measured(weights))
+    """Return a function from one head's weights [query, key] to its pattern."""
+    measure, interpret = _pattern_functions(trace, kind)
+    return lambda weights: interpret(measure(weights))
 
 
-def _measures(
+def _pattern_functions(
     trace: TranslationTrace, kind: AttentionKind
 ) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], Pattern]]:
-    """What is measured of weights [.., query, key] -> [.., numbers], and the pattern that one head's numbers make."""
+    """Return measure(weights [.., query, key]) -> [.., numbers], and interpret(one head's numbers) -> Pattern."""
     maps = trace.maps(kind)
-    causal = kind == AttentionKind.DECODER_SELF
+    is_causal = kind == AttentionKind.DECODER_SELF
     queries, keys = maps.weights.shape[2:]
-    allowed = np.tri(queries, keys, dtype=bool) if causal else np.ones((queries, keys), bool)
-    free = allowed.sum(axis=1) > 1  # rows with a choice
+    allowed = np.tri(queries, keys, dtype=bool) if is_causal else np.ones((queries, keys), bool)
+    free = allowed.sum(axis=1) > 1  # rows with several keys
     if not free.any():
         return (
             lambda weights: entropy_bits(weights).mean(axis=-1, keepdims=True),
@@ -108,24 +106,24 @@ def _measures(
             chances[name] = ((mask & allowed).sum(1) / allowed.sum(1))[rows].mean()
     most = float(np.log2(allowed.sum(axis=1)).mean())
 
-    def measured(weights: np.ndarray) -> np.ndarray:
+    def measure(weights: np.ndarray) -> np.ndarray:
         masses = [np.einsum("...qk,qk->...q", weights[..., rows, :], mask).mean(-1) for rows, mask in masks.values()]
         pointed = weights[..., free, :].max(axis=-1).mean(axis=-1)
         return np.stack([entropy_bits(weights).mean(axis=-1), pointed, *masses], axis=-1)
 
-    def read(numbers: np.ndarray) -> Pattern:
+    def interpret(numbers: np.ndarray) -> Pattern:
         entropy, pointed, *masses = map(float, numbers)
         return _pattern({name: (mass, chances[name]) for name, mass in zip(masks, masses)}, entropy, most, pointed)
 
-    return measured, read
+    return measure, interpret
 
 
 def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
     largest, (share, chance) = max(shares.items(), key=lambda item: item[1][0])
     name = NAMES[largest]
-    if share >= LEAST_SHARE and share >= LEAST_OVER_CHANCE * chance:
+    if share >= MIN_SHARE and share >= MIN_OVER_CHANCE * chance:
         mass = {"name": name, "share": f"{share:.0%}"}
-        if largest in OF_TOKENS:
+        if largest in RELATIONS:
             return Pattern(entropy, name, share, say("mostly {name}: {share} of its mass", **mass))
         return Pattern(entropy, name, share, say("{name}: {share} of its mass", **mass))
     if entropy >= EVEN * most:
@@ -139,10 +137,12 @@ def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float
 
 
 def most_telling(trace: TranslationTrace) -> View:
-    """The cross-attention head that points most clearly: highest mean, over the rows that predict a word, of the
-    largest weight on a source word, times the share of different words it points at. Of a text so long that a map is
-    computed when it is looked at, the first one."""
-    kind = trace.kinds[-1]  # of a Transformer the cross-attention, of a recurrent network its alignment
+    """Return the cross-attention head that points most clearly.
+
+    Its score is the mean, over the rows that predict a word, of the largest weight on a source word, times the share of
+    different words that it points at. If the maps are computed on access, the first head is returned.
+    """
+    kind = trace.kinds[-1]  # cross-attention, or a recurrent network's alignment
     sources = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
     rows = [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)]
     if not sources or not rows or trace.maps(kind).computed:

@@ -1,7 +1,6 @@
-"""Attention maps -> the one map a person looks at: heads combined, words merged, special tokens hidden, rollout.
+"""From the attention maps of a trace to the one map that a view shows: combine heads, hide special tokens, merge words.
 
-The explorer's page computes the same in viz/web/explorer/model.js; tests/page/explorer/test_parity.py holds the two
-equal.
+The page computes the same in viz/web/explorer/model.js; tests/page/explorer/test_parity.py compares the two.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from attention_atlas.viz.maps import labels
 
 __all__ = ["Combine", "Special", "View", "score_map"]
 
-THUMBNAIL = 40  # cells a side of the thumbnails that stand in for layers not sent yet
+THUMBNAIL = 40  # cells on a side of the thumbnails of layers that are not sent yet
 
 
 class Combine(str, Enum):
@@ -37,7 +36,7 @@ class Combine(str, Enum):
 
 
 class Special(str, Enum):
-    """What happens to the language symbol and the begin and end tokens."""
+    """What to do with the language symbol and the begin and end tokens."""
 
     SHOW = "show"
     HIDE = "hide"
@@ -46,13 +45,13 @@ class Special(str, Enum):
 
 @dataclass(frozen=True)
 class View:
-    """Which map of a trace to look at, and how. Layers and heads count from 0.
+    """Which map of a trace to show, and how. Layers and heads count from 0.
 
     heads      (layer, head) pairs for MEAN and MAX, and for lines in several colours; empty: all heads of `layer`
     combine    SINGLE shows (layer, head) alone; ROLLOUT covers all heads from the input up to `layer`
-    words      merge subwords into whole words
-    special    show, hide, or hide and renormalise the rows
-    predicted  name (and merge, and hide) decoder rows by the token they predict instead of the one they read
+    words      merge subwords into words
+    special    show special tokens, hide them, or hide them and renormalise the rows
+    predicted  label (and merge and hide) decoder rows by the token that they predict instead of the one they read
     """
 
     kind: Kind = AttentionKind.CROSS
@@ -66,7 +65,7 @@ class View:
 
     def __post_init__(self) -> None:
         for name, type_ in (("kind", AttentionKind), ("combine", Combine), ("special", Special)):
-            object.__setattr__(self, name, type_(getattr(self, name)))  # "cross" will do
+            object.__setattr__(self, name, type_(getattr(self, name)))
         object.__setattr__(self, "layer", check_integer("layer", self.layer))
         object.__setattr__(self, "head", check_integer("head", self.head))
         try:
@@ -76,29 +75,29 @@ class View:
         object.__setattr__(self, "heads", heads)
 
     @classmethod
-    def meant(cls, view: View | Kind | None) -> View:
-        """The view itself, or the first head of a kind; None: of cross-attention."""
+    def coerce(cls, view: View | Kind | None) -> View:
+        """Return the view, or the view of the first head of a kind; None: of cross-attention."""
         return view if isinstance(view, View) else cls() if view is None else cls(view)
 
     @classmethod
-    def of(cls, found: Any) -> View:
-        """The view that a JSON object of these fields stands for. ValueError for anything else."""
+    def from_plain(cls, data: Any) -> View:
+        """Read a JSON object with these fields. ValueError for anything else."""
         try:
             return cls(
-                found["kind"],
-                found["layer"],
-                found["head"],
-                found["heads"],
-                found["combine"],
-                bool(found["words"]),
-                found["special"],
-                bool(found["predicted"]),
+                data["kind"],
+                data["layer"],
+                data["head"],
+                data["heads"],
+                data["combine"],
+                bool(data["words"]),
+                data["special"],
+                bool(data["predicted"]),
             )
         except (TypeError, KeyError) as error:
-            raise ValueError(f"not a view of a map: {found!r}") from error
+            raise ValueError(f"not a view of a map: {data!r}") from error
 
     def used_heads(self, trace: TranslationTrace) -> tuple[tuple[int, int], ...]:
-        """The (layer, head) pairs that are combined. ValueError if one does not exist in this trace."""
+        """Return the (layer, head) pairs that are combined. ValueError if the trace lacks one."""
         maps = check_trace(trace).maps(self.kind)
         if self.combine == Combine.SINGLE:
             used = ((self.layer, self.head),)
@@ -109,8 +108,8 @@ class View:
         self._check(trace, used)
         return used
 
-    def apart(self, trace: TranslationTrace) -> list[View]:
-        """With SINGLE and `heads`, a view of each; else this one alone. ValueError for a head that does not exist."""
+    def split(self, trace: TranslationTrace) -> list[View]:
+        """Return a view of each head if SINGLE has `heads`, else this view. ValueError if the trace lacks a head."""
         self._check(trace, self.heads)
         if self.combine != Combine.SINGLE or not self.heads:
             return [self]
@@ -127,26 +126,28 @@ class View:
 
 
 def merge_words(values: np.ndarray, rows: Groups, columns: Groups, *, additive: bool = True) -> np.ndarray:
-    """Sum over a word's keys, mean over its queries, so that rows still sum to 1; of a score that is not additive the
-    one furthest from 0 over both, since a sum of maxima is neither. values [row, column]; a blank row (NaN) counts for
-    nothing, and a word whose rows are all blank is blank."""
+    """Merge values [row, column] of tokens into those of words.
+
+    Values are summed over a word's keys and averaged over its queries, so that rows still sum to 1. A score that is not
+    additive keeps the value furthest from 0. Blank rows (NaN) are ignored; a word with only blank rows is blank.
+    """
     over_keys, over_queries = (np.sum, np.mean) if additive else (_furthest, _furthest)
     merged = np.stack([over_keys(values[:, list(group)], axis=1) for group in columns], axis=1)
-    result = np.full((len(rows), len(columns)), np.nan)
+    values = np.full((len(rows), len(columns)), np.nan)
     for i, group in enumerate(rows):
         present = merged[list(group)]
         present = present[~np.isnan(present).any(axis=1)]
         if len(present):
-            result[i] = over_queries(present, axis=0)
-    return result
+            values[i] = over_queries(present, axis=0)
+    return values
 
 
 def hide(values: np.ndarray, rows: Sequence[int], columns: Sequence[int], *, renormalise: bool) -> np.ndarray:
-    """Keep these rows and columns of values [row, column], renormalised or not. A row with nothing left is NaN."""
-    left = values[np.ix_(list(rows), list(columns))].astype(np.float64)
-    total = left.sum(axis=1, keepdims=True)
-    left = np.where(total > 0, left, np.nan)
-    return left / np.where(total > 0, total, 1.0) if renormalise else left
+    """Keep these rows and columns of values [row, column]. Rows without mass become NaN."""
+    remaining = values[np.ix_(list(rows), list(columns))].astype(np.float64)
+    total = remaining.sum(axis=1, keepdims=True)
+    remaining = np.where(total > 0, remaining, np.nan)
+    return remaining / np.where(total > 0, total, 1.0) if renormalise else remaining
 
 
 def _furthest(values: np.ndarray, axis: int) -> np.ndarray:
@@ -155,7 +156,7 @@ def _furthest(values: np.ndarray, axis: int) -> np.ndarray:
 
 
 def pool(weights: np.ndarray, size: int = THUMBNAIL) -> np.ndarray:
-    """Pool weights [.., query, key] to at most size x size cells, each the largest weight of its block."""
+    """Pool weights [.., query, key] to at most size x size cells, the largest weight of each block."""
     for axis in (-2, -1):
         length = weights.shape[axis]
         if length > size:
@@ -165,31 +166,35 @@ def pool(weights: np.ndarray, size: int = THUMBNAIL) -> np.ndarray:
 
 
 def score_map(trace: TranslationTrace, view: View) -> ScoreMap:
-    """The map that a view shows: heads combined, then special tokens hidden, then words merged."""
+    """Return the map that a view shows: combine heads, then hide special tokens, then merge words."""
     used = view.used_heads(trace)
-    found = labelled(_combined(trace, view, used), trace, view, _unit(view, used))
-    return arranged(replace(found, attention=view.combine != Combine.MAX), trace, view)
+    combined = label_scores(_combine_heads(trace, view, used), trace, view, _unit(view, used))
+    return arrange(replace(combined, attention=view.combine != Combine.MAX), trace, view)
 
 
-def named_by_both(found: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
-    """The same map, with a decoder's rows named by the token that each reads and the one that it writes, as the page
-    names them: "I → like". Whole words keep their names."""
+def label_rows_by_both(score_map: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
+    """Label decoder rows by the token that they read and the one that they write, as the page does: "I → like".
+
+    Rows of whole words keep their labels.
+    """
     if view.words:
-        return found
+        return score_map
     names = labels.row_names(trace, view.kind)
-    return replace(found, rows=tuple(names[at] for (at,) in found.row_positions))
+    return replace(score_map, rows=tuple(names[position] for (position,) in score_map.row_positions))
 
 
-def labelled(values: np.ndarray, trace: TranslationTrace, view: View, unit: str) -> ScoreMap:
-    """A score for each query token and each key token of the view's kind, or each of source and prefix side by side:
-    values [query, key], with the tokens' names. Attention only once the caller says so."""
+def label_scores(values: np.ndarray, trace: TranslationTrace, view: View, unit: str) -> ScoreMap:
+    """Make a ScoreMap of values [query, key] for the tokens of the view's kind.
+
+    The keys may also be those of source and prefix side by side. The caller sets `attention`.
+    """
     queries, keys, joint = _tokens(trace, view, values.shape[1])
     return ScoreMap(
         values,
         tuple(map(labels.display, queries)),
         tuple(map(labels.display, keys)),
-        _singles(len(queries)),
-        _singles(len(keys)),
+        tuple((i,) for i in range(len(queries))),
+        tuple((i,) for i in range(len(keys))),
         unit,
         False,
         labels.row_title(view.kind, predicted=view.predicted),
@@ -198,18 +203,17 @@ def labelled(values: np.ndarray, trace: TranslationTrace, view: View, unit: str)
 
 
 def _tokens(trace: TranslationTrace, view: View, columns: int) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The tokens of the rows and of so many columns, and whether these are source and prefix side by side."""
+    """Return the tokens of the rows and of the columns, and whether the columns are source and prefix side by side."""
     queries, keys = labels.row_tokens(trace, view.kind, predicted=view.predicted), trace.maps(view.kind).key_tokens
     joint = columns > len(keys)
     return queries, (*trace.source_tokens, *trace.decoder_inputs) if joint else keys, joint
 
 
-def arranged(found: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
-    """A map as labelled() makes it, the way a view asks for it: special tokens hidden, then words merged."""
-    queries, keys, joint = _tokens(trace, view, len(found.columns))
-    result = found
+def arrange(score_map: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
+    """Hide special tokens and merge words of a result of label_scores(), as the view says."""
+    queries, keys, joint = _tokens(trace, view, len(score_map.columns))
     if view.special != Special.SHOW:
-        result = _without_special(result, queries, keys, view.special)
+        score_map = _hide_special(score_map, queries, keys, view.special)
     if view.words:
         groups = word_groups(trace.source_tokens)
         if joint:
@@ -217,19 +221,19 @@ def arranged(found: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
             groups += tuple(tuple(i + offset for i in g) for g in word_groups(trace.decoder_inputs))
         elif view.kind == AttentionKind.DECODER_SELF:
             groups = word_groups(keys)
-        result = _in_words(result, (queries, word_groups(queries)), (keys, groups))
-    return replace(result, values=result.values.astype(np.float32))
+        score_map = _merge_map(score_map, (queries, word_groups(queries)), (keys, groups))
+    return replace(score_map, values=score_map.values.astype(np.float32))
 
 
-def _combined(trace: TranslationTrace, view: View, used: tuple[tuple[int, int], ...]) -> np.ndarray:
+def _combine_heads(trace: TranslationTrace, view: View, used: tuple[tuple[int, int], ...]) -> np.ndarray:
     if view.combine == Combine.ROLLOUT:
         encoder = rollout(trace.encoder_self.weights)
         if view.kind == AttentionKind.ENCODER_SELF:
             return encoder[view.layer]
         return decoder_rollout(trace.decoder_self.weights, trace.cross.weights, encoder[-1])[view.layer]
     weights = trace.maps(view.kind).weights
-    chosen = np.stack([weights[layer, head] for layer, head in used])  # [chosen, query, key]
-    return chosen.max(axis=0) if view.combine == Combine.MAX else chosen.mean(axis=0, dtype=np.float64)
+    maps = np.stack([weights[layer, head] for layer, head in used])  # [head, query, key]
+    return maps.max(axis=0) if view.combine == Combine.MAX else maps.mean(axis=0, dtype=np.float64)
 
 
 def _unit(view: View, used: tuple[tuple[int, int], ...]) -> str:
@@ -242,37 +246,41 @@ def _unit(view: View, used: tuple[tuple[int, int], ...]) -> str:
     return f"mean attention weight of {len(used)} heads"
 
 
-def _without_special(found: ScoreMap, queries: Sequence[str], keys: Sequence[str], special: Special) -> ScoreMap:
+def _hide_special(score_map: ScoreMap, queries: Sequence[str], keys: Sequence[str], special: Special) -> ScoreMap:
     rows = [i for i, token in enumerate(queries) if not is_symbol(token)]
     columns = [i for i, token in enumerate(keys) if not is_symbol(token)]
-    # Renormalising a maximum would pass for attention what is none; differences have no mass that could be gone.
+    # Only attention is renormalised; signed scores have no mass.
     values = (
-        found.values[np.ix_(rows, columns)]
-        if found.signed
-        else hide(found.values, rows, columns, renormalise=special == Special.RENORMALISE and found.attention)
+        score_map.values[np.ix_(rows, columns)]
+        if score_map.signed
+        else hide(score_map.values, rows, columns, renormalise=special == Special.RENORMALISE and score_map.attention)
     )
     hidden = None
-    if found.attention and rows:
-        everything = found.values[rows].sum(axis=1, dtype=np.float64)
-        shown = found.values[np.ix_(rows, columns)].sum(axis=1, dtype=np.float64)
-        hidden = float(np.mean(1.0 - shown / everything))
+    if score_map.attention and rows:
+        total = score_map.values[rows].sum(axis=1, dtype=np.float64)
+        remaining = score_map.values[np.ix_(rows, columns)].sum(axis=1, dtype=np.float64)
+        hidden = float(np.mean(1.0 - remaining / total))
     return replace(
-        found,
+        score_map,
         values=values,
         hidden=hidden,
-        rows=tuple(found.rows[i] for i in rows),
-        columns=tuple(found.columns[i] for i in columns),
+        rows=tuple(score_map.rows[i] for i in rows),
+        columns=tuple(score_map.columns[i] for i in columns),
         row_positions=tuple((i,) for i in rows),
         column_positions=tuple((i,) for i in columns),
     )
 
 
-def _in_words(found: ScoreMap, rows: tuple[Sequence[str], Groups], columns: tuple[Sequence[str], Groups]) -> ScoreMap:
-    row_labels, row_words, row_groups = _shown_words(*rows, found.row_positions)
-    column_labels, column_words, column_groups = _shown_words(*columns, found.column_positions)
+def _merge_map(
+    score_map: ScoreMap, rows: tuple[Sequence[str], Groups], columns: tuple[Sequence[str], Groups]
+) -> ScoreMap:
+    row_labels, row_words, row_groups = _remaining_words(*rows, score_map.row_positions)
+    column_labels, column_words, column_groups = _remaining_words(*columns, score_map.column_positions)
     return replace(
-        found,
-        values=merge_words(found.values, row_groups, column_groups, additive=found.attention or found.additive),
+        score_map,
+        values=merge_words(
+            score_map.values, row_groups, column_groups, additive=score_map.attention or score_map.additive
+        ),
         rows=row_labels,
         columns=column_labels,
         row_positions=row_words,
@@ -280,13 +288,11 @@ def _in_words(found: ScoreMap, rows: tuple[Sequence[str], Groups], columns: tupl
     )
 
 
-def _shown_words(tokens: Sequence[str], groups: Groups, shown: Groups) -> tuple[tuple[str, ...], Groups, Groups]:
-    """Of words as groups of token positions, those still shown: labels, token positions, places among the shown."""
-    place = {positions[0]: i for i, positions in enumerate(shown)}
-    kept = tuple(group for group in groups if group[0] in place)  # a special symbol is a word of its own
-    texts = tuple(labels.word_label([tokens[i] for i in group]) for group in kept)
-    return texts, kept, tuple(tuple(place[i] for i in group) for group in kept)
-
-
-def _singles(length: int) -> Groups:
-    return tuple((i,) for i in range(length))
+def _remaining_words(
+    tokens: Sequence[str], groups: Groups, remaining: Groups
+) -> tuple[tuple[str, ...], Groups, Groups]:
+    """Return the words that are not hidden: their labels, their token positions, and their indices in `remaining`."""
+    index = {positions[0]: i for i, positions in enumerate(remaining)}
+    words = tuple(group for group in groups if group[0] in index)  # a special symbol is a word of its own
+    texts = tuple(labels.word_label([tokens[i] for i in group]) for group in words)
+    return texts, words, tuple(tuple(index[i] for i in group) for group in words)

@@ -11,7 +11,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.explorer import compare, cut, overlays
 from attention_atlas.viz.explorer.explorer import sent
 from attention_atlas.viz.export.formats import FORMATS
-from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
+from attention_atlas.viz.maps.reduce import View, label_rows_by_both, score_map
 from attention_atlas.viz.questions.panels import scene_of
 from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.questions.traces import weight_bytes
@@ -77,7 +77,7 @@ def page_overlay(context: Context, address: Address | None, fields: Mapping) -> 
 
     The fields are overlay (its name), view, as (the page's name for the answer), selection and asked.
     """
-    scene, name, view = scene_of(context, address, fields), fields.get("overlay"), View.of(fields.get("view"))
+    scene, name, view = scene_of(context, address, fields), fields.get("overlay"), View.from_plain(fields.get("view"))
     score_map = overlays.shown(name, scene, view)
     payload = descriptor(name, overlays.OVERLAYS[name].title, view.kind, score_map)
     return {"key": key_of(scene.trace), "overlay": payload, "as": fields.get("as")}
@@ -97,10 +97,10 @@ def page_export(context: Context, address: Address | None, fields: Mapping) -> A
         opens = field.read_text(fields, "link", "") or scene.selection
         file, content = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
     else:
-        view, overlay = View.of(fields.get("view")), fields.get("overlay")
+        view, overlay = View.from_plain(fields.get("view")), fields.get("overlay")
         file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
         values = overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
-        content = form.map.write(trace, view, named_by_both(values, trace, view) if fields.get("both") else values)
+        content = form.map.write(trace, view, label_rows_by_both(values, trace, view) if fields.get("both") else values)
     return File(f"{file}.{name}", form.media_type, content)
 
 

@@ -29,7 +29,7 @@ from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.trace.why.effects import Replacement, effects_table, sets_table
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.viz.export.formats import FORMATS
-from attention_atlas.viz.maps.reduce import View, named_by_both, score_map
+from attention_atlas.viz.maps.reduce import View, label_rows_by_both, score_map
 from attention_atlas.viz.panels.downloads import question_fields, translation_fields
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why.circuit import as_plain, find_top_edges, pair_with
@@ -208,7 +208,9 @@ def _single_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: 
         if not 0 <= index < size:
             raise ValueError(f"{kind.value} has {name}s 0 to {size - 1}, found {index}.")
     view = View(kind, layer, head)
-    return _file("map", form, FORMATS[form].map.write(trace, view, named_by_both(score_map(trace, view), trace, view)))
+    return _file(
+        "map", form, FORMATS[form].map.write(trace, view, label_rows_by_both(score_map(trace, view), trace, view))
+    )
 
 
 def _file(subject: str, form: str, data: bytes) -> dict:

@@ -13,7 +13,7 @@ from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import theme
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
+from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, align_targets, common_prefix
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.wire.payload import block
@@ -163,7 +163,7 @@ def comparison_payload(a: Branch, b: Branch, comparison: Comparison) -> dict:
     return {
         "numbers": [a.number, b.number],
         "shared": comparison.shared,
-        "rows": aligned(a.ids, b.ids),
+        "rows": align_targets(a.ids, b.ids),
         "steps": len(comparison.steps),
         "cross": _rounded(comparison.cross, 6) if has_steps else None,
         "decoder_self": _rounded(comparison.decoder_self, 6) if has_steps else None,

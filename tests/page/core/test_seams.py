@@ -12,7 +12,7 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.explorer.overlays import OVERLAYS, Overlay
 from attention_atlas.viz.export import table
 from attention_atlas.viz.export.formats import FORMATS, Format, Scope
-from attention_atlas.viz.maps.reduce import View, labelled, score_map
+from attention_atlas.viz.maps.reduce import View, label_scores, score_map
 from attention_atlas.viz.panels.scene import Scene
 from bench.made.synthetic import random_trace
 from tests.page.browser import no_violations, screenshot
@@ -56,7 +56,7 @@ def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkey
 def widgets(scene: Scene, view: View):
     """Numbers of either sign and of another size than attention's, different for each head."""
     values = 40 * (scene.trace.maps(view.kind).weights[view.layer, view.head].astype(np.float64) - 0.2)
-    return replace(labelled(values, scene.trace, view, "widgets"), signed=True, additive=True, limits=(-5, 50))
+    return replace(label_scores(values, scene.trace, view, "widgets"), signed=True, additive=True, limits=(-5, 50))
 
 
 DUMMY = Overlay("Widgets", "How many widgets a cell has.", widgets, kinds=(AttentionKind.CROSS,))

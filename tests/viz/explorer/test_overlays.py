@@ -14,7 +14,7 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.explorer import overlays
 from attention_atlas.viz.explorer.overlays import OVERLAYS, Overlay
 from attention_atlas.viz.maps import reduce
-from attention_atlas.viz.maps.reduce import Special, View, labelled, score_map
+from attention_atlas.viz.maps.reduce import Special, View, label_scores, score_map
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire.codecs import CODECS
 from attention_atlas.viz.wire.payload import descriptor
@@ -87,7 +87,7 @@ def test_an_overlay_may_ask_the_model(tiny_translator, monkeypatch):
     def largest(scene: Scene, view: View):
         found = scene.output.logits[0].max(-1).values.numpy()[:, None]
         columns = len(scene.trace.source_ids) + len(scene.trace.decoder_ids)
-        return labelled(np.repeat(found, columns, axis=1), scene.trace, view, "logit")
+        return label_scores(np.repeat(found, columns, axis=1), scene.trace, view, "logit")
 
     monkeypatch.setitem(OVERLAYS, "largest", Overlay("Largest logit", "", largest, needs_model=True))
     trace = tiny_translator.translate("Der kleine Hund schläft.")

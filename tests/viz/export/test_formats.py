@@ -32,13 +32,13 @@ def test_what_is_written_reads_back(hand_made_trace, name):
 @pytest.mark.parametrize("found", [None, [], {}, {"kind": "cross"}, {"kind": 5, "heads": 3}])
 def test_what_is_no_view_is_refused(found):
     with pytest.raises(ValueError, match="not a view"):
-        View.of(found)
+        View.from_plain(found)
 
 
 def test_a_view_travels_as_json():
     view = View("decoder_self", 1, 2, ((0, 1), (2, 3)), "max", True, "hide", True)
     assert (
-        View.of(
+        View.from_plain(
             {
                 "kind": "decoder_self",
                 "layer": 1,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from attention_atlas.viz.maps.branches import MAX_BRANCHES, Origin, Tree, aligned, compare
+from attention_atlas.viz.maps.branches import MAX_BRANCHES, Origin, Tree, align_targets, compare
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -80,7 +80,7 @@ def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, own
     other = forced(tiny_translator, own, step, 2)
     found = compare(own, other)
     assert found.shared == step
-    beside = [pair for pair in aligned(own.target_ids, other.target_ids) if None not in pair]
+    beside = [pair for pair in align_targets(own.target_ids, other.target_ids) if None not in pair]
     assert list(found.steps) == [pair for pair in beside if max(pair) > step] != []
     assert [pair for pair in beside if max(pair) < step] == [(t, t) for t in range(step)]
     for layer, head in ((0, 0), (2, 3), (1, 2)):
@@ -120,5 +120,5 @@ def test_only_what_belongs_together_is_compared(own):
 
 
 def test_alignment_sets_equal_tokens_side_by_side():
-    assert aligned([1, 2, 3, 9], [1, 5, 6, 3, 9]) == [(0, 0), (1, 1), (None, 2), (2, 3), (3, 4)]
-    assert aligned([], [4]) == [(None, 0)]
+    assert align_targets([1, 2, 3, 9], [1, 5, 6, 3, 9]) == [(0, 0), (1, 1), (None, 2), (2, 3), (3, 4)]
+    assert align_targets([], [4]) == [(None, 0)]
