@@ -1,9 +1,12 @@
-"""The measures of the live checks, and the sizes of numbers by which model/checks/verify.py judges an error.
+"""The live checks: each claim with its tolerance, and the measure of its error.
 
 A measure takes the Evidence and returns the largest absolute error and a phrase that says what was compared.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,8 +25,95 @@ from attention_atlas.model.training.loss import SummedLoss
 MAX_VARIANTS = 16  # prefixes whose future is changed at once; more would only cost time
 SMOOTHING = 0.1  # of the labels, as in the paper (section 5.4)
 SHIFT = 7  # positions
+WEIGHTS = 1e-5  # tolerance on attention weights and probabilities, float32
+LOGITS = 1e-4  # tolerance on logits and residuals
 
 
+@dataclass(frozen=True)
+class Check:
+    """One claim and its measure.
+
+    measure  returns the error and what was compared
+    scale    returns the largest absolute value compared; None: the error is a count or must be 0
+    """
+
+    name: str
+    claim: str
+    tolerance: float
+    measure: Callable[[Evidence], tuple[float, str]]
+    scale: Callable[[Evidence], float] | None = None
+
+
+def check(
+    name: str, claim: str, tolerance: float, scale: Callable[[Evidence], float] | None = None
+) -> Callable[[Callable[[Evidence], tuple[float, str]]], Check]:
+    """Decorate a measure, which becomes a Check."""
+    return lambda measure: Check(name, claim, tolerance, measure, scale)
+
+
+@measured_once
+def largest_weight(evidence: Evidence) -> float:
+    return max((float(evidence.trace.maps(kind).weights.max()) for kind in evidence.trace.kinds), default=1.0)
+
+
+@measured_once
+def largest_probability(evidence: Evidence) -> float:
+    return float(evidence.trace.top_probabilities.max())
+
+
+@measured_once
+def largest_logit(evidence: Evidence) -> float:
+    output = evidence.output
+    with torch.inference_mode():
+        return max(
+            float(output.project(output.hidden[0, part]).abs().max())
+            for part in blocks(output.hidden.shape[1], evidence.translator.config.num_target_tokens)
+        )
+
+
+@measured_once
+def largest_hidden(evidence: Evidence) -> float:
+    """Return the largest number of the decoder's output, typical of every normed stream."""
+    return float(evidence.output.hidden.abs().max())
+
+
+@measured_once
+def largest_stream(evidence: Evidence) -> float:
+    """Return the largest number of the residual streams after every layer."""
+    return max(float(record.after.abs().max()) for side in Side for record in evidence.output.layers(side))
+
+
+@measured_once
+def largest_embedding(evidence: Evidence) -> float:
+    return float(torch.linalg.vector_norm(evidence.translator.model.embedding.weight.detach(), torch.inf))
+
+
+@measured_once
+@torch.inference_mode()
+def torch_loss(evidence: Evidence) -> float:
+    """Return the smoothed F.cross_entropy a token of both sentences, each in a pass without padding."""
+    source, inputs, targets = evidence.padded  # its second row is as long as the batch
+    passes = evidence.output, evidence.translator.model(source[1:], inputs[1:])
+    summed = 0.0
+    for output, sentence in zip(passes, targets):
+        ids = sentence[: output.hidden.shape[1]]
+        # A random model may write the padding symbol as if it were a word, which training ignores.
+        summed += sum(
+            float(
+                F.cross_entropy(
+                    output.project(output.hidden[0, part]).float(),
+                    ids[part],
+                    label_smoothing=SMOOTHING,
+                    reduction="sum",
+                    ignore_index=evidence.translator.tokenizer.pad_id,
+                )
+            )
+            for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
+        )
+    return summed / _real(evidence)
+
+
+@check(say("Rows sum to 1"), say("Each row of every attention map is a distribution."), WEIGHTS, largest_weight)
 def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
     errors = {
         kind.value: float(np.abs(evidence.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1.0).max())
@@ -33,6 +123,7 @@ def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
     return max(errors.values()), say("{n} rows of all layers and heads", n=rows)
 
 
+@check(say("Masked cells are 0"), say("What a mask hides gets a weight of exactly 0."), 0.0)
 def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
     """Check the causal cells of the trace, and the padded keys of a padded batch."""
     weights = evidence.trace.decoder_self.weights
@@ -50,12 +141,19 @@ def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
     )
 
 
+@check(
+    say("Maps are the model's"),
+    say("The maps on the page are what the model computes, in their order."),
+    WEIGHTS,
+    largest_weight,
+)
 def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
     trace = evidence.trace
     error = max(difference(trace.maps(kind).weights, evidence.recomputed(kind)) for kind in trace.kinds)
     return error, say("every map against a second pass over the same ids")
 
 
+@check(say("Probabilities are the model's"), say("So are the token probabilities."), WEIGHTS, largest_probability)
 def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     trace, output = evidence.trace, evidence.output
     ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
@@ -69,6 +167,12 @@ def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     return error, say("{n} candidates of {steps} steps", n=trace.top_ids.size, steps=len(trace.target_ids))
 
 
+@check(
+    say("Nothing looks ahead"),
+    say("Changing later tokens changes no earlier row of the decoder."),
+    LOGITS,
+    largest_hidden,
+)
 def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     """Change the tokens after t, for each t of a batch: row t of the decoder must stay the same."""
     translator, trace = evidence.translator, evidence.trace
@@ -89,39 +193,71 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     return error, say("{n} changed futures, every row before the change", n=len(cuts))
 
 
+@check(
+    say("Cached logits = one pass"),
+    say("Decoding step by step over the cache gives the logits of one full pass."),
+    LOGITS,
+    largest_logit,
+)
 def cached_logits(evidence: Evidence) -> tuple[float, str]:
     """Compare decoding token by token over the key/value cache with the teacher-forced pass."""
     steps = evidence.cached_steps
     return max(logits for logits, _ in steps), say("{n} cached steps", n=len(steps))
 
 
+@check(say("Cached weights = one pass"), say("And the same attention, row by row."), WEIGHTS, largest_weight)
 def cached_weights(evidence: Evidence) -> tuple[float, str]:
     layers = len(evidence.output.layers(Side.DECODER))
     errors = [weights for _, weights in evidence.cached_steps]
     return max(errors), say("rows of {n} layers, recorded while decoding", n=layers)
 
 
+@check(
+    say("Attention weights = torch's"),
+    say("nn.MultiheadAttention with our weights attends as ours does."),
+    WEIGHTS,
+    largest_weight,
+)
 def attention_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
     errors, _ = evidence.oracle_attention
     return max(errors), say("{n} attentions: what the model recorded, and the maps on the page", n=len(errors))
 
 
+@check(say("Attention output = torch's"), say("And says the same."), LOGITS, largest_stream)
 def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
     _, errors = evidence.oracle_attention
     return max(errors), say("{n} attentions, after the output projection", n=len(errors))
 
 
+@check(
+    say("Encoder layer = torch's"),
+    say("nn.TransformerEncoderLayer with our weights gives our residual stream."),
+    LOGITS,
+    largest_stream,
+)
 def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     errors = oracle.encoder_layer_errors(evidence.torch_layers[Side.ENCODER], evidence.output)
     return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
 
 
+@check(
+    say("Decoder layer = torch's"),
+    say("nn.TransformerDecoderLayer with our weights gives our residual stream."),
+    LOGITS,
+    largest_stream,
+)
 def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     masked = evidence.translator.config.look_ahead_mask
     errors = oracle.decoder_layer_errors(evidence.torch_layers[Side.DECODER], evidence.output, look_ahead_mask=masked)
     return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
 
 
+@check(
+    say("Padding changes nothing"),
+    say("In a batch with a longer sentence the logits stay the same."),
+    LOGITS,
+    largest_logit,
+)
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     plain, padded, steps = evidence.output, evidence.padded_output, len(evidence.trace.decoder_ids)
     with torch.inference_mode():
@@ -132,6 +268,12 @@ def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     return float(max(errors)), say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
 
 
+@check(
+    say("An embedding is a row"),
+    say("Looking a token up is multiplying its one-hot vector by the matrix."),
+    WEIGHTS,
+    largest_embedding,
+)
 @torch.inference_mode()
 def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
     """Compare one-hot vectors times the matrix with the rows that the model looks up, without the scale factor."""
@@ -145,6 +287,12 @@ def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
     return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=len(matrix))
 
 
+@check(
+    say("Masked attention = torch's"),
+    say("So it does with padding and the causal mask together, in a padded batch."),
+    LOGITS,
+    largest_stream,
+)
 def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """Compare what the model added to the stream with nn.MultiheadAttention under the padding and causal masks.
 
@@ -153,6 +301,12 @@ def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
     return max(error for _, error in _masked_errors(evidence)), _masked_cells(evidence)
 
 
+@check(
+    say("Masked weights = torch's"),
+    say("And with both masks every head attends as torch's does."),
+    WEIGHTS,
+    largest_weight,
+)
 def masked_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
     """Compare the weights of every head under the same masks, masked cells included."""
     return max(error for error, _ in _masked_errors(evidence)), _masked_cells(evidence)
@@ -207,6 +361,12 @@ def _masked_cells(evidence: Evidence) -> str:
     )
 
 
+@check(
+    say("Whole stack = torch's"),
+    say("nn.TransformerEncoder and nn.TransformerDecoder with our weights give our logits."),
+    LOGITS,
+    largest_logit,
+)
 @torch.inference_mode()
 def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """Compare the logits of torch's own stacks, run on the inputs of our first layers."""
@@ -224,6 +384,12 @@ def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
     )
 
 
+@check(
+    say("The loss ignores padding"),
+    say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."),
+    LOGITS,
+    torch_loss,
+)
 @torch.inference_mode()
 def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
     """Compare the training loss of the padded batch with torch_loss(), in nats a token."""
@@ -232,31 +398,12 @@ def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
     return abs(ours - torch_loss(evidence)), say("{n} real and {m} padded tokens", n=_real(evidence), m=padded)
 
 
-@measured_once
-@torch.inference_mode()
-def torch_loss(evidence: Evidence) -> float:
-    """Return the smoothed F.cross_entropy a token of both sentences, each in a pass without padding."""
-    source, inputs, targets = evidence.padded  # its second row is as long as the batch
-    passes = evidence.output, evidence.translator.model(source[1:], inputs[1:])
-    summed = 0.0
-    for output, sentence in zip(passes, targets):
-        ids = sentence[: output.hidden.shape[1]]
-        # A random model may write the padding symbol as if it were a word, which training ignores.
-        summed += sum(
-            float(
-                F.cross_entropy(
-                    output.project(output.hidden[0, part]).float(),
-                    ids[part],
-                    label_smoothing=SMOOTHING,
-                    reduction="sum",
-                    ignore_index=evidence.translator.tokenizer.pad_id,
-                )
-            )
-            for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
-        )
-    return summed / _real(evidence)
-
-
+@check(
+    say("Shifting changes nothing"),
+    say("Relative positions know only how far apart two tokens are: move all of them, and the logits stay the same."),
+    LOGITS,
+    largest_logit,
+)
 @torch.inference_mode()
 def shifting_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     """Compare the logits with those of a pass whose positions are all shifted."""
@@ -275,6 +422,7 @@ def _real(evidence: Evidence) -> int:
     return int((evidence.padded[2] != evidence.translator.tokenizer.pad_id).sum())
 
 
+@check(say("Encoder states = torch's"), say("nn.GRU with our weights reads the sentence as ours does."), WEIGHTS)
 def encoder_states(evidence: Evidence) -> tuple[float, str]:
     """Compare the recurrent encoder's states in both directions with nn.GRU's."""
     model, memory = evidence.translator.model, evidence.output.memory
@@ -286,6 +434,7 @@ def encoder_states(evidence: Evidence) -> tuple[float, str]:
     return error, say("{n} positions, both directions", n=memory.shape[1])
 
 
+@check(say("Decoder outputs = torch's"), say("And writes as ours does."), LOGITS)
 def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
     """Compare the output projection's input with nn.GRU's, which decodes over the recorded alignment."""
     model, output = evidence.translator.model, evidence.output
@@ -300,43 +449,6 @@ def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
         read = torch.tanh(model.readout(torch.cat((states, rows, *contexts), dim=-1)))
         error = float((read - output.hidden).abs().max())
     return error, say_plural("{n} step", "{n} steps", n=rows.shape[1])
-
-
-@measured_once
-def largest_weight(evidence: Evidence) -> float:
-    return max((float(evidence.trace.maps(kind).weights.max()) for kind in evidence.trace.kinds), default=1.0)
-
-
-@measured_once
-def largest_probability(evidence: Evidence) -> float:
-    return float(evidence.trace.top_probabilities.max())
-
-
-@measured_once
-def largest_logit(evidence: Evidence) -> float:
-    output = evidence.output
-    with torch.inference_mode():
-        return max(
-            float(output.project(output.hidden[0, part]).abs().max())
-            for part in blocks(output.hidden.shape[1], evidence.translator.config.num_target_tokens)
-        )
-
-
-@measured_once
-def largest_hidden(evidence: Evidence) -> float:
-    """Return the largest number of the decoder's output, typical of every normed stream."""
-    return float(evidence.output.hidden.abs().max())
-
-
-@measured_once
-def largest_stream(evidence: Evidence) -> float:
-    """Return the largest number of the residual streams after every layer."""
-    return max(float(record.after.abs().max()) for side in Side for record in evidence.output.layers(side))
-
-
-@measured_once
-def largest_embedding(evidence: Evidence) -> float:
-    return float(torch.linalg.vector_norm(evidence.translator.model.embedding.weight.detach(), torch.inf))
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:

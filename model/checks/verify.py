@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from attention_atlas.model.checks import claims
+from attention_atlas.model.checks.claims import Check
 from attention_atlas.model.checks.evidence import Evidence, MapCopy
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.nets.transformer import Transformer
@@ -19,8 +20,6 @@ from attention_atlas.model.trace.language import Refusal, error_message, say
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
-WEIGHTS = 1e-5  # tolerance on attention weights and probabilities, float32
-LOGITS = 1e-4  # tolerance on logits and residuals
 HALF = 1e-2  # on both, where the model runs in half precision
 ROUNDING = 1e-6  # of the largest value compared, where that is more than the tolerance: streams have no bound
 
@@ -45,143 +44,25 @@ class Result:
     relative: float | None = None
 
 
-@dataclass(frozen=True)
-class Check:
-    """One claim and its measure.
-
-    measure  returns the error and what was compared
-    scale    returns the largest absolute value compared; None: the error is a count or must be 0
-    """
-
-    name: str
-    claim: str
-    tolerance: float
-    measure: Callable[[Evidence], tuple[float, str]]
-    scale: Callable[[Evidence], float] | None = None
-
-
 CHECKS = (
-    Check(
-        say("Rows sum to 1"),
-        say("Each row of every attention map is a distribution."),
-        WEIGHTS,
-        claims.rows_sum_to_one,
-        claims.largest_weight,
-    ),
-    Check(
-        say("Masked cells are 0"),
-        say("What a mask hides gets a weight of exactly 0."),
-        0.0,
-        claims.masked_cells_are_zero,
-    ),
-    Check(
-        say("Maps are the model's"),
-        say("The maps on the page are what the model computes, in their order."),
-        WEIGHTS,
-        claims.trace_is_the_models,
-        claims.largest_weight,
-    ),
-    Check(
-        say("Probabilities are the model's"),
-        say("So are the token probabilities."),
-        WEIGHTS,
-        claims.probabilities_are_the_models,
-        claims.largest_probability,
-    ),
-    Check(
-        say("Nothing looks ahead"),
-        say("Changing later tokens changes no earlier row of the decoder."),
-        LOGITS,
-        claims.nothing_looks_ahead,
-        claims.largest_hidden,
-    ),
-    Check(
-        say("Cached logits = one pass"),
-        say("Decoding step by step over the cache gives the logits of one full pass."),
-        LOGITS,
-        claims.cached_logits,
-        claims.largest_logit,
-    ),
-    Check(
-        say("Cached weights = one pass"),
-        say("And the same attention, row by row."),
-        WEIGHTS,
-        claims.cached_weights,
-        claims.largest_weight,
-    ),
-    Check(
-        say("An embedding is a row"),
-        say("Looking a token up is multiplying its one-hot vector by the matrix."),
-        WEIGHTS,
-        claims.embedding_is_a_row,
-        claims.largest_embedding,
-    ),
-    Check(
-        say("Attention weights = torch's"),
-        say("nn.MultiheadAttention with our weights attends as ours does."),
-        WEIGHTS,
-        claims.attention_weights_equal_torch,
-        claims.largest_weight,
-    ),
-    Check(
-        say("Attention output = torch's"),
-        say("And says the same."),
-        LOGITS,
-        claims.attention_outputs_equal_torch,
-        claims.largest_stream,
-    ),
-    Check(
-        say("Masked attention = torch's"),
-        say("So it does with padding and the causal mask together, in a padded batch."),
-        LOGITS,
-        claims.masked_attention_equals_torch,
-        claims.largest_stream,
-    ),
-    Check(
-        say("Masked weights = torch's"),
-        say("And with both masks every head attends as torch's does."),
-        WEIGHTS,
-        claims.masked_weights_equal_torch,
-        claims.largest_weight,
-    ),
-    Check(
-        say("Encoder layer = torch's"),
-        say("nn.TransformerEncoderLayer with our weights gives our residual stream."),
-        LOGITS,
-        claims.encoder_layers_equal_torch,
-        claims.largest_stream,
-    ),
-    Check(
-        say("Decoder layer = torch's"),
-        say("nn.TransformerDecoderLayer with our weights gives our residual stream."),
-        LOGITS,
-        claims.decoder_layers_equal_torch,
-        claims.largest_stream,
-    ),
-    Check(
-        say("Whole stack = torch's"),
-        say("nn.TransformerEncoder and nn.TransformerDecoder with our weights give our logits."),
-        LOGITS,
-        claims.whole_stack_equals_torch,
-        claims.largest_logit,
-    ),
-    Check(
-        say("Padding changes nothing"),
-        say("In a batch with a longer sentence the logits stay the same."),
-        LOGITS,
-        claims.padding_changes_nothing,
-        claims.largest_logit,
-    ),
-    Check(
-        say("The loss ignores padding"),
-        say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."),
-        LOGITS,
-        claims.loss_ignores_padding,
-        claims.torch_loss,
-    ),
+    claims.rows_sum_to_one,
+    claims.masked_cells_are_zero,
+    claims.trace_is_the_models,
+    claims.probabilities_are_the_models,
+    claims.nothing_looks_ahead,
+    claims.cached_logits,
+    claims.cached_weights,
+    claims.embedding_is_a_row,
+    claims.attention_weights_equal_torch,
+    claims.attention_outputs_equal_torch,
+    claims.masked_attention_equals_torch,
+    claims.masked_weights_equal_torch,
+    claims.encoder_layers_equal_torch,
+    claims.decoder_layers_equal_torch,
+    claims.whole_stack_equals_torch,
+    claims.padding_changes_nothing,
+    claims.loss_ignores_padding,
 )
-
-
 OF_ANY_NETWORK = (
     claims.rows_sum_to_one,
     claims.trace_is_the_models,
@@ -191,32 +72,15 @@ OF_ANY_NETWORK = (
     claims.cached_weights,
     claims.padding_changes_nothing,
 )
-RECURRENT = (
-    Check(
-        say("Encoder states = torch's"),
-        say("nn.GRU with our weights reads the sentence as ours does."),
-        WEIGHTS,
-        claims.encoder_states,
-    ),
-    Check(say("Decoder outputs = torch's"), say("And writes as ours does."), LOGITS, claims.decoder_outputs),
-)
-
-
-OF_RELATIVE_POSITIONS = Check(
-    say("Shifting changes nothing"),
-    say("Relative positions know only how far apart two tokens are: move all of them, and the logits stay the same."),
-    LOGITS,
-    claims.shifting_changes_nothing,
-    claims.largest_logit,
-)
+RECURRENT = (claims.encoder_states, claims.decoder_outputs)
 
 
 def checks_of(translator: Translator) -> tuple[Check, ...]:
     """Return the checks that apply to this translator's network."""
     if isinstance(translator.model, Transformer):
         relative = translator.config.position_code is PositionCode.RELATIVE
-        return (*CHECKS, OF_RELATIVE_POSITIONS) if relative else CHECKS
-    return (*(check for check in CHECKS if check.measure in OF_ANY_NETWORK), *RECURRENT)
+        return (*CHECKS, claims.shifting_changes_nothing) if relative else CHECKS
+    return (*OF_ANY_NETWORK, *RECURRENT)
 
 
 def verify(
