@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import re
 import subprocess
@@ -32,7 +31,7 @@ def raises(error: BaseException):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (ValueError("no such direction: 'xx'"), "error: no such direction: 'xx'"),
         (FileNotFoundError(2, "No such file or directory", "a.txt"), "error: a.txt: No such file or directory"),
@@ -43,10 +42,10 @@ def raises(error: BaseException):
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_errors_of_the_user_end_a_program_with_a_message(error, said):
+def test_errors_of_the_user_end_a_program_with_a_message(error, message):
     with pytest.raises(SystemExit) as ended:
         program(raises(error))
-    assert ended.value.code == said or str(ended.value.code).startswith(str(said))
+    assert ended.value.code == message or str(ended.value.code).startswith(str(message))
 
 
 def test_bugs_keep_their_traceback():
@@ -67,7 +66,7 @@ def test_an_integer_option_has_bounds(capsys):
     parser.add_argument("--port", type=integer(1, 65535))
     parser.add_argument("--limit", type=integer())
     assert vars(parser.parse_args(["--port", "80", "--limit", "1"])) == {"port": 80, "limit": 1}
-    for option, text, said in (
+    for option, text, words in (
         ("--port", "65536", "from 1 to 65535, found '65536'"),
         ("--port", "-1", "from 1"),
         ("--limit", "0", "of at least 1, found '0'"),
@@ -75,15 +74,7 @@ def test_an_integer_option_has_bounds(capsys):
     ):
         with pytest.raises(SystemExit) as ended:
             parser.parse_args([f"{option}={text}"])
-        assert ended.value.code == 2 and f"expected a whole number {said}" in capsys.readouterr().err
-
-
-def test_every_program_ends_the_same_way():
-    assert len(MODULES) > 25
-    for name in MODULES:
-        tree = ast.parse(source_of(name))
-        (end,) = [node for node in tree.body if isinstance(node, ast.If)][-1:]
-        assert ast.unparse(end) == "if __name__ == '__main__':\n    program(main)", name
+        assert ended.value.code == 2 and f"expected a whole number {words}" in capsys.readouterr().err
 
 
 OURS = [name for name in MODULES if name.startswith("attention_atlas.")]
@@ -134,8 +125,8 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
 def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, arguments, tmp_path):
     """In the environment of `make app`, --help works, and a program that needs an extra names it."""
 
-    def run(*given: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-c", LACKING, package, name, *given]
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-c", LACKING, package, name, *arguments]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
     assert run("--help").stdout.startswith("usage: attention-atlas ")
@@ -167,36 +158,25 @@ def source_of(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_limit_and_json_are_the_same_options_everywhere():
-    """The options are defined in one place."""
-    for name in MODULES:
-        assert not re.search(r'add\w*\(\s*"--limit"', source_of(name)), f"{name}: model.program.add_limit"
-        if (
-            name != "attention_atlas.model.translate" and name != "recipes.everyday.__main__"
-        ):  # a switch; a list that grows
-            assert not re.search(r'add\w*\(\s*"--json"', source_of(name)), f"{name}: model.program.add_json"
-
-
 FIGURES = sorted(name for name in MODULES if "add_json(" in source_of(name))
 MEASUREMENTS = sorted(name for name in MODULES if "destination(" in source_of(name))
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_benchmarks_do_not_overwrite_files(name, tmp_path):
-    (tmp_path / "kept.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"kept\.json is there already: --replace"):
-        importlib.import_module(name).main(["--json", str(tmp_path / "kept.json")])
+OUTPUTS = [
+    *((name, ("--json", "kept.json")) for name in FIGURES),
+    *((name, ("--checkpoint", "tiny", "--out", "kept.json")) for name in MEASUREMENTS),
+    ("bench.compare", ("--png", "kept.png")),
+    ("attention_atlas.viz.learning_curves", ("none", "--out", "kept.png")),
+]
 
 
-@pytest.mark.parametrize("name", MEASUREMENTS)
-def test_measurements_do_not_overwrite_files(name, tiny_checkpoint, tmp_path):
-    (tmp_path / "kept.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"kept\.json is there already: --replace"):
-        importlib.import_module(name).main(
-            ["--checkpoint", str(tiny_checkpoint), "--data", str(tmp_path), "--out", str(tmp_path / "kept.json")]
-            if name != "attention_atlas.model.means"
-            else ["--checkpoint", str(tiny_checkpoint), "--out", str(tmp_path / "kept.json")]
-        )
+@pytest.mark.parametrize(("name", "arguments"), OUTPUTS)
+def test_programs_do_not_overwrite_files(name, arguments, tiny_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny").symlink_to(tiny_checkpoint)
+    (tmp_path / arguments[-1]).write_text("{}")
+    with pytest.raises(ValueError, match=rf"{re.escape(arguments[-1])} is there already: --replace"):
+        importlib.import_module(name).main([*arguments])
 
 
 def test_documented_commands_do_not_write_into_shipped_checkpoints(tmp_path, monkeypatch):
@@ -207,10 +187,10 @@ def test_documented_commands_do_not_write_into_shipped_checkpoints(tmp_path, mon
     named = re.findall(r"`attention-atlas\s+([^`]+)`", pages)
     commands = [(COMMANDS[name][0], *rest) for name, *rest in map(str.split, named) if name in COMMANDS]
     commands += [tuple(found.split()) for found in re.findall(r"`python\s+-m\s+([^`]+)`", pages)]
-    measuring = [one for one in commands if one[0] in (*MEASUREMENTS, pace)]
+    measuring = [command for command in commands if command[0] in (*MEASUREMENTS, pace)]
     assert len(measuring) >= 6
 
-    def reached(*given: object, **options: object) -> None:
+    def reached(*_: object, **options: object) -> None:
         raise InterruptedError
 
     monkeypatch.setattr("attention_atlas.model.translator.Translator.load", reached)
@@ -218,17 +198,3 @@ def test_documented_commands_do_not_write_into_shipped_checkpoints(tmp_path, mon
     for name, *arguments in measuring:
         with pytest.raises(InterruptedError):
             importlib.import_module(name).main(arguments)
-
-
-def test_the_programs_of_these_tests_exist():
-    assert len(FIGURES) > 8 and {
-        "attention_atlas.model.survey",
-        "attention_atlas.model.faithfulness",
-        "attention_atlas.model.lenses",
-    } <= set(MEASUREMENTS)
-    with pytest.raises(ValueError, match=r"docs.growth\.png is there already"):
-        importlib.import_module("bench.compare").main(["--png", str(ROOT / "docs" / "growth.png")])
-    with pytest.raises(ValueError, match=r"curves\.png is there already"):
-        importlib.import_module("attention_atlas.viz.learning_curves").main(
-            ["none", "--out", str(ROOT / "checkpoints" / "de-en" / "curves.png")]
-        )
