@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
-from transformers import BartTokenizer
 
-from attention_atlas.model import checkpoint
 from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.text.splitters import HEADER, MergedBytes
 from attention_atlas.model.trace.tokens import TokenKind
 from attention_atlas.model.translator import Translator
 from tests.model.families import theirs
 from tests.model.families.test_parity import seen
-from tests.model.families.test_tokenizers import strange_texts
 from tests.model.families.theirs import WEIGHTS, edit, refused
 
 
@@ -59,20 +56,6 @@ def test_forced_symbols_begin_every_text_and_pieces_are_readable(whole):
     assert tokens[1].startswith("D") and any(piece.startswith("\u2581") for piece in tokens)
     assert [t.kind for t in trace.source_tokens].count(TokenKind.BYTE) >= 1 and not any("\u0120" in t for t in tokens)
     assert translator.tokenizer.decode_source(trace.source_ids) == "Der Hund, 漢!"
-
-
-def test_a_folder_with_tokenizer_json_alone_splits_the_same(whole, tmp_path):
-    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
-    BartTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "fast")
-    for name in ("vocab.json", "merges.txt"):
-        (folder / name).unlink()
-    shutil.copy(tmp_path / "fast" / "tokenizer.json", folder / "tokenizer.json")
-    before, after = checkpoint.load(whole).tokenizer, checkpoint.load(folder).tokenizer
-    assert after.symbols == before.symbols and after.pieces == before.pieces
-    for text in strange_texts():
-        assert after.encode_source(text, "de", "en") == before.encode_source(text, "de", "en"), repr(text)
-    checkpoint.save(tmp_path / "ours", checkpoint.load(whole).model, after, ("source-target",), half=False)
-    assert checkpoint.load(tmp_path / "ours").tokenizer.encode("Hund 漢") == before.encode("Hund 漢")
 
 
 def test_a_word_of_20000_letters_is_split():

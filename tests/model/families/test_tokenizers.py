@@ -239,6 +239,7 @@ def test_a_folder_with_tokenizer_json_alone_opens_and_splits_the_same(name, tmp_
     make(tmp_path / "made", **changes).save_pretrained(tmp_path / "fast")
     fast = checkpoint.load(tmp_path / "fast")
     assert fast.directions == whole.directions and fast.tokenizer.pieces == whole.tokenizer.pieces
+    assert fast.tokenizer.symbols == whole.tokenizer.symbols
     texts = strange_texts()
     if kind is MBartTokenizer:  # transformers 5 does not save the normalization
         texts = [unicodedata.normalize("NFKC", text) for text in SENTENCES]
