@@ -1,6 +1,6 @@
 """Trace any encoder-decoder model of `transformers` (T5, BART, PEGASUS ..), for the explorer and the plots.
 
-Such traces hold attention only: the model is not this project's, so it cannot be edited, stepped through or verified.
+These traces hold only attention: the model is not this project's, so it cannot be edited, stepped through or verified.
 The module takes objects of `transformers` and does not import it: install it with `pip install transformers`.
 
 >>> from tokenizers import Tokenizer, models, pre_tokenizers

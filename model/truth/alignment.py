@@ -34,7 +34,7 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
     gold = sentences(folder, bench.languages)[: bench.limit]
     pairs, golds = [pair for pair, _ in gold], [links for _, links in gold]
     aligner = Aligner(bench.translator, bench.direction, reverse)
-    chosen = aligner.choose_heads(pairs[:CHOOSE_ON])
+    heads_chosen = aligner.choose_heads(pairs[:CHOOSE_ON])
     maps, back_maps = aligner.score_maps(pairs), aligner.score_back(pairs)
 
     def rate(links: Sequence[Links]) -> float:
@@ -63,8 +63,8 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
                 lambda sentence, row, layer, _: link_by_rows(sentence[row, False][layer, :, :, :-1].mean(0)), 1
             ).items()
         },
-        "chosen_heads": describe_heads(chosen),
-        "chosen": {mode: rate(link_words(maps, back_maps, chosen, mode)) for mode in MODES},
+        "chosen_heads": describe_heads(heads_chosen),
+        "chosen": {mode: rate(link_words(maps, back_maps, heads_chosen, mode)) for mode in MODES},
         "diagonal": rate([diagonal(*map(len, pair)) for pair in pairs]),
         "others": external_rates(benchmark, folder),
         "published": benchmark.options.get("published", {}),
