@@ -1,4 +1,4 @@
-"""Beam search: equal to greedy at width 1, honest scores, batches that change nothing, a tree that adds up."""
+"""Beam search equals greedy decoding at width 1, and its scores and tree equal those of full passes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ LIMIT = 14
 
 
 def sources(count: int, tokenizer, seed: int = 3) -> list[list[int]]:
-    """Sentences of 1 to 9 random pieces, between a language symbol and the end symbol."""
+    """Return sentences of 1 to 9 random pieces, between a language symbol and the end symbol."""
     numbers = random.Random(seed)
     pieces = [i for i in range(len(tokenizer)) if i not in tokenizer.special_ids]
     return [[4, *numbers.choices(pieces, k=numbers.randint(1, 9)), tokenizer.end_id] for _ in range(count)]
 
 
 def late_token(model, tokenizer) -> int:
-    """The tiny model never ends a sentence by itself: let a token be the end symbol that greedy decoding writes often
-    enough, but as late as possible, so that hypotheses have many lengths."""
+    """Return a token that greedy decoding writes often and late, to serve as the end symbol.
+
+    The tiny model never ends a sentence by itself; with this end symbol hypotheses have many lengths.
+    """
     decoded = greedy(
         model,
         model.encode(pad(sources(200, tokenizer), tokenizer.pad_id)),
@@ -61,7 +63,7 @@ def greedily(setting):
 
 @torch.inference_mode()
 def rescored(setting, source: list[int], ids) -> torch.Tensor:
-    """Natural log-probability of each of ids, by one teacher-forced pass without a cache."""
+    """Return the natural log-probability of each of ids by one teacher-forced pass."""
     model, _, ends = setting
     logits = model(torch.tensor([source]), torch.tensor([[ends["begin_id"], *ids[:-1]]])).logits[0]
     return logits.log_softmax(-1)[range(len(ids)), list(ids)]
@@ -76,8 +78,8 @@ def test_width_one_is_greedy_decoding(setting, alpha):
     assert [list(r.hypotheses[0].ids) for r in results] == expected
 
 
-def test_a_wider_beam_is_never_below_greedy_but_where_it_pruned_greedys_own_path(setting):
-    """At penalty 0. The one way to fall below: greedy's prefix lost its place, and the tree says at which step."""
+def test_a_wider_beam_scores_below_greedy_only_where_it_pruned_greedys_path(setting):
+    """Without a length penalty. The tree shows the step at which greedy's prefix was pruned."""
     explained = better = compared = 0
     for source, ids, result in zip(setting[1], greedily(setting), search(setting, width=5, keep_pruned=True)):
         if ids[-1] != setting[2]["end_id"]:
@@ -95,7 +97,7 @@ def test_a_wider_beam_is_never_below_greedy_but_where_it_pruned_greedys_own_path
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_every_node_scores_what_a_full_pass_gives(setting, alpha):
+def test_node_scores_equal_those_of_a_full_pass(setting, alpha):
     for source, result in zip(
         setting[1][:5], search(setting, setting[1][:5], width=4, n_best=4, length_penalty=alpha, keep_pruned=True)
     ):
@@ -109,7 +111,7 @@ def test_every_node_scores_what_a_full_pass_gives(setting, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_the_batch_changes_nothing(setting, alpha):
+def test_searches_do_not_depend_on_the_batch(setting, alpha):
     together = search(setting, setting[1][:30], width=3, n_best=2, length_penalty=alpha)
     for source, result in zip(setting[1], together):
         (alone,) = search(setting, [source], width=3, n_best=2, length_penalty=alpha)
@@ -118,7 +120,7 @@ def test_the_batch_changes_nothing(setting, alpha):
             assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
-def test_the_best_few_do_not_depend_on_how_many_are_asked_for(setting):
+def test_the_best_hypothesis_does_not_depend_on_n_best(setting):
     """The search may stop early only where no later hypothesis could be among the best."""
     few = search(setting, setting[1][:60], width=5, n_best=1, length_penalty=0.6)
     all_of_them = search(setting, setting[1][:60], width=5, n_best=5, length_penalty=0.6)
@@ -129,7 +131,7 @@ def test_the_best_few_do_not_depend_on_how_many_are_asked_for(setting):
     assert sum(len(r.nodes) for r in few) < sum(len(r.nodes) for r in all_of_them)
 
 
-def test_the_tree_keeps_the_best_of_what_it_compared(setting):
+def test_each_step_keeps_the_best_candidates(setting):
     width = 4
     for result in search(setting, setting[1][:20], width=width, n_best=width, keep_pruned=True):
         left = width
@@ -166,7 +168,7 @@ def test_a_length_penalty_favours_longer_translations(setting):
     assert length(0.0) < length(2.0)
 
 
-def test_the_penalty_is_the_papers():
+def test_the_length_penalty_equals_the_papers_formula():
     assert length_penalty(7, 0.0) == 1.0
     assert length_penalty(1, 0.9) == 1.0
     assert length_penalty(13, 0.5) == pytest.approx((18 / 6) ** 0.5)
@@ -184,18 +186,18 @@ def test_the_penalty_is_the_papers():
         ({"n_best": 0}, "found 0"),
     ],
 )
-def test_settings_out_of_range_are_refused_in_words(setting, options, words):
+def test_settings_out_of_range_raise_errors(setting, options, words):
     with pytest.raises(ValueError, match=words):
         search(setting, setting[1][:1], **options)
 
 
-def test_a_node_that_is_not_there(setting):
+def test_an_unknown_node_raises_an_error(setting):
     (result,) = search(setting, setting[1][:1], width=2)
     with pytest.raises(ValueError, match="found 999999"):
         result.prefix(999999)
 
 
-def test_translate_batch_searches(tiny_translator):
+def test_translate_batch_uses_beam_search(tiny_translator):
     texts = ["Der kleine Hund", "", "Zwei Kinder bauen eine Burg.", "Tee"]
     plain = tiny_translator.translate_batch(texts)
     assert tiny_translator.translate_batch(texts, beam=3, batch_size=2)[1] == ""

@@ -28,7 +28,7 @@ def start(model: Transformer, prefix: torch.Tensor = PREFIXES, **options) -> Ste
 
 
 def expected(model: Transformer, row: int, prefix: torch.Tensor) -> torch.Tensor:
-    """The last row of a full pass over one unpadded sentence."""
+    """Return the last logits of a full pass over one unpadded sentence."""
     return model(torch.tensor([SOURCES[row]]), prefix[None]).logits[0, -1]
 
 
@@ -97,7 +97,7 @@ def test_records_are_those_of_the_rows_added_last(tiny_model):
 
 
 def alone(model: Transformer, source: list[int], limit: int) -> list[int]:
-    """Greedy decoding without a cache, as a tutorial would write it."""
+    """Decode greedily without a cache."""
     ids = [BEGIN]
     while len(ids) <= limit and ids[-1] != END:
         ids.append(int(model(torch.tensor([source]), torch.tensor([ids])).logits[0, -1].argmax()))
@@ -113,7 +113,7 @@ def test_greedy_equals_decoding_each_sentence_alone(tiny_model):
 
 @torch.inference_mode()
 def test_greedy_stops_at_end_and_at_the_limit(tiny_model):
-    """Each sentence once, with its own first token as the end symbol, and once with none."""
+    """Decode without an end symbol, then with a token of the first decode as the end symbol."""
     memory = tiny_model.encode(pad(SOURCES, 0))
     free = greedy(tiny_model, memory, [6, 6, 6], begin_id=BEGIN, end_id=-1)
     assert [len(ids) for ids in free] == [6, 6, 6]

@@ -63,7 +63,7 @@ def test_weights_are_the_softmax_of_scaled_scores_row_by_row():
         torch.testing.assert_close(weights[b, h, q], expected, atol=1e-6, rtol=1e-5)
 
 
-def test_a_loop_over_heads_equals_the_vectorised_attention(ours):
+def test_attention_equals_a_loop_over_heads(ours):
     torch.manual_seed(1)
     x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
     output, weights = attend(ours, x, memory)
@@ -82,7 +82,7 @@ def test_a_loop_over_heads_equals_the_vectorised_attention(ours):
 
 @pytest.mark.parametrize("scaled", [True, False])
 @pytest.mark.parametrize("masked", ["nothing", "padding", "causal"])
-def test_the_kernel_says_the_same_and_has_the_same_slopes(masked, scaled):
+def test_fused_attention_has_the_same_output_and_gradients(masked, scaled):
     mask = {"nothing": None, "padding": (torch.arange(KEYS) < 4).view(1, 1, 1, KEYS), "causal": causal_mask(KEYS)}[
         masked
     ]
@@ -194,26 +194,26 @@ def test_cut_edges_renormalise_the_row(ours):
     torch.testing.assert_close(cut, expected, atol=1e-6, rtol=1e-5)
 
 
-def test_a_row_cut_bare_is_refused_and_named(ours):
+def test_cutting_every_edge_of_a_row_raises_an_error_with_its_position(ours):
     x = torch.randn(1, 1, D_MODEL)
     edges = tuple((4, key, None) for key in range(3))
     with pytest.raises(ValueError, match="query position 4"):
         attend(ours, x, torch.randn(1, 3, D_MODEL), edit=AttentionEdit(LayerEdit(cut=edges)), first_query=4)
 
 
-def test_padding_mask_marks_real_tokens_and_never_closes_a_row():
+def test_padding_mask_marks_tokens_and_leaves_no_row_empty():
     mask = padding_mask(torch.tensor([[5, 9, 0], [0, 0, 0]]), 0)
     assert mask.shape == (2, 1, 1, 3)
     assert mask[:, 0, 0].tolist() == [[True, True, False], [True, False, False]]
 
 
-def test_causal_mask_sees_itself_and_the_past():
+def test_causal_mask_allows_earlier_positions_and_the_row_itself():
     full = causal_mask(4)[0, 0]
     assert all(full[q, k].item() == (k <= q) for q in range(4) for k in range(4))
     assert torch.equal(causal_mask(4, first_query=2)[0, 0], full[2:])
 
 
-def test_cache_returns_what_was_stored_also_beyond_its_first_capacity():
+def test_the_cache_returns_all_rows_after_it_has_grown():
     torch.manual_seed(8)
     rows = torch.randn(BATCH, HEADS, 70, 8)
     layer = KeyValueCache(1).layers[0]
@@ -224,7 +224,7 @@ def test_cache_returns_what_was_stored_also_beyond_its_first_capacity():
         start = end
 
 
-def test_cache_rows_are_taken_anew():
+def test_reorder_selects_rows_of_the_cache():
     cache = KeyValueCache(1)
     layer = cache.layers[0]
     layer.extend(0, torch.arange(2.0).view(2, 1, 1, 1), -torch.arange(2.0).view(2, 1, 1, 1))

@@ -1,4 +1,4 @@
-"""Interventions: an empty one changes no bit, cached and full paths agree on every kind, and each does what it says."""
+"""Interventions: cached decoding equals full passes with every kind, and empty interventions change no bit."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_cached_equals_full(tiny_model, name):
         ),  # none to shift
     ],
 )
-def test_the_last_rows_alone_and_layers_one_by_one_equal_the_whole(tokenizer, name, code):
+def test_last_rows_and_single_layers_equal_those_of_the_whole_stack(tokenizer, name, code):
     tiny_model = build_tiny_model(tokenizer, position_code=code)
     changes, decoder = EVERY_KIND[name], tiny_model.decoder
     memory = tiny_model.encode(SOURCE, interventions=changes)
@@ -144,7 +144,7 @@ def test_a_cut_edge_is_zero_in_the_map_and_the_row_renormalises(tiny_model):
     torch.testing.assert_close(weights, expected / expected.sum(-1, keepdim=True), atol=1e-6, rtol=1e-5)
 
 
-def test_a_zeroed_edge_keeps_the_softmax_on_record(tiny_model):
+def test_a_zeroed_edge_leaves_the_recorded_weights(tiny_model):
     edge = Edge(CROSS, 2, 3, layer=0, head=1)
     plain = tiny_model(SOURCE, TARGET, record=True)
     zeroed = tiny_model(SOURCE, TARGET, record=True, interventions=Interventions(zeroed_edges=frozenset({edge})))
@@ -157,7 +157,7 @@ def test_a_zeroed_edge_keeps_the_softmax_on_record(tiny_model):
     torch.testing.assert_close(ours, theirs - through, atol=1e-5, rtol=0)
 
 
-def test_without_positions_the_encoder_cannot_tell_the_order(tiny_model):
+def test_positions_off_make_the_encoder_independent_of_order(tiny_model):
     off = Interventions(source_positions=Positions(enabled=False))
     order = torch.tensor([0, 3, 1, 2, 4, 5])
     plain, shuffled = (tiny_model.encode(ids, interventions=off).memory for ids in (SOURCE, SOURCE[:, order]))
@@ -165,14 +165,14 @@ def test_without_positions_the_encoder_cannot_tell_the_order(tiny_model):
     assert not torch.allclose(tiny_model.encode(SOURCE).memory[:, order], shuffled, atol=1e-3)
 
 
-def test_cutting_one_sentences_edges_leaves_padding_alone(tiny_model):
+def test_cut_edges_do_not_change_padding(tiny_model):
     cut = Interventions(cut_edges=frozenset({Edge(CROSS, 1, 2)}))
     source = pad([SOURCE[0].tolist(), SOURCE[0, :3].tolist()], 0)
     together = tiny_model(source, TARGET.expand(2, -1), interventions=cut).logits
     torch.testing.assert_close(together[:1], tiny_model(SOURCE, TARGET, interventions=cut).logits, atol=1e-4, rtol=0)
 
 
-def test_a_row_left_with_nothing_is_refused_in_words(tiny_model, tiny_translator):
+def test_a_row_without_any_edge_raises_an_error(tiny_model, tiny_translator):
     bare = Interventions(cut_edges=frozenset({Edge(DECODER, 0, 0)}))
     with pytest.raises(ValueError, match="query position 0 nothing to attend to"):
         tiny_model(SOURCE, TARGET, interventions=bare)
@@ -190,7 +190,7 @@ def test_a_row_left_with_nothing_is_refused_in_words(tiny_model, tiny_translator
         (Interventions(zeroed_edges=frozenset({Edge(CROSS, -1, 0)})), "count from 0"),
     ],
 )
-def test_what_does_not_exist_is_refused(tiny_translator, changes, message):
+def test_layers_heads_and_positions_that_do_not_exist_are_refused(tiny_translator, changes, message):
     with pytest.raises(ValueError, match=message):
         tiny_translator.translate("Der Hund", interventions=changes)
 

@@ -1,4 +1,4 @@
-"""Values patched in: at the ends of the scale nothing or everything changes, and in between what arithmetic says."""
+"""Patches replace tensors of a pass by values of another run, at named places and positions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(model: Transformer, source: list[int], rows: int = 1, **options):
 
 
 def value_at(output, place) -> torch.Tensor:
-    """What a recorded pass holds at a place, [batch, length, width]."""
+    """Return a recorded pass's tensor at a place, [batch, length, width]."""
     if isinstance(place, HeadOutput):
         return output.attention(place.kind, place.layer).head_outputs[:, place.head]
     layer = output.layers(place.side)[place.layer]
@@ -56,7 +56,7 @@ def patching(values: dict[Patch, PatchValue], **options) -> Sweep:
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_a_value_put_where_it_stood_changes_nothing_and_a_weight_of_0_no_bit(model, place):
+def test_a_patch_with_the_original_value_or_weight_0_changes_nothing(model, place):
     plain = run(model, CORRUPT)
     own, other = value_at(plain, place), value_at(run(model, CLEAN), place)
     repeated = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(own)}))
@@ -68,7 +68,7 @@ def test_a_value_put_where_it_stood_changes_nothing_and_a_weight_of_0_no_bit(mod
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_the_value_stands_where_the_patch_says_and_nowhere_else(model, place):
+def test_a_patch_changes_only_its_own_place_and_positions(model, place):
     plain, clean, where = run(model, CORRUPT), value_at(run(model, CLEAN), place), (2, 4)
     patched = run(model, CORRUPT, interventions=patching({Patch(place, where): PatchValue(clean[:, where])}))
     before = value_at(plain, place)
@@ -87,7 +87,7 @@ def test_the_value_stands_where_the_patch_says_and_nowhere_else(model, place):
     assert not torch.allclose(patched.logits, plain.logits, atol=1e-4)
 
 
-def test_a_sublayers_new_output_goes_through_the_sum_and_the_norm(model):
+def test_a_patched_sublayer_output_enters_the_residual_sum_and_norm(model):
     value, place = torch.randn(1, 5, 32), SubLayerOutput(Side.DECODER, 1, TO_SOURCE)
     sweep = patching({Patch(place): PatchValue(value)})
     passed = run(model, CLEAN, interventions=sweep).layers(Side.DECODER)[1].sublayer(TO_SOURCE)
@@ -98,8 +98,8 @@ def test_a_sublayers_new_output_goes_through_the_sum_and_the_norm(model):
     torch.testing.assert_close(passed.after, expected, atol=1e-6, rtol=0)
 
 
-def test_patching_the_last_stream_of_a_row_brings_its_whole_answer(model):
-    """The end of denoising: nothing comes after it. Earlier rows, which do not see it, stay as they were."""
+def test_patching_a_rows_last_stream_gives_the_other_runs_logits(model):
+    """No layer comes after it. Earlier rows, which cannot attend to it, do not change."""
     clean, corrupt, place = run(model, CLEAN), run(model, CORRUPT), Stream(Side.DECODER, 2, FEED_FORWARD)
     patched = run(
         model, CORRUPT, interventions=patching({Patch(place, (4,)): PatchValue(value_at(clean, place)[:, 4:])})
@@ -108,13 +108,13 @@ def test_patching_the_last_stream_of_a_row_brings_its_whole_answer(model):
     assert torch.equal(patched.logits[:, :4], corrupt.logits[:, :4])
 
 
-def test_patching_the_encoders_last_stream_is_the_other_sentence(model):
+def test_patching_the_encoders_last_stream_equals_the_other_source(model):
     clean, place = run(model, CLEAN), Stream(Side.ENCODER, 1, FEED_FORWARD)
     patched = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(value_at(clean, place))}))
     torch.testing.assert_close(patched.logits, clean.logits, atol=1e-5, rtol=0)
 
 
-def test_every_row_of_a_batch_has_its_own_patches(model):
+def test_batch_rows_have_patches_of_their_own(model):
     """A row a place, positions of its own, by weights alone: as many single runs."""
     clean, places = run(model, CLEAN), [place for place in PLACES if not isinstance(place, HeadOutput)]
     rows, where = len(places) + 1, (0, 2, 4)
@@ -135,7 +135,7 @@ def test_every_row_of_a_batch_has_its_own_patches(model):
         torch.testing.assert_close(together.logits[index], alone.logits[0], atol=1e-5, rtol=1e-5)
 
 
-def test_a_heads_patch_is_a_closed_gate_with_something_instead(model):
+def test_a_patched_head_equals_a_closed_gate_with_a_replacement(model):
     clean = run(model, CLEAN)
     place, gates = HeadOutput(CROSS, 1, 2), torch.ones(1, 3, 4)
     gates[0, 1, 2] = 0.4
@@ -168,7 +168,7 @@ def test_cached_equals_full(model, where):
         torch.testing.assert_close(model.project(hidden), full[:, first:last], atol=1e-4, rtol=0)
 
 
-def test_padding_beside_a_patched_sentence_changes_nothing(model):
+def test_padding_does_not_change_a_patched_sentence(model):
     clean, place = run(model, CLEAN), Stream(Side.ENCODER, 0, SELF)
     sweep = patching({Patch(place, (2, 4)): PatchValue(value_at(clean, place)[:, (2, 4)])})
     padded = pad([CORRUPT, [*CORRUPT[:3], *CORRUPT]], 0)

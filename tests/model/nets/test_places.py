@@ -1,4 +1,4 @@
-"""Named places: all that a pass computes, recorded = recomputed; edits in one pass, steps, beam and batches alike."""
+"""Named places: captured tensors equal a recomputation, and edits act alike in passes, steps, beams and batches."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def translator(tiny_checkpoint) -> Translator:
 
 @pytest.fixture(scope="module")
 def every(translator):
-    """Every place of one pass, of two sentences."""
+    """A run of two sentences that captures every place."""
     return translator.run([TEXT, "Hund."], names=["*"])
 
 
-def test_every_place_has_its_name_and_its_shape(translator, every):
+def test_places_have_the_documented_names_and_shapes(translator, every):
     config = translator.config
     assert len(places(replace(config, num_encoder_layers=4, num_decoder_layers=4))) == 143
     assert [place.name for place in translator.places()] == list(every.names)
@@ -52,8 +52,8 @@ def test_every_place_has_its_name_and_its_shape(translator, every):
         assert list(every[place.name].shape) == expected, place
 
 
-def test_what_is_kept_is_what_is_computed(translator, every):
-    """Each place from those before it, by torch's plain functions and the model's weights."""
+def test_captured_tensors_equal_a_recomputation_from_the_weights(translator, every):
+    """Recompute each place from those before it, by torch's functions and the model's weights."""
     model, run = translator.model, every
     with torch.no_grad():
         for side, stack, positions in (
@@ -124,7 +124,7 @@ def test_an_edit_that_adds_nothing_changes_no_bit(translator):
 
 
 @pytest.mark.parametrize("name", ["decoder.1.self.scores", "decoder.*.cross.pattern"])
-def test_what_a_function_writes_into_an_attention_is_not_lost(translator, name):
+def test_an_edit_function_may_write_into_its_tensor(translator, name):
     into, beside = (translator.edit({name: edit}) for edit in (lambda x, at: x.mul_(0.5), lambda x, at: x * 0.5))
     assert bits(into.translate(TEXT)) == bits(beside.translate(TEXT)) != bits(translator.translate(TEXT))
 
@@ -147,7 +147,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_steps_beam_batches_and_one_pass_say_the_same(translator, name):
+def test_edits_have_the_same_effect_in_steps_beams_batches_and_passes(translator, name):
     steered = translator.edit(EDITS[name])
     trace = steered.translate(TEXT)
     output = steered.inspect(trace.source_ids, trace.target_ids)
@@ -170,7 +170,7 @@ def test_steps_beam_batches_and_one_pass_say_the_same(translator, name):
     assert steered.trace(TEXT, target=trace.target_ids).log_probability.tobytes() == trace.log_probability.tobytes()
 
 
-def test_an_edit_is_the_same_intervention(translator):
+def test_edits_and_interventions_with_edits_are_equal(translator):
     plain = translator.translate(TEXT)
     off = translator.inspect(
         plain.source_ids, plain.target_ids, interventions=Interventions(heads_off=[("cross", 1, 2)])
@@ -201,7 +201,7 @@ def test_edits_of_an_edited_translator_compose(translator):
     assert bits(mixed.translate(text)) == expected
 
 
-def test_edits_that_a_translator_has_are_not_made_again(translator):
+def test_a_trace_of_an_edited_translator_is_not_edited_twice(translator):
     place, half = "decoder.1.ffn.out", Scale(0.5)
     once, twice = translator.edit({place: half}), translator.edit({place: half}).edit({place: half})
     for edited in (once, twice, once.edit({"logits": lambda x, at: x})):
@@ -212,8 +212,8 @@ def test_edits_that_a_translator_has_are_not_made_again(translator):
     assert bits(more) == bits(twice.translate(TEXT))
 
 
-def test_a_trace_is_read_by_its_own_tokens(translator):
-    """The ids of a translation need not be those of its text."""
+def test_a_trace_is_read_with_its_own_tokens(translator):
+    """The ids of a trace may differ from those of its text."""
     text, place = "Hund.", "decoder.1.resid_post"
     letters = [*map(translator.tokenizer.pieces.index, ("▁", "d", "o", "g")), translator.tokenizer.end_id]
     trace = translator.trace(text, target=letters)
@@ -248,7 +248,7 @@ def test_a_trace_is_read_by_its_own_tokens(translator):
             translator.run(wrong, names=[place])
 
 
-def test_a_trace_keeps_plain_edits_and_has_words_of_functions(translator):
+def test_a_trace_stores_plain_edits_and_describes_functions(translator):
     trace = translator.edit(EDITS["rows"]).translate(TEXT)
     for back in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
         assert back.interventions == trace.interventions
@@ -269,7 +269,7 @@ def test_a_trace_keeps_plain_edits_and_has_words_of_functions(translator):
 
 
 @pytest.mark.long
-def test_twenty_threads_do_not_meet(translator):
+def test_edits_in_twenty_threads_do_not_affect_each_other(translator):
     edits = [{"decoder.2.resid_post": Add(WIDE, strength=0.1 * i)} for i in range(10)]
     edits += [{"decoder.2.resid_post": lambda x, at, i=i: x + 0.05 * i * x.roll(1, -1)} for i in range(10)]
     expected = [translator.edit(edit).translate(TEXT).log_probability for edit in edits]
@@ -281,7 +281,7 @@ def test_twenty_threads_do_not_meet(translator):
     assert len({array.tobytes() for array in expected}) > 15
 
 
-def test_gradients_flow_to_whatever_is_kept(translator):
+def test_gradients_flow_to_captured_tensors(translator):
     steered = translator.edit({"decoder.1.resid_post": Scale(1.5)})
     run = steered.run([TEXT], names=["encoder.embed", "decoder.*.resid_post", "logits"], grad=True)
     target = run["logits"][0, 2, 7]
@@ -296,8 +296,8 @@ def test_gradients_flow_to_whatever_is_kept(translator):
 
 @pytest.mark.parametrize("edit", [Replace(WIDE), lambda x, at: torch.linspace(-3, 3, 32).expand_as(x)])
 @pytest.mark.parametrize("place", ["encoder.embed", "encoder.final", "decoder.0.resid_post"])
-def test_gradients_begin_at_what_was_replaced_whole(translator, place, edit):
-    """No graph leads there, and the slope is what a small step measures."""
+def test_gradients_start_at_a_replaced_tensor(translator, place, edit):
+    """No gradient flows further back, and the slope equals a finite difference."""
     steered = translator.edit({place: edit})
 
     def of(edited: Translator) -> Run:
@@ -349,13 +349,13 @@ def test_many_sentences_stream_in_bounded_memory(translator):
         ({"decoder.0.self.z": 3}, "must be Add, Replace, Scale, Ablate or a function"),
     ],
 )
-def test_what_cannot_be_edited_is_refused(translator, edits, words):
+def test_impossible_edits_are_refused(translator, edits, words):
     with pytest.raises(ValueError, match=words):
         translator.edit(edits)
 
 
 @pytest.mark.parametrize("edit", [lambda x, at: x * float("nan"), Scale(1e300)], ids=["function", "plain"])
-def test_an_edit_that_gives_no_finite_numbers_is_named(translator, edit):
+def test_an_edit_that_gives_nan_raises_an_error_with_its_place(translator, edit):
     for place in ("encoder.1.ffn.out", "decoder.1.resid_post"):
         with pytest.raises(ValueError, match=f"the edit of {place} gives numbers that are not finite"):
             translator.edit({place: edit}).translate(TEXT)
@@ -363,12 +363,12 @@ def test_an_edit_that_gives_no_finite_numbers_is_named(translator, edit):
     assert 5 not in forbidden.translate(TEXT).target_ids
 
 
-def test_traces_of_what_is_no_text_are_refused(translator):
+def test_traces_need_a_sequence_of_texts(translator):
     with pytest.raises(ValueError, match="a text is a string, found 1"):
         list(translator.traces([1, 2]))
 
 
-def test_what_an_edit_gives_must_fit(translator):
+def test_an_edit_must_keep_shape_and_dtype(translator):
     with pytest.raises(ValueError, match="must give a tensor of"):
         translator.edit({"decoder.0.resid_post": lambda x, at: x[..., :1]}).translate(TEXT)
     with pytest.raises(ValueError, match="a value of width 5"):
@@ -379,8 +379,8 @@ def test_what_an_edit_gives_must_fit(translator):
         Add(np.ones((2, 32)), positions=(1,))
 
 
-def test_a_hook_of_torchs_is_honoured_in_decoding_or_refused_by_name(tokenizer, tiny_checkpoint):
-    """What is decoded and what is recorded after it are of the same, hooked model."""
+def test_torch_hooks_are_called_or_refused_with_the_modules_name(tokenizer, tiny_checkpoint):
+    """Decoding and the recorded pass after it both call the hooks."""
     translator = Translator.load(tiny_checkpoint, "cpu")
     plain = translator.translate(TEXT)
     layer = translator.model.decoder.layers[2]
@@ -412,7 +412,7 @@ def test_a_hook_of_torchs_is_honoured_in_decoding_or_refused_by_name(tokenizer, 
         hook.remove()
 
 
-def test_globs_name_places_in_order(translator):
+def test_globs_match_places_in_the_order_of_the_pass(translator):
     names = [place.name for place in matching(["decoder.*.resid_post", "encoder.0.self.?"], translator.config)]
     assert names[:4] == ["encoder.0.self.q", "encoder.0.self.k", "encoder.0.self.v", "encoder.0.self.z"]
     assert names[4:] == [f"decoder.{i}.resid_post" for i in range(3)]
@@ -431,7 +431,7 @@ def test_globs_name_places_in_order(translator):
         lambda edit: edit.update(heads=3),
     ],
 )
-def test_a_damaged_file_of_edits_is_refused_in_words(damage):
+def test_a_damaged_file_of_edits_raises_an_error(damage):
     (plain,) = interventions_file.to_plain(Interventions(edits={"logits": Add(WIDE)}))["edits"]
     damage(plain)
     with pytest.raises(ValueError, match="edit"):

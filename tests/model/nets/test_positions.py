@@ -1,4 +1,4 @@
-"""The sinusoids against the paper's closed form, computed here without torch."""
+"""The sinusoidal code equals the paper's formula, computed here without torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attention_atlas.model.trace.interventions import Interventions, Positions
 
 
 @pytest.mark.parametrize("d_model", [2, 6, 32, 256])
-def test_equals_the_closed_form(d_model):
+def test_the_sinusoids_equal_the_papers_formula(d_model):
     positions = [0, 1, 2, 17, 255, 4000]
     encoding = sinusoidal_encoding(torch.tensor(positions), d_model)
     for row, position in zip(encoding.tolist(), positions):
@@ -49,7 +49,7 @@ def test_odd_widths_are_refused(d_model):
         sinusoidal_encoding(torch.arange(3), d_model)
 
 
-def test_the_model_adds_exactly_this(tiny_model):
+def test_the_model_adds_the_sinusoids_of_its_positions(tiny_model):
     ids = torch.tensor([[7, 8, 9]])
     plain = tiny_model.embedding(ids)[0] * math.sqrt(tiny_model.config.d_model)
     for positions, where in [

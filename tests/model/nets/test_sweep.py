@@ -1,4 +1,4 @@
-"""Gates: 1 changes no bit, a batch of settings is as many runs, the gradient is the slope of finite differences."""
+"""Sweeps: gates of 1 change no bit, a batch of gates equals single runs, and gradients equal finite differences."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def cached_logits(model: Transformer, source: torch.Tensor, target: torch.Tensor, **options) -> torch.Tensor:
-    """The logits of a decode row by row over the cache."""
+    """Return the logits of a decode, row by row over the cache."""
     memory, cache = model.encode(source, **options), KeyValueCache(3)
     rows = [model.decode(target[:, t : t + 1], memory, cache=cache, **options)[0] for t in range(target.shape[1])]
     return model.project(torch.cat(rows, dim=1))
@@ -85,8 +85,8 @@ def test_an_empty_sweep_changes_no_bit_and_is_false(model):
     assert torch.equal(model(source, target).logits, model(source, target, interventions=Sweep()).logits)
 
 
-def test_a_batch_of_gate_settings_is_as_many_single_runs(model):
-    """A row for each head, that head off, and as many rows of random settings: 96 in all that a pass may hold."""
+def test_a_batch_of_gate_settings_equals_single_runs(model):
+    """One row for each head, with that head off, and rows of random settings."""
     torch.manual_seed(3)
     rows = 96
     settings = {kind: torch.rand(rows, *g.shape[1:]) * 2 for kind, g in gates(1).items()}
@@ -102,7 +102,7 @@ def test_a_batch_of_gate_settings_is_as_many_single_runs(model):
         torch.testing.assert_close(together.logits[row], alone.logits[0], atol=1e-5, rtol=1e-5)
         for kind in alone.kinds:
             torch.testing.assert_close(together.weights(kind)[:, row], alone.weights(kind)[:, 0], atol=1e-5, rtol=0)
-    for row, place in enumerate(ALL_HEADS):  # a gate of 0 is a head switched off by name
+    for row, place in enumerate(ALL_HEADS):  # a gate of 0 equals a head that is off
         off = Interventions(heads_off=frozenset({place}))
         torch.testing.assert_close(
             together.logits[row], model(source[:1], target[:1], interventions=off).logits[0], atol=1e-5, rtol=1e-5
@@ -110,7 +110,7 @@ def test_a_batch_of_gate_settings_is_as_many_single_runs(model):
 
 
 def test_gates_scale_their_slice_of_the_output_matrix(model):
-    """Against a model whose weights say the same: W_O's columns of a head times its gate."""
+    """A gate equals multiplying the head's columns of W_O."""
     torch.manual_seed(4)
     settings = {kind: torch.rand(1, *g.shape[1:]) * 3 - 1 for kind, g in gates(1).items()}
     source, target = batch()
@@ -128,7 +128,7 @@ def test_gates_scale_their_slice_of_the_output_matrix(model):
 
 
 def test_the_gradient_of_each_gate_is_its_central_difference(model):
-    """In float64, for both sentences of a padded batch with one backward."""
+    """In float64, for both sentences of a padded batch in one backward pass."""
     model = copy.deepcopy(model).double()
     source, target = batch()
     settings = gates(2, dtype=torch.float64, requires_grad=True)
@@ -154,7 +154,7 @@ def test_the_gradient_of_each_gate_is_its_central_difference(model):
             torch.testing.assert_close(slope[:, layer, head], expected, rtol=1e-2, atol=1e-6)
 
 
-def test_a_gate_may_differ_by_position_cached_and_full(model):
+def test_gates_may_differ_by_position(model):
     torch.manual_seed(5)
     source, target = batch()
     settings = {DECODER: torch.rand(2, 3, HEADS, 5), CROSS: torch.rand(1, 3, HEADS, 5)}
@@ -162,15 +162,15 @@ def test_a_gate_may_differ_by_position_cached_and_full(model):
     full = model(source, target, interventions=sweep).logits
     torch.testing.assert_close(cached_logits(model, source, target, interventions=sweep), full, atol=1e-4, rtol=0)
     early = {kind: values.clone() for kind, values in settings.items()}
-    early[CROSS][..., 4] = 0.0  # a row that none of the others reads
+    early[CROSS][..., 4] = 0.0  # no other row attends to it
     changed = model(source, target, interventions=Sweep(gates=early)).logits
     assert torch.equal(changed[:, :4], full[:, :4]) and not torch.allclose(changed[:, 4], full[:, 4])
     with pytest.raises(ValueError, match="5 positions, the pass reads up to 6"):
         model(source, torch.cat((target, target[:, :1]), dim=1), interventions=sweep)
 
 
-def test_instead_of_a_closed_gate_something_else_is_heard(model):
-    """o -> g o + (1 - g) r, against what the records say and a head's slice of W_O."""
+def test_a_replacement_fills_a_partly_closed_gate(model):
+    """o -> g o + (1 - g) r equals a computation from the records and the head's slice of W_O."""
     torch.manual_seed(6)
     source, target = batch()
     plain = model(source, target, record=True)
@@ -187,11 +187,11 @@ def test_instead_of_a_closed_gate_something_else_is_heard(model):
     )
     torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
     own = {kind: plain.head_outputs(kind) for kind in TRANSFORMER_KINDS}
-    itself = Sweep(gates=gates(2, 0.3), instead=own)  # in place of what it says, a head's own words
+    itself = Sweep(gates=gates(2, 0.3), instead=own)  # each head replaced by its own output
     torch.testing.assert_close(model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)
 
 
-def test_gates_differ_by_row_while_sentences_end_at_their_own_time(model):
+def test_gates_stay_with_their_row_when_sentences_end(model):
     """Greedy decoding of one sentence under three settings at once gives what each gives alone."""
     torch.manual_seed(8)
     settings = {kind: torch.rand(3, *g.shape[1:]) * 2 for kind, g in gates(1).items()}
@@ -206,7 +206,7 @@ def test_gates_differ_by_row_while_sentences_end_at_their_own_time(model):
     assert decoded[1] != decoded[2]
 
 
-def test_switched_off_heads_stay_off_whatever_their_gate(model):
+def test_heads_that_are_off_stay_off_with_any_gate(model):
     off = Interventions(heads_off=frozenset({(CROSS, 1, 2)}), cut_edges=frozenset({Edge(DECODER, 2, 0)}))
     source, target = batch()
     torch.testing.assert_close(

@@ -1,4 +1,4 @@
-"""Requests that arrive together: the same results as one at a time, bounded, and an error reaches only its cause."""
+"""Batches give the results of single requests, stay within the limits, and raise an error only where it belongs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.conftest import SENTENCES, TINY_LIMITS
 
 
 class Recorder:
-    """A batch function that remembers its batches and can be held back."""
+    """A batch function that records its batches and waits for a gate."""
 
     def __init__(self) -> None:
         self.batches: list[list] = []
@@ -43,7 +43,7 @@ class Recorder:
 
 
 def calls(batcher: Batcher, items: list, pool: ThreadPoolExecutor) -> list:
-    """One call a thread, each in line before the next one starts. Something else must be running."""
+    """Queue one call after the other, each in a thread of its own, while a batch runs."""
     futures = []
     for item, length, key in items:
         before = len(batcher._queue)
@@ -55,7 +55,7 @@ def calls(batcher: Batcher, items: list, pool: ThreadPoolExecutor) -> list:
     return futures
 
 
-def test_those_who_come_while_a_batch_runs_share_the_next_one_nearest_lengths_first():
+def test_requests_that_arrive_during_a_batch_share_the_next_by_length():
     run = Recorder()
     batcher = Batcher(run, BatchLimits(rows=3))
     with ThreadPoolExecutor(8) as pool:
@@ -70,11 +70,11 @@ def test_those_who_come_while_a_batch_runs_share_the_next_one_nearest_lengths_fi
     assert run.batches == [["first"], ["a", "c", "b"], ["long", "d"]]
 
 
-def test_a_batch_holds_equal_keys_and_no_more_bytes_than_allowed():
+def test_a_batch_has_equal_keys_and_at_most_batch_bytes():
     run = Recorder()
     batcher = Batcher(run, BatchLimits(rows=10, batch_bytes=2 * 20**2), size=lambda length: length**2)
     with ThreadPoolExecutor(8) as pool:
-        first = pool.submit(batcher, 0, length=500)  # larger than the bound alone: still served
+        first = pool.submit(batcher, 0, length=500)  # a single request may exceed the limit
         assert run.entered.wait(5)
         rest = calls(batcher, [(1, 20, "x"), (2, 20, "y"), (3, 20, "x"), (4, 20, "x")], pool)
         run.gate.set()
@@ -82,14 +82,14 @@ def test_a_batch_holds_equal_keys_and_no_more_bytes_than_allowed():
     assert run.batches == [[0], [1, 3], [2], [4]]
 
 
-def test_a_full_line_says_so_at_once_and_no_one_waits_for_ever():
+def test_a_full_queue_and_a_long_wait_raise_busy():
     run = Recorder()
     batcher = Batcher(run, BatchLimits(waiting=2, seconds=1.0))
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batcher, 0, length=1)
         assert run.entered.wait(5)
         waiting = calls(batcher, [(1, 1, None), (2, 1, None)], pool)
-        with pytest.raises(Busy, match=r"2 requests are waiting\. Please try again"):  # not: no turn came
+        with pytest.raises(Busy, match=r"2 requests are waiting\. Please try again"):
             batcher(3, length=1)
         for future in waiting:
             with pytest.raises(Busy, match=r"no turn came within 1(\.0)? seconds"):
@@ -122,7 +122,7 @@ def test_an_error_reaches_only_the_request_that_causes_it():
     assert batcher("next", length=1) == "did next"
 
 
-def test_even_an_exit_in_a_batch_leaves_nobody_waiting():
+def test_system_exit_in_a_batch_reaches_every_caller():
     run = Recorder()
 
     def stopped(items: list) -> list:
@@ -140,7 +140,7 @@ def test_even_an_exit_in_a_batch_leaves_nobody_waiting():
     assert not batcher._queue
 
 
-def test_without_memory_for_a_thread_one_is_told_and_the_next_is_served(monkeypatch):
+def test_a_thread_that_cannot_start_raises_an_error_and_the_next_call_works(monkeypatch):
     run, start = Recorder(), threading.Thread.start
     run.gate.set()
     batcher = Batcher(run, BatchLimits(at_once=1))
@@ -149,7 +149,7 @@ def test_without_memory_for_a_thread_one_is_told_and_the_next_is_served(monkeypa
         raise RuntimeError("can't start new thread")
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result(5)  # its own thread is there
+        pool.submit(int).result(5)  # start the pool's thread
         monkeypatch.setattr(threading.Thread, "start", refused)
         with pytest.raises(RuntimeError, match="thread"):
             pool.submit(batcher, "first", length=1).result(5)
@@ -157,7 +157,7 @@ def test_without_memory_for_a_thread_one_is_told_and_the_next_is_served(monkeypa
         assert pool.submit(batcher, "next", length=1).result(5) == "did next"
 
 
-def test_an_error_around_a_batch_leaves_nobody_waiting(monkeypatch):
+def test_an_error_outside_the_batch_function_reaches_the_caller(monkeypatch):
     run = Recorder()
     run.gate.set()
     batcher, finish = Batcher(run, BatchLimits(at_once=1)), Batcher._finish
@@ -172,7 +172,7 @@ def test_an_error_around_a_batch_leaves_nobody_waiting(monkeypatch):
     assert batcher("next", length=1) == "did next"
 
 
-def test_its_thread_ends_when_idle_and_a_new_one_comes_when_needed(monkeypatch):
+def test_an_idle_worker_ends_and_a_new_one_starts_when_needed(monkeypatch):
     monkeypatch.setattr("attention_atlas.model.serve.batching.IDLE_SECONDS", 0.05)
     threads = []
     batcher = Batcher(lambda items: threads.append(threading.current_thread()) or items)
@@ -183,7 +183,7 @@ def test_its_thread_ends_when_idle_and_a_new_one_comes_when_needed(monkeypatch):
             assert not threads[-1].is_alive() and batcher._workers == 0
 
 
-def test_the_main_thread_runs_its_own_while_nobody_else_does():
+def test_the_main_thread_runs_its_own_request_when_no_worker_runs():
     threads, entered, gate = [], threading.Event(), threading.Event()
 
     def run(items: list) -> list:
@@ -194,16 +194,16 @@ def test_the_main_thread_runs_its_own_while_nobody_else_does():
 
     batcher = Batcher(run, BatchLimits(at_once=1))
     with ThreadPoolExecutor(1) as pool:
-        # Who comes while the main thread is inside is served by a thread that starts when it leaves.
+        # Requests that arrive meanwhile are served by a worker that starts when the main thread leaves.
         other = pool.submit(lambda: entered.wait(5) and calls(batcher, [("b", 1, None)], late) + [gate.set()])
         with ThreadPoolExecutor(1) as late:
             assert batcher("a", length=1) == "a"
             assert other.result(5)[0].result(5) == "b"
     assert threads[0] is threading.main_thread() and threads[1] is not threading.main_thread()
-    assert batcher("c", length=1) == "c" and threads[2] is threads[1]  # which is there now
+    assert batcher("c", length=1) == "c" and threads[2] is threads[1]
 
 
-def test_ctrl_c_in_the_main_thread_leaves_the_next_call_served(monkeypatch):
+def test_ctrl_c_in_the_main_thread_does_not_block_the_next_call(monkeypatch):
     batcher, serve = Batcher(lambda items: items), Batcher._serve
 
     def interrupted(self, jobs):
@@ -218,8 +218,8 @@ def test_ctrl_c_in_the_main_thread_leaves_the_next_call_served(monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux lists them")
-def test_opening_a_checkpoint_leaves_no_pool_of_torchs_threads():
-    """Of two pools each sleeps between two operations: beside another a translation took 3.6 times as long."""
+def test_loading_a_checkpoint_leaves_no_pool_of_torch_threads():
+    """Two pools sleep between operations: a translation took 3.6 times as long."""
     program = """
 import os, threading, time, torch
 torch.set_num_threads(2)
@@ -237,7 +237,7 @@ assert threading.active_count() == 1
 
 
 class Inside:
-    """`with inside:` counts how many are in there now, and the most that ever were."""
+    """`with inside:` counts the threads in the context, and the maximum so far."""
 
     def __init__(self) -> None:
         self.now, self.most, self._lock = 0, 0, threading.Lock()
@@ -267,7 +267,7 @@ def test_no_more_batches_run_at_once_than_allowed():
 
 
 class OneByOne:
-    """A batch function that lets go of each batch when its first item is let go of."""
+    """A batch function that ends each batch when the event of its first item is set."""
 
     def __init__(self) -> None:
         self.batches: list[str] = []
@@ -282,7 +282,7 @@ class OneByOne:
 
 
 @pytest.mark.parametrize("situation", ["alone", "whole", "late"])
-def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_batch_or_late(monkeypatch, situation):
+def test_when_a_second_batch_starts_beside_a_running_one(monkeypatch, situation):
     monkeypatch.setattr(batching, "PATIENCE", 0.3 if situation == "late" else 60)
     run = OneByOne()
     batcher = Batcher(run, BatchLimits(rows=4, at_once=2))
@@ -306,7 +306,7 @@ def test_few_run_beside_each_other_and_many_together_unless_they_are_a_whole_bat
     assert run.batches == ["x", "y", "abcd" if situation == "whole" else "ab"]
 
 
-def test_who_waits_for_the_main_thread_goes_on_when_it_is_done(monkeypatch):
+def test_requests_that_wait_for_the_main_thread_run_when_it_ends(monkeypatch):
     monkeypatch.setattr(batching, "PATIENCE", 60)
     run = OneByOne()
     batcher = Batcher(run, BatchLimits(rows=4, at_once=2))
@@ -338,7 +338,7 @@ def test_limits_are_positive(name):
 
 
 def assert_same(together: TranslationTrace, alone: TranslationTrace) -> None:
-    """The same ids unless the two best tokens are within 1e-4 where they part; then the same numbers."""
+    """Assert equal ids and numbers, unless the two best tokens differ by less than 1e-4 where the ids diverge."""
     for step, (a, b) in enumerate(zip(together.target_ids, alone.target_ids)):
         if a != b:
             best, second = alone.top_probabilities[step, :2]
@@ -357,7 +357,7 @@ def assert_same(together: TranslationTrace, alone: TranslationTrace) -> None:
     np.testing.assert_allclose(together.entropy, alone.entropy, atol=1e-4)
 
 
-def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
+def test_forty_threads_get_the_traces_that_each_would_get_alone(tiny_translator):
     words = " ".join(SENTENCES).split()
     pick = random.Random(5)
     plain = Interventions()
@@ -386,7 +386,7 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
         assert_same(trace, tiny_translator.trace_batch([text], direction, interventions=interventions)[0])
 
 
-def test_the_trained_model_translates_together_as_alone(shipped_translators):
+def test_the_shipped_model_translates_a_batch_as_single_texts(shipped_translators):
     translator = next(iter(shipped_translators.values()))
     texts = [
         "Ich möchte ein Bier.",
@@ -400,7 +400,7 @@ def test_the_trained_model_translates_together_as_alone(shipped_translators):
         assert_same(together, translator.trace_batch([text])[0])
 
 
-def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(tiny_translator, monkeypatch, caplog):
+def test_out_of_gpu_memory_splits_the_batch_and_falls_back_to_the_cpu(tiny_translator, monkeypatch, caplog):
     translator = Translator(
         Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""),
         torch.device("cpu"),
@@ -429,7 +429,7 @@ def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(ti
         assert_same(job.result, tiny_translator.trace_batch([text])[0])
 
 
-def test_a_turn_is_for_as_many_as_the_limit_says_and_the_next_wait_for_one():
+def test_turns_are_limited_and_others_wait():
     turns, inside = Turns(BatchLimits(at_once=2)), Inside()
 
     def work(_) -> None:
@@ -441,7 +441,7 @@ def test_a_turn_is_for_as_many_as_the_limit_says_and_the_next_wait_for_one():
     assert (inside.most, inside.now) == (2, 0)
 
 
-def test_beyond_the_line_one_is_told_at_once_to_come_back_and_nobody_waits_for_ever():
+def test_turns_raise_busy_when_the_queue_is_full_or_the_wait_too_long():
     turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.5))
     with ThreadPoolExecutor(1) as pool, turns.turn():
         waits = pool.submit(lambda: turns.turn().__enter__())
@@ -451,11 +451,11 @@ def test_beyond_the_line_one_is_told_at_once_to_come_back_and_nobody_waits_for_e
             pass
         with pytest.raises(Busy, match=r"within 0\.5 seconds"):
             waits.result(5)
-    with turns.turn():  # whoever gave up left nothing behind
+    with turns.turn():  # a waiter that gave up holds no turn
         pass
 
 
-def test_an_error_in_a_turn_gives_the_turn_back():
+def test_an_error_releases_its_turn():
     turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.01))
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), turns.turn():

@@ -1,4 +1,4 @@
-"""Work whose caller has gone away ends between its parts."""
+"""Cancelled work ends between its parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attention_atlas.model.serve.cores import Cores, map_on_spare_core
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_parts_that_have_not_begun_are_left_out(cores):
+def test_parts_that_have_not_started_are_skipped(cores):
     gone, done = threading.Event(), []
 
     def part(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Work shared among cores: the same results, torch's threads as before, whatever happens."""
+"""Work on several cores keeps its results in order and restores the number of torch's threads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_single_item_keeps_all_threads():
     assert map_over_cores(lambda item: item, []) == []
 
 
-def test_within_itself_it_works_one_by_one():
+def test_nested_calls_run_in_order():
     def outer(item: int) -> list[str]:
         return map_over_cores(lambda _: threading.current_thread().name, [item, item])
 
@@ -57,7 +57,7 @@ def test_within_itself_it_works_one_by_one():
         assert len(set(names)) == 1 and names[0].startswith("map-over-cores")
 
 
-def test_the_first_error_comes_out_and_the_rest_is_not_begun():
+def test_the_first_error_is_raised_and_later_items_do_not_start():
     begun = []
 
     def work(item: int) -> None:
@@ -73,7 +73,7 @@ def test_the_first_error_comes_out_and_the_rest_is_not_begun():
 
 
 @pytest.mark.parametrize("beam", [1, pytest.param(3, marks=pytest.mark.long)])
-def test_batches_beside_one_another_give_the_same_translations(tiny_translator, beam):
+def test_batches_on_several_cores_give_the_same_translations(tiny_translator, beam):
     """More batches than threads; texts of many lengths, in no order."""
     texts = [*SENTENCES, *(" ".join(SENTENCES[i : i + 2]) for i in (4, 0, 2))]
     sources = [tiny_translator.encode(text) for text in texts]
@@ -85,7 +85,7 @@ def test_batches_beside_one_another_give_the_same_translations(tiny_translator, 
     assert together == [tiny_translator.generate([ids], beam=beam)[0] for ids in sources]
 
 
-def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
+def test_a_single_pass_has_all_cores_and_parallel_ones_their_share():
     cores, result = Cores(4), []
     both, done = threading.Barrier(2, timeout=10), threading.Barrier(2, timeout=10)
 
@@ -119,7 +119,7 @@ def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
     torch.set_num_threads(3)
 
 
-def test_what_is_independent_has_a_second_core_while_nobody_else_needs_it():
+def test_map_on_spare_core_uses_a_second_core():
     cores, seen = Cores(2), []
     cores.threads = 1  # one of torch's threads a pass
     together = threading.Barrier(2, timeout=10)
@@ -144,7 +144,7 @@ def test_what_is_independent_has_a_second_core_while_nobody_else_needs_it():
     torch.set_num_threads(3)
 
 
-def test_a_second_core_is_left_to_the_next_visitor():
+def test_map_on_spare_core_gives_the_second_core_to_another_pass():
     cores, begun, come = Cores(2), threading.Event(), threading.Event()
     cores.threads = 1
     mine, threads = threading.get_ident(), []
