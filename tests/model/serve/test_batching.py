@@ -447,7 +447,7 @@ def test_turns_raise_busy_when_the_queue_is_full_or_the_wait_too_long():
         waits = pool.submit(lambda: turns.turn().__enter__())
         while not turns._waiting:
             time.sleep(0.001)
-        with pytest.raises(Busy, match="1 requests are waiting"), turns.turn():
+        with pytest.raises(Busy, match="1 request is waiting"), turns.turn():
             pass
         with pytest.raises(Busy, match=r"within 0\.5 seconds"):
             waits.result(5)
