@@ -25,7 +25,7 @@ from statistics import median
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.decode.distributions import DistributionCollector
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import RecordedDecode, StepRecorder

@@ -21,10 +21,10 @@ from torch import nn
 from attention_atlas.model import checkpoint
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.experiments import cutting, heads, patching, smallest
-from attention_atlas.model.analysis.why.experiments.patching import Direction, StreamGrid
+from attention_atlas.model.analysis.why.experiments.heads import list_heads
+from attention_atlas.model.analysis.why.experiments.patching import PatchMode, StreamGrid
 from attention_atlas.model.analysis.why.methods import attention, flow, gradients, occlusion
-from attention_atlas.model.analysis.why.passes.ablations import all_heads
-from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.products import linear
@@ -122,7 +122,7 @@ def measure(size: str, args: argparse.Namespace) -> Iterator[dict[str, object]]:
         }
 
 
-def inputs(model: Transformer) -> tuple[Case, smallest.Whole]:
+def inputs(model: Transformer) -> tuple[Case, smallest.Translation]:
     """A source of 16 tokens, and what the model itself writes in 16 steps; the last of them is asked about."""
     random = torch.Generator().manual_seed(1)
     source = torch.randint(10, model.config.vocabulary_size, (1, LENGTH), generator=random)
@@ -134,15 +134,15 @@ def inputs(model: Transformer) -> tuple[Case, smallest.Whole]:
     columns = Columns(tuple((i,) for i in range(LENGTH)), tuple((i,) for i in range(LENGTH)), tokens, tokens)
     question = Question(LENGTH - 1, written[-1], "a", contrast, "b")
     case = Case(model, question, source, torch.tensor([[1, *written[:-1]]]), columns)
-    return case, smallest.Whole(case, torch.tensor(written), 0, NO_END)
+    return case, smallest.Translation(case, torch.tensor(written), 0, NO_END)
 
 
-def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list[Work]:
+def works(case: Case, whole: smallest.Translation, measured_heads: int | None) -> list[Work]:
     """What the page asks for. Each run starts from the ids: nothing is kept from the last one."""
-    layers, silence = case.model.config.num_decoder_layers, heads.silence()
-    chosen = all_heads(case)[:measured_heads]
+    layers, silence = case.model.config.num_decoder_layers, heads.zero_values()
+    chosen = list_heads(case)[:measured_heads]
     at_source = sum(kind is AttentionKind.ENCODER_SELF for kind, _, _ in chosen)
-    other = patching.corrupted(case, [*case.source_ids[0].tolist()[:-1], 11])
+    other = patching.replace_source(case, [*case.source_ids[0].tolist()[:-1], 11])
     grid = StreamGrid(Side.DECODER)
 
     def fresh() -> Case:
@@ -150,8 +150,8 @@ def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list
 
     def estimates() -> None:
         one = fresh()
-        parts(one)
-        heads.estimated(one, silence)
+        split_case(one)
+        heads.estimate_heads(one, silence)
         for method in (flow.ALTI, flow.ROLLOUT, attention.RAW, attention.NORMS, gradients.GRADIENT_X_INPUT):
             method(one)
 
@@ -161,7 +161,9 @@ def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list
             greedy(case.model, memory, [LENGTH], begin_id=1, end_id=NO_END, interventions=without)
 
     off = Interventions(heads_off=frozenset(chosen[:3]))
-    edge = cutting.cut(Interventions(), [Edge(AttentionKind.CROSS, LENGTH // 2, 2, 0, 0)], cutting.Cut.RENORMALISE)
+    edge = cutting.cut_edges(
+        Interventions(), [Edge(AttentionKind.CROSS, LENGTH // 2, 2, 0, 0)], cutting.CutMode.RENORMALISE
+    )
     return [
         Work("estimates, parts, norms, ALTI+, gradient x input", "estimates", estimates, lambda found: 7),
         Work(
@@ -194,13 +196,13 @@ def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list
         Work(
             "smallest set, one order",
             "smallest",
-            lambda: smallest.smallest_set(replace(whole, case=fresh()), {}),
+            lambda: smallest.shrink_to_end(replace(whole, case=fresh()), {}),
             lambda found: found.passes,
         ),
         Work(
             "patch grid of the decoder's stream",
             "patches",
-            lambda: patching.patched(fresh(), replace(other), grid, Direction.DENOISE),
+            lambda: patching.patch_grid(fresh(), replace(other), grid, PatchMode.DENOISE),
             lambda found: 2,
             lambda found: layers * LENGTH,
         ),

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from attention_atlas.model.analysis.units.dictionary import FILE, StoredDictionary, save, train
 from attention_atlas.model.analysis.units.measure import measure_qualities, rows_of
-from attention_atlas.model.analysis.why.averages import asked_sentences
+from attention_atlas.model.analysis.why.means import choose_sentences
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
 from attention_atlas.model.training import corpora
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
 def sentences(args: argparse.Namespace, translator: Translator) -> dict[str, list[str]]:
     """Return the sentences by direction: of --sentences, of the dev parts of --data, or the project's own."""
     if not args.data:
-        return {direction: list(lines) for direction, lines in asked_sentences(translator, args.sentences).items()}
+        return {direction: list(lines) for direction, lines in choose_sentences(translator, args.sentences).items()}
     return {
         direction: [source for source, _ in corpora.dev_pairs(args.data, direction)[1]]
         for direction in translator.directions

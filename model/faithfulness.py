@@ -16,10 +16,16 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.why import averages
-from attention_atlas.model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
-from attention_atlas.model.analysis.why.methods import attention
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.faithfulness import (
+    FILE,
+    SentenceScores,
+    examine_sentence,
+    redraw_weights,
+    summarise,
+)
+from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
+from attention_atlas.model.analysis.why.means import Means, load_means, project_sentences
+from attention_atlas.model.analysis.why.methods import METHODS, attention
 from attention_atlas.model.files import write_json, write_section
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import (
@@ -49,8 +55,8 @@ def main(argv: list[str] | None = None) -> None:
     with processes.process_group():
         translator = Translator.load(args.checkpoint, args.device)
         check_transformer(translator.model)
-        path = args.checkpoint / averages.FILE
-        means = averages.load(path, translator) if path.is_file() else None
+        path = args.checkpoint / MEANS_FILE
+        means = load_means(path, translator) if path.is_file() else None
         corpus, texts = choose_texts(args, translator)
         sentences = examine_all(translator, texts, means, args.randomised)
         sentences = [sentence for sentence in sentences if sentence is not None]
@@ -82,7 +88,7 @@ def choose_texts(args: argparse.Namespace, translator: Translator) -> tuple[str,
         names = dict.fromkeys(name for corpus_names, _ in held_out.values() for name in corpus_names)
         by_direction = {direction: [source for source, _ in pairs] for direction, (_, pairs) in held_out.items()}
     else:
-        names, by_direction = [OWN], averages.own_sentences(translator)
+        names, by_direction = [OWN], project_sentences(translator)
     texts = [
         (direction, line)
         for direction, lines in by_direction.items()
@@ -96,15 +102,15 @@ def choose_texts(args: argparse.Namespace, translator: Translator) -> tuple[str,
 
 
 def examine_all(
-    translator: Translator, texts: list[Text], means: averages.Means | None, randomised: int
-) -> list[Sentence | None]:
+    translator: Translator, texts: list[Text], means: Means | None, randomised: int
+) -> list[SentenceScores | None]:
     """Return every text's result in order; the processes share the texts."""
     rank, world = processes.rank(), processes.world_size()
-    stages = redrawn(translator.model) if randomised else []
+    stages = redraw_weights(translator.model) if randomised else []
     mine = {}
     for index in tqdm(range(rank, len(texts), world), unit=" sentences", disable=rank > 0):
         direction, text = texts[index]
-        mine[index] = examine(
+        mine[index] = examine_sentence(
             translator, text, direction, means, seed=index, stages=stages if index < randomised else ()
         )
     together = {index: sentence for part in processes.gather(mine) for index, sentence in part.items()}

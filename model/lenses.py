@@ -17,7 +17,7 @@ from tqdm import tqdm
 from attention_atlas.model.analysis.lenses.encoder import measure_hits
 from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
 from attention_atlas.model.analysis.lenses.storage import FILE, HitRates, Lenses, save
-from attention_atlas.model.analysis.why.averages import asked_sentences
+from attention_atlas.model.analysis.why.means import choose_sentences
 from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None, pairs: Pairs | None = None) -> None:
             bar.update(done - bar.n)
 
         lenses = fit(
-            translator, asked_sentences(translator, args.sentences), slopes=args.slopes, folder=folder, watch=watch
+            translator, choose_sentences(translator, args.sentences), slopes=args.slopes, folder=folder, watch=watch
         )
     lenses = replace(lenses, hit_rates=measure(translator, lenses, collect_pairs(translator, args, pairs or {})))
     save(path, lenses)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.why.averages import FILE, asked_sentences, collect, save
+from attention_atlas.model.analysis.why.means import FILE, choose_sentences, compute_means, save_means
 from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program
 from attention_atlas.model.translator import Translator
 
@@ -19,10 +19,10 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     path = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
-    texts = asked_sentences(translator, args.sentences, args.directions)
+    texts = choose_sentences(translator, args.sentences, args.directions)
     with tqdm(total=sum(map(len, texts.values())), unit=" sentences") as bar:
-        means = collect(translator, texts, watch=lambda done: bar.update(done - bar.n))
-    save(path, means)
+        means = compute_means(translator, texts, progress=lambda done: bar.update(done - bar.n))
+    save_means(path, means)
     print(f"{path}: {means.sentences} sentences, {path.stat().st_size:,} bytes")
 
 

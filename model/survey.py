@@ -21,7 +21,8 @@ from attention_atlas.model.analysis.alignment.linker import find_linking_heads, 
 from attention_atlas.model.analysis.sentences import languages, sentences
 from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encode_or_empty
 from attention_atlas.model.analysis.survey.run import SurveyRun, save
-from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
+from attention_atlas.model.analysis.why.means import Means, load_means
 from attention_atlas.model.checkpoint import HEADS
 from attention_atlas.model.files import read_parallel
 from attention_atlas.model.nets.networks import check_transformer
@@ -37,7 +38,6 @@ from attention_atlas.model.program import (
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Survey
-from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.training.corpora import dev_pairs
 from attention_atlas.model.translator import Translator
 
@@ -70,7 +70,7 @@ def survey(
     args: argparse.Namespace, translator: Translator, direction: str, corpus: Corpus, parts: Path
 ) -> DirectionSurvey | None:
     """Survey one direction. Returns None in all processes but the first. parts: the folder of unfinished work."""
-    means = load_means(args, translator) if args.ablate else None
+    means = load_checkpoint_means(args, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encode_or_empty(translator, direction, source)]
     linked_by = find_linking_heads(translator, direction, first)
     run = SurveyRun(
@@ -124,12 +124,12 @@ def read_sentences(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield source, "".join(targets)
 
 
-def load_means(args: argparse.Namespace, translator: Translator) -> Means:
+def load_checkpoint_means(args: argparse.Namespace, translator: Translator) -> Means:
     """Load the means in the checkpoint's folder. Raises ValueError if they are missing."""
-    path = args.checkpoint / averages.FILE
+    path = args.checkpoint / MEANS_FILE
     if not path.is_file():
         raise ValueError(f"{path} is missing: run attention-atlas means, or leave out --ablate")
-    return averages.load(path, translator)
+    return load_means(path, translator)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

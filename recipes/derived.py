@@ -19,7 +19,8 @@ from safetensors import safe_open
 
 from attention_atlas.model import checkpoint, evaluate, faithfulness, lenses, means, survey
 from attention_atlas.model.analysis.lenses import storage
-from attention_atlas.model.analysis.why import averages, faithful
+from attention_atlas.model.analysis.why.faithfulness import FILE as FAITHFULNESS_FILE
+from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
 from attention_atlas.model.files import read_json
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import command_line, program
@@ -76,10 +77,10 @@ def world(folder: Path, data: Path) -> None:
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
     checkpoint.METRICS: scores,
-    averages.FILE: mean_outputs,
+    MEANS_FILE: mean_outputs,
     storage.FILE: layers,
     checkpoint.HEADS: heads,
-    faithful.FILE: believed,
+    FAITHFULNESS_FILE: believed,
     truth.FILE: world,
 }
 OF_TRANSFORMERS = set(BUILDERS) - {checkpoint.METRICS}  # what other networks have not

@@ -1,4 +1,4 @@
-"""Write the tables of model/analysis/why/forms.py: python -m recipes.forms --help
+"""Write the tables of model/analysis/why/neighbours.py: python -m recipes.forms --help
 
 They hold the grammatical forms of all words of the lexicon.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from attention_atlas.model.analysis.why.forms import TABLES, Form
+from attention_atlas.model.analysis.why.neighbours import TABLES, Form
 from attention_atlas.model.program import command_line, program
 from recipes.composed import german
 from recipes.composed.lexicon import Lexicon

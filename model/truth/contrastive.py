@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from attention_atlas.model.analysis.survey import batch
-from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
+from attention_atlas.model.analysis.why.means import load_means
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
@@ -63,10 +64,10 @@ def head_costs(bench: Bench, triples: Sequence[Triple]) -> dict[str, list]:
     The mean over pairs, by kind of attention [layers, heads]; {} for a model without means of heads.
     """
     translator = bench.translator
-    path = translator.folder / averages.FILE
+    path = translator.folder / MEANS_FILE
     if not path.is_file():
         return {}
-    means, total = averages.load(path, translator), None
+    means, total = load_means(path, translator), None
     for start in bench.progress(range(0, len(triples), BATCH), "heads"):
         sources, *sides = encode_triples(bench, triples[start : start + BATCH])
         for sign, targets in zip((1, -1), sides):

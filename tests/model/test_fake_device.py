@@ -26,9 +26,10 @@ from attention_atlas.model.analysis.circuits.pairs import Pair
 from attention_atlas.model.analysis.formulas import projections, space
 from attention_atlas.model.analysis.lenses.decoder import decoder_lens
 from attention_atlas.model.analysis.steering import direction
+from attention_atlas.model.analysis.why import case
 from attention_atlas.model.analysis.why.case import open_case
-from attention_atlas.model.analysis.why.experiments import cutting, removal
-from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.analysis.why.experiments import cutting
+from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
@@ -140,17 +141,19 @@ def test_attributions_agree_with_the_cpu(translator, tiny_translator):
         tables.append(
             [
                 why.attribute(used, trace, **question),
-                why.parts(used, trace, **question),
-                why.heads(used, trace, **question),
+                why.split_logit(used, trace, **question),
+                why.measure_heads(used, trace, **question),
                 why.patch(used, trace, SENTENCES[2], **question),
-                why.smallest_set(used, trace),
+                why.find_smallest_set(used, trace),
                 circuits.find_circuit(
                     used, [Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)]
                 ),
             ]
         )
-        cutting.effects_if_cut(open_case(used, trace, ask(used, trace, 1)), AttentionKind.CROSS, 1, 2)
-        removal.beside(open_case(used, trace, ask(used, trace, 1)), used.model.decoder.norm.weight.detach()[None])
+        cutting.measure_edges(open_case(used, trace, make_question(used, trace, 1)), AttentionKind.CROSS, 1, 2)
+        case.compare_outputs(
+            open_case(used, trace, make_question(used, trace, 1)), used.model.decoder.norm.weight.detach()[None]
+        )
         direction(used, SENTENCES[0], SENTENCES[2], place="encoder.final")
     for mine, theirs in zip(*tables):
         pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), atol=1e-4, rtol=1e-3)

@@ -102,13 +102,15 @@ def test_questions_with_invalid_fields_are_refused(tiny_translator):
         with pytest.raises(ValueError, match=words):
             why.attribute(tiny_translator, trace, methods=["cross_attention"], **asked)
     for call in (
-        lambda: why.heads(tiny_translator, trace, replacement="nothing"),
-        lambda: why.smallest_set(tiny_translator, trace, replacement="nothing"),
+        lambda: why.measure_heads(tiny_translator, trace, replacement="nothing"),
+        lambda: why.find_smallest_set(tiny_translator, trace, replacement="nothing"),
         lambda: why.patch(tiny_translator, trace, "Ein Hund.", direction="nothing"),
     ):
         with pytest.raises(ValueError, match="'nothing' is none of"):
             call()
-    assert why.heads(tiny_translator, trace, step=np.int64(0), replacement="zero").replacement is Replacement.ZERO
+    assert (
+        why.measure_heads(tiny_translator, trace, step=np.int64(0), replacement="zero").replacement is Replacement.ZERO
+    )
 
 
 def test_texts_need_targets_of_the_same_number(tiny_translator):

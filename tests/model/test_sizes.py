@@ -14,12 +14,11 @@ from torch import Tensor
 from attention_atlas.model.analysis import temperatures
 from attention_atlas.model.analysis.lenses.decoder import decoder_lens
 from attention_atlas.model.analysis.survey import batch
-from attention_atlas.model.analysis.why.case import open_case
+from attention_atlas.model.analysis.why.case import make_linear_metric, open_case
 from attention_atlas.model.analysis.why.experiments import heads as experiment
 from attention_atlas.model.analysis.why.experiments import smallest
-from attention_atlas.model.analysis.why.metric import direction
-from attention_atlas.model.analysis.why.passes.ablations import all_heads
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.experiments.heads import list_heads
+from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.config import ModelConfig, PositionCode
@@ -199,9 +198,9 @@ def test_why_computes_logits_in_blocks(wide):
     ids = [30 + i for i in range(55)]
     trace = wide.trace(SENTENCES[0], target=ids)
     case = open_case(wide, trace, Question(54, ids[54], trace.target_tokens[54]))
-    heads = all_heads(case)
-    whole_set = smallest.whole(case, wide, trace)
-    voices = experiment.silence()
+    heads = list_heads(case)
+    whole_set = smallest.open_translation(case, wide, trace)
+    voices = experiment.zero_values()
     with Largest() as largest:
         effects, flips = experiment.ablate(case, voices, [[head] for head in heads])
         answers = [method(case).values for method in METHODS.values()]
@@ -210,7 +209,9 @@ def test_why_computes_logits_in_blocks(wide):
     assert largest.numbers <= MAX_LOGITS and all(np.isfinite(values).any() for values in answers)
     with torch.inference_mode():
         log_p = wide.inspect(trace.source_ids, ids).logits[0].double().log_softmax(-1)
-        off = wide.model.project(experiment.without(case, [[head] for head in heads], voices.draws[0])).double()
+        off = wide.model.project(
+            experiment.run_without_heads(case, [[head] for head in heads], voices.draws[0])
+        ).double()
     others = log_p.clone()
     others[range(55), ids] = float("-inf")
     np.testing.assert_allclose(leads[0], log_p[range(55), ids] - others.amax(-1), atol=1e-4)
@@ -236,10 +237,10 @@ def test_a_survey_computes_logits_in_blocks(wide):
 def test_the_mean_embedding_copies_no_matrix(wide, monkeypatch):
     weight = wide.model.output_matrix.detach()
     question = Question(0, 40, "a")
-    whole = direction(wide.model, question)
-    monkeypatch.setattr("attention_atlas.model.analysis.why.metric.MAX_LOGITS", 1000)
+    whole = make_linear_metric(wide.model, question)
+    monkeypatch.setattr("attention_atlas.model.analysis.why.case.MAX_LOGITS", 1000)
     with Largest() as largest:
-        parts = direction(wide.model, question)
+        parts = make_linear_metric(wide.model, question)
     assert largest.numbers <= len(weight)  # of a vector, and of a part of the matrix
     for recorded in (whole, parts):
         torch.testing.assert_close(recorded.vector, weight[40].double() - weight.double().mean(0))

@@ -103,13 +103,13 @@ def test_python(walk, tmp_path):
     np.testing.assert_allclose(reloaded.cross.weights, trace.cross.weights, atol=1e-6)
 
     answer = why.attribute(translator, trace, step=2)
-    assert len(answer.to_frame()) and why.parts(translator, trace, step=2).sum.holds
-    effects = why.heads(translator, trace, step=2)
+    assert len(answer.to_frame()) and why.split_logit(translator, trace, step=2).sum.holds
+    effects = why.measure_heads(translator, trace, step=2)
     assert {kind: values.shape for kind, values in effects.effects.items()} == {
         kind: (translator.model.num_layers[kind], heads) for kind, heads in translator.model.num_heads.items()
     }
     assert why.patch(translator, trace, KNOWN[3], step=2).metrics.shape[0] == 3
-    assert why.smallest_set(translator, trace).verified
+    assert why.find_smallest_set(translator, trace).verified
     without = translator.translate(TEXT, direction, interventions=heads_off(AttentionKind.CROSS, 2, (0, 1)))
     assert without.interventions.heads_off
     run = translator.run([TEXT], names=["encoder.final", "decoder.*.self.z"], direction=direction)

@@ -73,10 +73,10 @@ def reasons(translator: Translator, trace: TranslationTrace) -> None:
     assert isinstance(answer, Result)
     assert_type(answer.row("alti").values, np.ndarray)
     assert_type(why.attribute_batch(translator, [TEXT], methods=("alti",)), Iterator[why.Why])
-    assert_type(why.parts(translator, trace, step=step).sum.holds, bool)
-    assert_type(why.heads(translator, trace, step=step), why.HeadEffects)
+    assert_type(why.split_logit(translator, trace, step=step).sum.holds, bool)
+    assert_type(why.measure_heads(translator, trace, step=step), why.HeadEffects)
     assert_type(why.patch(translator, trace, OTHER, step=step).recovered, np.ndarray | None)
-    assert_type(why.smallest_set(translator, trace).verified, bool)
+    assert_type(why.find_smallest_set(translator, trace).verified, bool)
 
 
 def paths(translator: Translator) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attention_atlas.model.analysis.why.forms import TABLES, forms
+from attention_atlas.model.analysis.why.neighbours import TABLES, load_forms
 from recipes.forms import lexicon_forms, table
 
 
@@ -12,10 +12,12 @@ from recipes.forms import lexicon_forms, table
 def test_the_packages_table_is_of_the_lexicon_as_it_is(language):
     """`python -m recipes.forms` writes it."""
     found = lexicon_forms(language)
-    assert len(found) > 3000 and forms(language) == found
+    assert len(found) > 3000 and load_forms(language) == found
     assert TABLES[language].read_text(encoding="utf-8") == table(found)
 
 
 def test_the_forms_of_words():
-    assert ("noun", "n", "nom") in forms("de")["haus"] and ("verb", "past participle") in forms("en")["broken"]
-    assert forms("fr") == {}
+    assert ("noun", "n", "nom") in load_forms("de")["haus"] and ("verb", "past participle") in load_forms("en")[
+        "broken"
+    ]
+    assert load_forms("fr") == {}

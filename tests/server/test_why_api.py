@@ -7,8 +7,8 @@ import pytest
 from gradio_client import Client
 
 from attention_atlas.model.analysis import circuits, why
-from attention_atlas.model.analysis.why import pinned
-from attention_atlas.model.analysis.why.experiments.patching import Direction, HeadGrid
+from attention_atlas.model.analysis.why import questions
+from attention_atlas.model.analysis.why.experiments.patching import HeadGrid, PatchMode
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.effects import Replacement
@@ -49,10 +49,10 @@ def test_why_answers_as_the_library(client, tiny_translator, trace):
         numbers = [np.nan if value is None else value for value in row["values"]]
         np.testing.assert_allclose(numbers, expected_row.values, atol=1e-4)
     assert answer["parts"]["sum"]["holds"] and "encoder_self" not in answer["parts"]["heads"]
-    sums = why.parts(tiny_translator, trace, step=2).sum
+    sums = why.split_logit(tiny_translator, trace, step=2).sum
     assert answer["parts"]["sum"]["found"] == pytest.approx(sums.found, abs=1e-4)
     by_mask = ask(client, "why", TEXT, contrast="boat", methods=["occlusion by mask"])
-    question = pinned.ask(tiny_translator, trace, contrast="boat")  # in place of the whole word
+    question = questions.make_question(tiny_translator, trace, contrast="boat")  # in place of the whole word
     assert [(row["method"], row["title"]) for row in by_mask["rows"]] == [("occlusion_by_mask", "occlusion by mask")]
     assert by_mask["question"]["step"] == question.step
 
@@ -75,12 +75,12 @@ def test_a_heads_effect_is_a_run_without_it(client, tiny_translator, trace):
     heads = sum(tiny_translator.model.num_layers.values()) * tiny_translator.config.num_heads
     assert values(answer).size == values(answer, "proxy").size == heads and not np.isnan(values(answer)).any()
     other = ask(client, "why_heads", TEXT, step=2, instead="resample")
-    expected = why.heads(tiny_translator, trace, step=2, replacement=Replacement.RESAMPLE)
+    expected = why.measure_heads(tiny_translator, trace, step=2, replacement=Replacement.RESAMPLE)
     np.testing.assert_allclose(values(other), np.concatenate(list(expected.effects.values())), atol=1e-4)
     assert other["draws"] == expected.draws > 1
 
 
-@pytest.mark.parametrize("way", list(Direction))
+@pytest.mark.parametrize("way", list(PatchMode))
 def test_patches_are_those_of_the_library(client, tiny_translator, trace, way):
     answer = ask(client, "why_patch", TEXT, SECOND, step=2, way=way.value)
     expected = why.patch(tiny_translator, trace, SECOND, step=2, direction=way)
@@ -125,7 +125,7 @@ def test_the_smallest_set_alone_writes_the_same_words(client, tiny_translator, t
     first, second = answer["sets"]
     assert first["verified"] and second["verified"] and answer["translation"] == trace.translation
     heads = {(AttentionKind(kind), layer, head) for kind, layer, head in first["kept"]}
-    assert heads == why.smallest_set(tiny_translator, trace).kept and len(heads) < first["heads"]
+    assert heads == why.find_smallest_set(tiny_translator, trace).kept and len(heads) < first["heads"]
     everything = {
         (kind, layer, head)
         for kind, layers in tiny_translator.model.num_layers.items()

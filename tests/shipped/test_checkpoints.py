@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.why import faithful
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why import faithfulness
+from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.faithfulness import section
 from attention_atlas.model.trace.kinds import AttentionKind
 
@@ -127,8 +127,8 @@ def test_what_training_recorded_is_small_and_covers_the_run(shipped_checkpoints)
 
 
 def test_cards_have_the_table_of_what_to_believe_as_it_stands(shipped_checkpoints):
-    for path in shipped_checkpoints.glob(f"*/{faithful.FILE}"):
-        found = faithful.read(path.parent)
+    for path in shipped_checkpoints.glob(f"*/{faithfulness.FILE}"):
+        found = faithfulness.load_faithfulness(path.parent)
         assert section(found) in (path.parent / "README.md").read_text(encoding="utf-8")
         assert {one.method for one in found.methods} == set(METHODS) and found.sentences >= 50
 

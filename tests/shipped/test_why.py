@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.why.averages import own_sentences
 from attention_atlas.model.analysis.why.case import open_case
 from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from attention_atlas.model.analysis.why.means_cache import stored_means
-from attention_atlas.model.analysis.why.methods.gradients import COMPLETE, LEAST, gradients, integrated_gradients
-from attention_atlas.model.analysis.why.pinned import ask
-from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.analysis.why.means import load_stored_means, project_sentences
+from attention_atlas.model.analysis.why.methods.gradients import (
+    MIN_TOLERANCE,
+    SUM_TOLERANCE,
+    compute_gradients,
+    integrated_gradients,
+)
+from attention_atlas.model.analysis.why.questions import make_question
+from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 
 WORDS = 500  # at least, over all checkpoints
@@ -23,7 +27,7 @@ WORDS = 500  # at least, over all checkpoints
 def traces(transformers, every: int, *, short: bool = False):
     """Of the project's own sentences; short: of the shorter third of them."""
     for translator in transformers:
-        for direction, texts in own_sentences(translator).items():
+        for direction, texts in project_sentences(translator).items():
             texts = sorted(texts, key=len)[: len(texts) // 3] if short else texts
             for trace in translator.trace_batch(texts[::every], direction):
                 yield translator, trace
@@ -37,12 +41,12 @@ def test_parts_of_every_word_sum_to_its_logits(shipped_transformers, every):
     words, worst = 0, 0.0
     for translator, trace in traces(shipped_transformers, every):
         for step in range(len(trace.target_ids)):
-            question = ask(translator, trace, step)
+            question = make_question(translator, trace, step)
             asked = question.token_id, question.contrast_id
             rival = next(i for i in (*trace.target_ids[::-1], *range(4, 7)) if i not in asked)
             case = open_case(translator, trace, question)
             against, alone, other, between = (
-                parts(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
+                split_case(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
                 for token, contrast in (asked, (asked[0], None), (asked[0], rival), (rival, asked[1]))
             )
             for found in (against, alone, other, between):
@@ -77,9 +81,9 @@ def test_integrated_gradients_are_complete_for_nearly_every_word(shipped_transfo
     share is what many even steps come to, which know nothing of the gap."""
     words, flagged, off = 0, 0, []
     for translator, trace in traces(shipped_transformers, every, short=True):
-        means = stored_means(translator)
+        means = load_stored_means(translator)
         for step in range(len(trace.target_ids)):
-            case = open_case(translator, trace, ask(translator, trace, step), means=means)
+            case = open_case(translator, trace, make_question(translator, trace, step), means=means)
             found = integrated_gradients(case)
             mean_source, mean_target, _ = case.mean_rows
             with torch.inference_mode():
@@ -89,7 +93,9 @@ def test_integrated_gradients_are_complete_for_nearly_every_word(shipped_transfo
                     )
                 )
             gap = case.metric() - float(empty[0])
-            complete = abs(found.values.sum() - gap) <= max(COMPLETE * abs(gap), LEAST) + 1e-3  # of float32
+            complete = (
+                abs(found.values.sum() - gap) <= max(SUM_TOLERANCE * abs(gap), MIN_TOLERANCE) + 1e-3
+            )  # of float32
             assert complete or not found.sum.holds
             assert found.sum.holds != any("Incomplete" in note for note in found.notes)
             words, flagged = words + 1, flagged + (not found.sum.holds)
@@ -106,7 +112,7 @@ def apart(case, values: np.ndarray) -> float:
         alpha = places[:, None, None] / 512
         starts = mean_source.expand_as(case.source_rows), mean_target.expand_as(case.target_rows)
         changes = [rows - start for rows, start in zip((case.source_rows, case.target_rows), starts)]
-        _, *slopes = gradients(case, *(start + alpha * change for start, change in zip(starts, changes)))
+        _, *slopes = compute_gradients(case, *(start + alpha * change for start, change in zip(starts, changes)))
         total = (
             total
             + torch.cat([(slope.double() * change.double()).sum(-1) for slope, change in zip(slopes, changes)], 1).sum(

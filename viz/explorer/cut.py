@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attention_atlas.model.analysis import again
-from attention_atlas.model.analysis.why.experiments.cutting import Cut, cut, metric_without
+from attention_atlas.model.analysis.why.experiments.cutting import CutMode, cut_edges, metric_without_edges
 from attention_atlas.model.trace.interventions import Edge
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal, Words
@@ -18,10 +18,10 @@ from attention_atlas.viz.words import say
 MOST = 4096  # edges at once: those of a few words in all heads of a layer
 
 
-def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], Cut]:
+def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], CutMode]:
     """Which edges the page asks to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError for
     what is none of a map's."""
-    kind, how = AttentionKind(data.get("kind")), Cut(data.get("how"))
+    kind, how = AttentionKind(data.get("kind")), CutMode(data.get("how"))
     heads = [
         (layer, head)
         for _, layer, head in fields.read_list(data, "heads", lambda pair: fields.parse_head((kind, *pair)))
@@ -41,7 +41,7 @@ def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], Cut]:
 def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The sentence translated without these edges, beside whatever the trace was made without already."""
     trace, (edges, how) = scene.trace, changes(data)
-    return again.translated(scene.translator, trace, cut(trace.interventions, edges, how))
+    return again.translated(scene.translator, trace, cut_edges(trace.interventions, edges, how))
 
 
 def answered(scene: Scene, data: Mapping[str, object], broken: TranslationTrace) -> dict:
@@ -66,7 +66,7 @@ def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
         case = scene.case
     except Refusal as error:  # too long to be asked about: the translation itself says enough
         return [error.words]
-    before, after = case.metric(), metric_without(case, edges, how)
+    before, after = case.metric(), metric_without_edges(case, edges, how)
     token, contrast = token_names(scene.trace, question)
     values = {
         "token": token,

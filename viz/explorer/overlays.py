@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from attention_atlas.model.analysis.why.experiments.cutting import effects_if_cut
+from attention_atlas.model.analysis.why.experiments.cutting import measure_edges
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.scores import ScoreMap
@@ -57,7 +57,7 @@ def effect_if_cut(scene: Scene, view: View) -> ScoreMap:
     edges = trace.maps(view.kind).weights.shape[2:]
     if (count := edges[0] * edges[1]) > MOST_EDGES:
         raise Refusal("This map has {n} edges; up to {limit} can be cut one by one.", n=count, limit=MOST_EDGES)
-    found = effects_if_cut(scene.case, view.kind, view.layer, view.head)
+    found = measure_edges(scene.case, view.kind, view.layer, view.head)
     values = np.full(edges, np.nan)
     values[: found.shape[0], : found.shape[1]] = found
     limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0

@@ -37,7 +37,11 @@ def exports(
 
 def matrix_file(scene: Scene, data: Mapping[str, object]) -> File:
     """Return the attributions and the parts in the requested format."""
-    return file(data, Explained.of(attribution.answer(scene.case), split.parts(scene.case)), about_step("why", scene))
+    return file(
+        data,
+        Explained.of(attribution.attribute_case(scene.case), split.split_case(scene.case)),
+        about_step("why", scene),
+    )
 
 
 def about_step(name: str, scene: Scene) -> str:

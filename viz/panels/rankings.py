@@ -1,6 +1,6 @@
 """The order in which the attribution methods are shown.
 
-A faithfulness table is measured for a checkpoint over many sentences (model/analysis/why/faithful.py). Methods are
+A faithfulness table is measured for a checkpoint over many sentences (model/analysis/why/faithfulness.py). Methods are
 ranked by their agreement with occlusion.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from attention_atlas.model.analysis.why import faithful
-from attention_atlas.model.analysis.why.methods import attention, occlusion
-from attention_atlas.model.analysis.why.registry import METHODS, OCCLUSIONS
+from attention_atlas.model.analysis.why import faithfulness
+from attention_atlas.model.analysis.why.methods import METHODS, OCCLUSIONS, attention, occlusion
 from attention_atlas.model.trace.why.faithfulness import Faithfulness, best_method
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.words import Words, say
@@ -34,7 +33,7 @@ def read_table(translator: Translator) -> Faithfulness | None:
     Methods that no longer exist are left out. A damaged file is logged.
     """
     try:
-        table = translator.folder and faithful.read(translator.folder)
+        table = translator.folder and faithfulness.load_faithfulness(translator.folder)
     except ValueError as error:
         log.warning("%s", error)
         return None

@@ -15,9 +15,9 @@ from attention_atlas.model.analysis.lenses.storage import Lenses
 from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.trust import reading
 from attention_atlas.model.analysis.trust import stored as stored_trust
-from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.case import Case, open_case
-from attention_atlas.model.analysis.why.means_cache import MeansCache, Progress
+from attention_atlas.model.analysis.why.means import Means, MeansCache, Progress
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.serve.work import Result, Work
@@ -29,7 +29,6 @@ from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.trust import Reading, Trust
 from attention_atlas.model.trace.why.attribution import Against, Question
-from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.maps import patterns
@@ -98,7 +97,7 @@ class PageQuestion:
     @classmethod
     def of(cls, trace: TranslationTrace, step: int | None, contrast: Contrast = Against.RUNNER_UP) -> PageQuestion:
         """Return a question about a trace. step None: the least certain content word."""
-        step = pinned.default_step(trace, MAX_TOKENS) if step is None else step
+        step = questions.default_step(trace, MAX_TOKENS) if step is None else step
         return cls(step, contrast, _about(trace, step))
 
     @classmethod
@@ -128,15 +127,15 @@ class PageQuestion:
     def question(self, translator: Translator, trace: TranslationTrace) -> Question:
         """Resolve the step and the contrast to token ids. A Refusal if this trace has no such question."""
         current = self.for_trace(trace)
-        question = pinned.ask(translator, trace, current.step, current.contrast)
+        question = questions.make_question(translator, trace, current.step, current.contrast)
         if current.contrast is Against.RUNNER_UP:
-            return pinned.ask(translator, trace, question.step, _runner_up(trace, question.step))
+            return questions.make_question(translator, trace, question.step, _runner_up(trace, question.step))
         return question
 
 
 def _runner_up(trace: TranslationTrace, step: int) -> int:
     """Return the most probable alternative to the token; for a token with letters, the best one with letters."""
-    alternatives = pinned.contrasts(trace, step)
+    alternatives = questions.list_contrasts(trace, step)
     texts = dict(zip(trace.top_ids[step].tolist(), trace.top_tokens[step]))
     lettered = [token_id for token_id in alternatives if _has_letters(texts[token_id])]
     return (lettered if lettered and _has_letters(trace.target_tokens[step]) else alternatives)[0]
@@ -270,8 +269,8 @@ class Scene:
 
     def prepare_means(self) -> Iterator[Progress]:
         """Compute `means` if they are missing and can be computed. To be called before `case` is used."""
-        if self.means is None and self.means_cache.can_make(self.trace.direction):
-            yield from self.means_cache.make(self.translator, self.trace.direction)
+        if self.means is None and self.means_cache.can_compute(self.trace.direction):
+            yield from self.means_cache.compute(self.translator, self.trace.direction)
 
 
 def not_served(checkpoint: str) -> Refusal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
-from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.address import Address
@@ -119,7 +119,7 @@ def answer_why(scene: Scene) -> dict:
         "asked": scene.page_question.for_trace(trace).to_plain(),
         "about": key_of(trace),
         **link_fields(trace, trace.decoding),
-        **question_payload(trace, question, pinned.contrasts(trace, question.step)),
+        **question_payload(trace, question, questions.list_contrasts(trace, question.step)),
         "most": most,
         "limit": len(trace.source_ids) + most,
     }
@@ -127,7 +127,7 @@ def answer_why(scene: Scene) -> dict:
         case = scene.case
     except Refusal as error:
         return {**frame, "refused": error.words, "most": most if question.step >= most else 0}
-    losses = occlusion.losses(case)
+    losses = occlusion.measure_losses(case)
     tokens = scene.translator.tokenizer.tokens(losses.ids.ravel().tolist())
     return {
         **frame,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from attention_atlas.model.analysis.why.means_cache import MeansCache
+from attention_atlas.model.analysis.why.means import MeansCache
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.serve.work import WorkNeeded
 from attention_atlas.model.trace.address import Address

@@ -14,12 +14,12 @@ import json
 import numpy as np
 
 from attention_atlas.model.analysis.lenses.encoder import TOP, encoder_lens, layer_translations
-from attention_atlas.model.analysis.why.attribution import answer, check_methods
+from attention_atlas.model.analysis.why.attribution import attribute_case, check_methods
 from attention_atlas.model.analysis.why.experiments import heads, smallest
-from attention_atlas.model.analysis.why.experiments.asking import voices
-from attention_atlas.model.analysis.why.experiments.patching import Direction, grid_of
-from attention_atlas.model.analysis.why.registry import METHODS
-from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values
+from attention_atlas.model.analysis.why.experiments.patching import PatchMode, find_grid
+from attention_atlas.model.analysis.why.methods import METHODS
+from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.decode.distributions import TOP_TOKENS
 from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.decoding import to_plain
@@ -249,8 +249,8 @@ def why(
         for); parts: the metric as a sum over the decoder's parts; translation and target_tokens.
     """
     scene = _scene(context, text, step, contrast, direction)
-    attributions = answer(scene.case, check_methods(methods or tuple(METHODS)))
-    return {**translation_fields(scene), **to_jsonable(attributions), "parts": to_jsonable(parts(scene.case))}
+    attributions = attribute_case(scene.case, check_methods(methods or tuple(METHODS)))
+    return {**translation_fields(scene), **to_jsonable(attributions), "parts": to_jsonable(split_case(scene.case))}
 
 
 @endpoint(returns="what that token loses without each head, measured one by one, and what gradients foretold")
@@ -275,8 +275,8 @@ def why_heads(
     """
     replacement = read_enum("instead", instead, Replacement)
     scene = _scene(context, text, step, contrast, direction)
-    values = voices(scene.case, scene.translator, scene.trace, replacement)
-    effects = heads.measured(scene.case, values), heads.estimated(scene.case, values)
+    values = make_ablation_values(scene.case, scene.translator, scene.trace, replacement)
+    effects = heads.measure_all_heads(scene.case, values), heads.estimate_heads(scene.case, values)
     return to_jsonable({**question_fields(scene), **effects_table(*effects)})
 
 
@@ -309,8 +309,8 @@ def why_patch(
         where the sentences have no common place); columns: tokens or heads; recovered: (patched - base) / (other -
         base), null where base and other are less than 1 nat apart; text, second, translation and target_tokens.
     """
-    grid_of(check_string("place", place))  # raises ValueError
-    patch_direction = read_enum("way", way, Direction)
+    find_grid(check_string("place", place))  # raises ValueError
+    patch_direction = read_enum("way", way, PatchMode)
     scene = _scene(context, text, step, contrast, direction)
     effects = patch_with(scene, check_string("second", second), place, patch_direction)
     return to_jsonable({**question_fields(scene), "second": second, "place": place, **effects.as_plain()})
@@ -412,9 +412,9 @@ def why_smallest(
     if not 1 <= check_integer("orders", orders) <= len(ORDERS):
         raise ValueError(f"orders must be 1 to {len(ORDERS)}, found {orders}.")
     scene = _scene(context, text, 0, "", direction)
-    whole = smallest.whole(scene.case, scene.translator, scene.trace)
-    values = voices(whole.case, scene.translator, scene.trace, replacement).draws[0]
-    sets = [smallest.smallest_set(whole, values, seed=seed) for seed in ORDERS[:orders]]
+    whole = smallest.open_translation(scene.case, scene.translator, scene.trace)
+    values = make_ablation_values(whole.case, scene.translator, scene.trace, replacement).draws[0]
+    sets = [smallest.shrink_to_end(whole, values, seed=seed) for seed in ORDERS[:orders]]
     model = scene.translator.model
     return to_jsonable(
         {**translation_fields(scene), **sets_table(sets, replacement, model.num_layers, model.num_heads)}

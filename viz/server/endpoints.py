@@ -19,7 +19,7 @@ from enum import Enum
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
 
-from attention_atlas.model.analysis.why.means_cache import MeansCache
+from attention_atlas.model.analysis.why.means import MeansCache
 from attention_atlas.model.serve.cancellation import Cancelled
 from attention_atlas.model.serve.limits import Busy
 from attention_atlas.model.trace import interventions_file, is_integer

@@ -299,7 +299,7 @@ def costs_most(scene: StopScene) -> Task:
     """Which word of the source, hidden from every head, takes most from the word asked about."""
     scene = about(scene)
     case = scene.case
-    found = occlusion.losses(case)
+    found = occlusion.measure_losses(case)
     shown = error_message(scene.trace.source_tokens)
     at = [case.columns.source.index(group) for _, group in shown]
     words, lost = [word for word, _ in shown], found.of_metric[at]

@@ -15,10 +15,10 @@ import numpy as np
 from attention_atlas.model.analysis import ablation
 from attention_atlas.model.analysis.positions import geometry
 from attention_atlas.model.analysis.survey.run import find_survey
-from attention_atlas.model.analysis.why.experiments import cutting, heads, removal
+from attention_atlas.model.analysis.why.case import mask_words, measure_removal
+from attention_atlas.model.analysis.why.experiments import cutting, heads
+from attention_atlas.model.analysis.why.experiments.heads import list_heads
 from attention_atlas.model.analysis.why.methods import occlusion
-from attention_atlas.model.analysis.why.passes.ablations import all_heads
-from attention_atlas.model.analysis.why.passes.change import masked
 from attention_atlas.model.checks import verify
 from attention_atlas.model.checks.evidence import Evidence
 from attention_atlas.model.trace.interventions import Edge, Interventions, positions_off
@@ -288,7 +288,7 @@ def hidden(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when no head may read its source word."""
     case = scene.case
     column = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
-    found = removal.without(case, column, masked)
+    found = measure_removal(case, column, mask_words)
     before, after = (float(p) for p in found.probabilities[:, found.ids.index(case.question.token_id)])
     return Measured(after / before, also={"before": share(before), "after": share(after)})
 
@@ -298,7 +298,7 @@ def matters_most(scene: StopScene) -> Measured:
     """How much more hiding the pair's source word costs its translation than hiding any other word, of the source or of
     what was written before: the headline of the tab Why names the word that costs most."""
     case = scene.case
-    found = occlusion.losses(case)
+    found = occlusion.measure_losses(case)
     own = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
     others = np.where(case.columns.special, -np.inf, found.of_metric)
     others[own] = -np.inf
@@ -319,11 +319,13 @@ def without_head(scene: StopScene) -> Measured:
 @measure("target")
 def without_all(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when all cross-attention heads are switched off."""
-    return _without(scene, [head for head in all_heads(scene.case) if head[0] is AttentionKind.CROSS])
+    return _without(scene, [head for head in list_heads(scene.case) if head[0] is AttentionKind.CROSS])
 
 
 def _without(scene: StopScene, silenced: list[Head]) -> Measured:
-    effects, _ = heads.ablate(scene.case, heads.usual(scene.case), [silenced])
+    effects, _ = heads.ablate(
+        scene.case, heads.mean_values(scene.case) if scene.case.means else heads.zero_values(), [silenced]
+    )
     return _kept(scene, float(effects[0]))
 
 
@@ -346,7 +348,9 @@ def without_edge(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when the head may not read its source word there."""
     kind, layer, head = scene.head
     edges = [Edge(kind, scene.target[0], key, layer, head) for key in scene.source]
-    return _kept(scene, scene.case.metric() - cutting.metric_without(scene.case, edges, cutting.Cut.RENORMALISE))
+    return _kept(
+        scene, scene.case.metric() - cutting.metric_without_edges(scene.case, edges, cutting.CutMode.RENORMALISE)
+    )
 
 
 @measure("target")

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from attention_atlas.model.analysis.survey.run import find_survey
-from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.attribution import Against, Question
@@ -58,7 +58,7 @@ class StopScene(Scene):
     @cached_property
     def question(self) -> Question:
         """Why the pair's translation was written, compared with nothing."""
-        return pinned.ask(self.translator, self.trace, self.target[0], Against.NOTHING)
+        return questions.make_question(self.translator, self.trace, self.target[0], Against.NOTHING)
 
     @property
     def written(self) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attention_atlas.model.analysis.dissection import attention, bias_of, in_numpy, open_cells
 from attention_atlas.model.analysis.loop import attention_input
-from attention_atlas.model.analysis.why.vectors import used_weights
+from attention_atlas.model.analysis.why.contributions import applied_weights
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
@@ -110,7 +110,7 @@ def join_heads(
     if not 0 <= query < len(added):
         raise ValueError(f"query positions are 0 to {len(added) - 1}, found {query}")
     attended = record.attention(kind)
-    weights, values = in_numpy(used_weights(attended)[0, :, query]), in_numpy(attended.values[0])
+    weights, values = in_numpy(applied_weights(attended)[0, :, query]), in_numpy(attended.values[0])
     contexts = np.einsum("hk,hkd->hd", weights, values)
     by_head = in_numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
     outputs, bias = np.einsum("hd,hdm->hm", contexts, by_head), in_numpy(_bias(module.output))

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attention_atlas.model.analysis.why.means import Means
 from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.blocks import log_probabilities
 from attention_atlas.model.nets.layer import SourceMemory
@@ -17,7 +18,6 @@ from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import AttentionKind, Side
-from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.translator import Translator
 
 ENCODER, DECODER = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF
@@ -170,7 +170,7 @@ def ablation_losses(model: Transformer, batch: Pass, means: Means) -> dict[Atten
         layers, heads = model.num_layers[kind], model.num_heads[kind]
         gates = model.embedding.weight.new_ones(heads, layers, heads)
         gates[:, layer] -= torch.eye(heads, device=gates.device)
-        instead = torch.from_numpy(means.at(kind, length)[None]).to(gates)
+        instead = torch.from_numpy(means.by_position(kind, length)[None]).to(gates)
         return Sweep(gates={kind: gates.repeat(len(plain), 1, 1)}, instead={kind: instead})
 
     def loss(kind: AttentionKind, hidden: Tensor) -> np.ndarray:

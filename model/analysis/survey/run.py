@@ -20,11 +20,11 @@ from attention_atlas.model.analysis.survey import corpus as corpora
 from attention_atlas.model.analysis.survey.corpus import Corpus, CorpusStats, encode_or_empty
 from attention_atlas.model.analysis.survey.sums import Sums, estimate_kinds
 from attention_atlas.model.analysis.survey.window import Measures, add_repetitions, add_window
+from attention_atlas.model.analysis.why.means import Means
 from attention_atlas.model.files import replace_file
 from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
-from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.translator import Translator
 
 GATHERED = "{}-gathered"

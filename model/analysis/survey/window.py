@@ -12,13 +12,13 @@ from attention_atlas.model.analysis.alignment.linker import Linker
 from attention_atlas.model.analysis.survey.batch import Item, ablation_losses, maps_and_lengths, run, similarity
 from attention_atlas.model.analysis.survey.corpus import Repeated
 from attention_atlas.model.analysis.survey.sums import Sums
+from attention_atlas.model.analysis.why.means import Means
 from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.survey.cells import Measurement, SentenceFacts
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import tokens_of
-from attention_atlas.model.trace.why.means import Means
 from attention_atlas.model.translator import Translator
 
 BATCH, ABLATED_BATCH = 32, 8  # an ablated batch has a row for each head of each sentence

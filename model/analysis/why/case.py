@@ -1,7 +1,11 @@
-"""One question with all that methods share: its ids, its recorded pass, and how to run the model from changed rows."""
+"""One question about one token: its recorded pass, its metric, and passes with words masked or replaced.
+
+`open_case` returns a `Case`, on which all methods and experiments run. `WordChanges` is a batch of changes to words.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,10 +14,9 @@ import torch
 from torch import Tensor
 
 from attention_atlas.model.analysis.again import check_again
-from attention_atlas.model.analysis.why.means_cache import stored_means
-from attention_atlas.model.analysis.why.metric import measure
-from attention_atlas.model.analysis.why.passes.change import Change
-from attention_atlas.model.analysis.why.pinned import ask
+from attention_atlas.model.analysis.why.means import Means, load_stored_means
+from attention_atlas.model.analysis.why.questions import make_question
+from attention_atlas.model.nets.blocks import MAX_LOGITS, exact, log_probabilities, with_float64
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask
@@ -26,22 +29,136 @@ from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interven
 from attention_atlas.model.trace.language import Refusal, Words, say
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.attribution import Against, Columns, Question, make_columns
-from attention_atlas.model.trace.why.means import Means
+from attention_atlas.model.trace.why.effects import Removal
 from attention_atlas.model.translator import Translator
 
 Baseline = tuple[np.ndarray | Tensor, np.ndarray | Tensor]  # of source and prefix, [d_model] or [positions, d_model]
-CHUNK_TOKENS = 4096  # of both sides, in one batch of counterfactuals: bounds memory, costs no speed
-CPU_TOKENS = (
-    1024  # the same on the CPU, whose caches hold what a layer makes of these: products are up to 1.5 times faster
-)
-APART = 512  # so many are worth a thread of their own
+BATCH_TOKENS = 4096  # tokens of both sides in one batch: bounds memory without a cost in speed
+CPU_BATCH_TOKENS = 1024  # on the CPU, so that a layer's activations fit into its caches: up to 1.5 times faster
+THREAD_TOKENS = 512  # more tokens than this are split over two threads
+NUM_CANDIDATES = 5  # most probable tokens compared before and after a removal
+
+
+@dataclass(frozen=True, eq=False)
+class WordChanges:
+    """A batch of changes to words, each array bool [batch, positions] of the source or of the prefix.
+
+    masked    the position is not read by any head; the row's own position still reaches itself through the residual
+    replaced  the embedding becomes the mean embedding, and the position encoding stays
+    """
+
+    masked_source: np.ndarray
+    masked_prefix: np.ndarray
+    replaced_source: np.ndarray
+    replaced_prefix: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.masked_source, self.masked_prefix, self.replaced_source, self.replaced_prefix
+
+    @property
+    def changes_source(self) -> np.ndarray:
+        """Which changes touch the source, bool [batch]."""
+        return (self.masked_source | self.replaced_source).any(-1)
+
+    @property
+    def first_rows(self) -> np.ndarray:
+        """The first decoder row that a change of the prefix reaches, int [batch]; the last row if there is none.
+
+        A masked position still reads itself, so masking reaches the rows after it.
+        """
+        reached = self.replaced_prefix.copy()
+        reached[:, 1:] |= self.masked_prefix[:, :-1]
+        reached[:, -1] = True
+        return reached.argmax(-1)
+
+    def unique_sources(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return one row for each distinct change of the source, int [distinct], and each row's number, int [batch]."""
+        both = np.concatenate((self.masked_source, self.replaced_source), axis=1)
+        _, first, numbers = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        return first, numbers.reshape(-1)
+
+    def __len__(self) -> int:
+        return len(self.masked_source)
+
+    def __getitem__(self, rows: np.ndarray | slice) -> WordChanges:
+        return WordChanges(*(array[rows] for array in self.arrays))
+
+
+def mask_words(source: np.ndarray, prefix: np.ndarray) -> WordChanges:
+    """Mask these positions, bool [batch, source] and [batch, step + 1].
+
+    The last prefix position is replaced by the mean instead: it reaches the question's row through the residual stream
+    whatever is masked.
+    """
+    last = np.zeros_like(prefix)
+    last[:, -1] = prefix[:, -1]
+    return WordChanges(source, prefix & ~last, np.zeros_like(source), last)
+
+
+def replace_words(source: np.ndarray, prefix: np.ndarray) -> WordChanges:
+    """Replace these positions, bool [batch, source] and [batch, step + 1], by the mean embedding."""
+    return WordChanges(np.zeros_like(source), np.zeros_like(prefix), source, prefix)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMetric:
+    """A metric that is linear in the decoder's output x [d_model]: vector . x + constant, in float64."""
+
+    vector: Tensor
+    constant: float
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """Return the metric [..], differentiable, of hidden [.., d_model]."""
+        return exact(hidden) @ self.vector + self.constant
+
+
+def make_linear_metric(model: Transformer, question: Question) -> LinearMetric:
+    """Return logit(token) - logit(contrast); without a contrast, logit(token) - the vocabulary's mean logit."""
+    weight, bias = model.output_matrix.detach(), model.output_bias
+    bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
+
+    def subtract_contrast(rows: Tensor) -> Tensor:
+        contrast = _mean_row(rows) if question.contrast_id is None else exact(rows[question.contrast_id])
+        return exact(rows[question.token_id]) - contrast
+
+    return LinearMetric(model.output_scale * subtract_contrast(weight), float(subtract_contrast(bias)))
+
+
+def _mean_row(rows: Tensor) -> Tensor:
+    """Return the mean row in float64, part by part: a float64 copy of an output matrix may take 2 GB."""
+    parts = rows.split(max(1, MAX_LOGITS // rows[0].numel()))
+    return torch.stack([with_float64(part).sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(rows)
+
+
+def measure_metric(model: Transformer, question: Question, hidden: Tensor) -> Tensor:
+    """Return the metric [batch], float64 nats, of the decoder's output at the question's row, hidden [batch, d_model].
+
+    log p(token) - log p(contrast), or log p(token) without a contrast.
+    """
+    if question.contrast_id is not None:
+        return make_linear_metric(model, question)(hidden)
+    ids = torch.full((len(hidden),), question.token_id, device=hidden.device)
+    return log_probabilities(model.project, hidden, ids, model.config.num_target_tokens, dtype=torch.float64)
+
+
+@torch.inference_mode()
+def top_tokens(model: Transformer, hidden: Tensor, count: int = 10) -> tuple[Tensor, Tensor]:
+    """Return ids and log-probabilities, [batch, count], of the most probable tokens after hidden [batch, d_model]."""
+    top = exact(model.project(hidden)).log_softmax(-1).topk(count, dim=-1)
+    return top.indices, top.values
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """source_ids [1, source]; decoder_ids [1, step + 1], up to the question's row and no further: nothing later can
-    matter to it. means: of a corpus, or None. cross_layer: the one whose cross-attention stands for all; None: their
-    mean. baseline: where integrated gradients start; None: from mean_rows."""
+    """A question with everything that methods share.
+
+    source_ids   int64 [1, source]
+    decoder_ids  int64 [1, step + 1], up to the question's row; nothing later can affect it
+    means        of a corpus, or None
+    cross_layer  the layer of rows about cross-attention; None: the mean over layers
+    baseline     where integrated gradients start; None: mean_rows
+    """
 
     model: Transformer
     question: Question
@@ -70,12 +187,12 @@ class Case:
         return self._rows(self.decoder_ids, decoder=True)
 
     def _rows(self, ids: Tensor, *, decoder: bool) -> Tensor:
-        with torch.inference_mode(False), torch.no_grad():  # plain tensors: gradients start from them, too
+        with torch.inference_mode(False), torch.no_grad():  # normal tensors, since gradients start from them
             return self.model.token_rows(ids, decoder=decoder)
 
     @cached_property
     def mean_rows(self) -> tuple[Tensor, Tensor, Words]:
-        """What an average token of either side is [d_model], without position, and of what it is the average."""
+        """The mean embedding of source and prefix [d_model], without position, and what it is the mean of."""
         if self.means is not None:
             source, target = (
                 torch.from_numpy(row).to(self.source_rows)
@@ -90,40 +207,49 @@ class Case:
 
     @cached_property
     def baseline_rows(self) -> tuple[Tensor, Tensor, str]:
-        """Where integrated gradients start: source and prefix rows, of the shapes of source_rows and target_rows, and
-        what they are. ValueError for a baseline of other shapes."""
+        """Where integrated gradients start: rows of the shapes of source_rows and target_rows, and their description.
+
+        Raises ValueError for a baseline of other shapes.
+        """
         if self.baseline is None:
-            *rows, what = self.mean_rows
+            *rows, description = self.mean_rows
         else:
-            given = tuple(self.baseline)
-            if len(given) != 2:  # one array would be taken apart: its first two rows, or numbers
-                raise ValueError(f"a baseline is of source and of prefix, a pair of rows; found {len(given)}")
-            rows = [torch.as_tensor(values).detach().to(self.source_rows) for values in given]
-            what = "given baseline"
+            baselines = tuple(self.baseline)
+            if len(baselines) != 2:  # a single array would silently be read as its first two rows
+                raise ValueError(f"a baseline is a pair, of source and of prefix; found {len(baselines)}")
+            rows = [torch.as_tensor(values).detach().to(self.source_rows) for values in baselines]
+            description = "given baseline"
             if not all(row.isfinite().all() for row in rows):
                 raise ValueError("a baseline's numbers must be finite")
         try:
-            return (*(row.expand_as(own) for row, own in zip(rows, (self.source_rows, self.target_rows))), what)
+            source, target = (row.expand_as(like) for row, like in zip(rows, (self.source_rows, self.target_rows)))
+            return source, target, description
         except RuntimeError as error:
             shapes = [list(row.shape) for row in (*rows, self.source_rows[0], self.target_rows[0])]
             raise ValueError(
-                f"a baseline is of source and of prefix, each a row [d_model] or a row for each position, here "
+                f"a baseline is a pair, of source and of prefix, each a row [d_model] or a row for each position, here "
                 f"{shapes[2]} and {shapes[3]}; found {shapes[0]} and {shapes[1]}"
             ) from error
 
     def metric(self) -> float:
-        """The metric of the plain pass, in nats."""
+        """Return the metric of the recorded pass, in nats."""
         with torch.inference_mode():
-            return float(measure(self.model, self.question, self.output.hidden[:, -1])[0])
+            return float(self.measure(self.output.hidden[:, -1])[0])
+
+    def measure(self, hidden: Tensor) -> Tensor:
+        """Return the metric [batch] of the decoder's output at the question's row, hidden [batch, d_model]."""
+        return measure_metric(self.model, self.question, hidden)
 
     def encode(self, rows: Tensor, keys: Tensor | None = None, changes: Changes | None = None) -> SourceMemory:
-        """Sources from rows [batch, source, d_model] in place of token embeddings. keys: bool [batch, source], the
-        positions that may be read, by the encoder and by the decoder; None: all. changes: in place of the case's own
-        interventions."""
+        """Encode rows [batch, source, d_model] in place of token embeddings.
+
+        keys: bool [batch, source], the positions that encoder and decoder may read; None: all. changes: instead of the
+        case's own interventions.
+        """
         changes = self.interventions if changes is None else changes
         mask = None if keys is None else keys[:, None, None, :]
-        placed = self.model.place(rows, changes)
-        memory, _ = self.model.encoder(placed, mask, interventions=changes, last=rows.shape[1])
+        embedded = self.model.place(rows, changes)
+        memory, _ = self.model.encoder(embedded, mask, interventions=changes, last=rows.shape[1])
         return SourceMemory(memory, mask)
 
     def decode(
@@ -135,107 +261,108 @@ class Case:
         *,
         first: int = 0,
     ) -> Tensor:
-        """The decoder's output [batch, d_model] at the question's row, from rows [batch, step + 1, d_model] in place of
-        token embeddings. keys: bool [batch, step + 1], what later rows may read; each row reads itself.
-        changes: as in encode(). first: the rows before it are those of the plain pass, and not computed again."""
+        """Return the decoder's output [batch, d_model] at the question's row, from rows [batch, step + 1, d_model].
+
+        keys: bool [batch, step + 1], the positions that later rows may read; each row reads itself. changes: as in
+        encode(). first: rows before it are taken from the recorded pass.
+        """
         changes = self.interventions if changes is None else changes
         length = rows.shape[1]
         mask = causal_mask(length, first_query=first, device=rows.device)
         if keys is not None:
             itself = torch.eye(length, dtype=torch.bool, device=rows.device)[first:]
             mask = mask & (keys[:, None, None, :] | itself)
-        placed = self.model.place(rows[:, first:], changes, first=first, decoder=True, lengths=source.lengths)
-        cache = self._plain_rows(first, len(rows)) if first else None
-        hidden, _ = self.model.decoder(placed, mask, source, interventions=changes, cache=cache, last=1)
+        embedded = self.model.place(rows[:, first:], changes, first=first, decoder=True, lengths=source.lengths)
+        cache = self._recorded_cache(first, len(rows)) if first else None
+        hidden, _ = self.model.decoder(embedded, mask, source, interventions=changes, cache=cache, last=1)
         return hidden[:, 0]
 
-    def _plain_rows(self, count: int, batch: int) -> KeyValueCache:
-        """What rows after the first `count` read of these in the plain pass, for each row of a batch."""
+    def _recorded_cache(self, count: int, batch: int) -> KeyValueCache:
+        """Return the recorded pass's keys and values of the first `count` rows, for each row of a batch."""
         cache = self.model.new_cache()
-        for kept, record in zip(cache.layers, self.output.decoder_records):
-            read = record.self_attention
-            kept.keys, kept.values = (each.expand(batch, -1, -1, -1).clone() for each in (read.keys, read.values))
+        for layer, record in zip(cache.layers, self.output.decoder_records):
+            attention = record.self_attention
+            layer.keys, layer.values = (
+                part.expand(batch, -1, -1, -1).clone() for part in (attention.keys, attention.values)
+            )
         cache.length = count
         return cache
 
-    def measure(self, hidden: Tensor) -> Tensor:
-        """The metric [batch] of the decoder's output at the question's row [batch, d_model]."""
-        return measure(self.model, self.question, hidden)
-
     @torch.inference_mode()
-    def run(self, change: Change) -> Tensor:
-        """The decoder's output at the question's row after each change, [batch, d_model]. Changes that leave the source
-        alone share the plain pass's memory."""
-        assert not change.masked_source.all(-1).any(), "a source of which nothing may be read"
-        hidden = self.output.hidden.new_empty(len(change), self.output.hidden.shape[-1])
-        at_source = change.at_source
-        # In one batch those with the same source, which is then encoded once, or whose prefix begins to differ late.
-        order = np.lexsort((change.first_rows, change.sources()[1], ~at_source))
-        kinds = np.split(order, [at_source.sum()])
-        parts = [rows[part] for rows in kinds for part in self.chunks(len(rows))]
-        for rows, found in zip(parts, map_on_spare_core(lambda rows: self._run(change[rows]), parts)):
-            hidden[torch.from_numpy(rows)] = found
+    def run(self, changes: WordChanges) -> Tensor:
+        """Return the decoder's output at the question's row after each change, [batch, d_model]."""
+        assert not changes.masked_source.all(-1).any(), "every source position is masked"
+        hidden = self.output.hidden.new_empty(len(changes), self.output.hidden.shape[-1])
+        # Batch together what shares a source, which is then encoded once, or differs late in the prefix.
+        order = np.lexsort((changes.first_rows, changes.unique_sources()[1], ~changes.changes_source))
+        kinds = np.split(order, [changes.changes_source.sum()])
+        parts = [rows[part] for rows in kinds for part in self.batches(len(rows))]
+        for rows, outputs in zip(parts, map_on_spare_core(lambda rows: self._run_batch(changes[rows]), parts)):
+            hidden[torch.from_numpy(rows)] = outputs
         return hidden
 
-    def _run(self, change: Change) -> Tensor:
-        sources, which = change.sources()
+    def _run_batch(self, changes: WordChanges) -> Tensor:
         masked_source, masked_prefix, replaced_source, replaced_prefix = (
-            torch.from_numpy(part).to(self.source_ids.device) for part in change.parts
+            torch.from_numpy(array).to(self.source_ids.device) for array in changes.arrays
         )
         mean_source, mean_target, _ = self.mean_rows
-        if at_source := change.at_source.any():
-            some = torch.from_numpy(sources).to(self.source_ids.device)
+        if changes_source := changes.changes_source.any():
+            first, numbers = (torch.from_numpy(rows).to(self.source_ids.device) for rows in changes.unique_sources())
             memory = self.encode(
-                torch.where(replaced_source[some, :, None], mean_source, self.source_rows),
-                ~masked_source[some] if masked_source.any() else None,
+                torch.where(replaced_source[first, :, None], mean_source, self.source_rows),
+                ~masked_source[first] if masked_source.any() else None,
             )
-            memory = chosen(self.model, memory, torch.from_numpy(which).to(some))
+            memory = _select_sources(self.model, memory, numbers)
         else:
-            memory = self.shared_memory(len(change))
+            memory = self.plain_memory(len(changes))
         return self.decode(
             torch.where(replaced_prefix[..., None], mean_target, self.target_rows),
             memory,
             ~masked_prefix if masked_prefix.any() else None,
-            first=0 if at_source else int(change.first_rows.min()),
+            first=0 if changes_source else int(changes.first_rows.min()),
         )
 
-    def effects(self, change: Change) -> np.ndarray:
-        """m(x) - m(changed x), float64 [batch]: positive where what was taken away spoke for the token."""
+    def measure_effects(self, changes: WordChanges) -> np.ndarray:
+        """Return m(x) - m(changed x), float64 [batch]: positive if what was taken away spoke for the token."""
         with torch.inference_mode():
-            return self.metric() - self.measure(self.run(change)).cpu().numpy()
+            return self.metric() - self.measure(self.run(changes)).cpu().numpy()
 
-    def shared_memory(self, batch: int) -> SourceMemory:
-        """The plain pass's encoded source for every row of a batch."""
-        return expanded(self.model, self._plain_memory, batch)
+    def plain_memory(self, batch: int) -> SourceMemory:
+        """Return the recorded pass's encoded source for every row of a batch."""
+        return _expand_source(self.model, self._recorded_memory, batch)
 
     @cached_property
-    def _plain_memory(self) -> SourceMemory:
+    def _recorded_memory(self) -> SourceMemory:
         return SourceMemory(self.output.memory, None)
 
-    def chunks(self, count: int) -> list[slice]:
-        """Slices of `count` counterfactuals that fit into one batch each; on the CPU of one size, and two where one
-        would do but has work for two threads. Which cores are free changes none: rounding depends on a batch's size."""
+    def batches(self, count: int) -> list[slice]:
+        """Return slices of `count` runs that each fit into one batch.
+
+        On the CPU they are of one size, and at least two if there is work for two threads. The division does not depend
+        on which cores are free, because rounding depends on the batch size.
+        """
         tokens = self.source_ids.shape[1] + self.decoder_ids.shape[1]
         if self.source_ids.device.type != "cpu":
-            size = max(1, CHUNK_TOKENS // tokens)
+            size = max(1, BATCH_TOKENS // tokens)
         else:
-            fewest = max(-(-count // max(1, min(CPU_TOKENS, CHUNK_TOKENS) // tokens)), 1 + (count * tokens > APART))
+            fewest = -(-count // max(1, CPU_BATCH_TOKENS // tokens))
+            fewest = max(fewest, 1 + (count * tokens > THREAD_TOKENS))
             size = max(1, -(-count // fewest))
         return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def chosen(model: Transformer, memory: SourceMemory, rows: Tensor) -> SourceMemory:
-    """The sources of these rows [batch]. The keys and values of each are projected once, whatever number has it."""
+def _select_sources(model: Transformer, memory: SourceMemory, rows: Tensor) -> SourceMemory:
+    """Return the sources of these rows [batch], projecting each source's keys and values only once."""
     if len(memory.memory) == 1:
-        return expanded(model, memory, len(rows))
+        return _expand_source(model, memory, len(rows))
     if len(memory.memory) < len(rows):
         for layer in model.decoder.layers:
             memory.keys_values(layer)
     return memory.select(rows)
 
 
-def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemory:
-    """One source for every row of a batch, its keys and values projected once and not copied."""
+def _expand_source(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemory:
+    """Return one source for every row of a batch, as views of keys and values projected once."""
     projected = {}
     for layer in model.decoder.layers:
         keys, values = memory.keys_values(layer)
@@ -254,9 +381,11 @@ def open_case(
     cross_layer: int | None = None,
     baseline: Baseline | None = None,
 ) -> Case:
-    """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
-    interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
-    Seven parameters: it takes the options of attribute() one by one, as that does."""
+    """Return the case of a question about a trace; the options are those of attribute().
+
+    The trace's own interventions hold in every run. Raises ValueError if they cannot be run again, or if other weights
+    wrote the trace.
+    """
     check_again(translator, trace, taken_apart=True)
     if parts := translator.config.without:
         raise Refusal(
@@ -267,7 +396,7 @@ def open_case(
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers
     if cross_layer is not None and not 0 <= check_integer("layer", cross_layer) < layers:
-        raise ValueError(f"cross has layers 0 to {layers - 1}, found {cross_layer}")
+        raise ValueError(f"cross-attention has layers 0 to {layers - 1}, found {cross_layer}")
     device = translator.device
     return Case(
         translator.model,
@@ -282,6 +411,32 @@ def open_case(
     )
 
 
-def ask_case(translator: Translator, trace: TranslationTrace, step: int | None, contrast: str | int | Against) -> Case:
-    """The case of a question that is asked as in pinned.ask(), with the checkpoint's own means. The errors of both."""
-    return open_case(translator, trace, ask(translator, trace, step, contrast), means=stored_means(translator))
+def open_case_at(
+    translator: Translator, trace: TranslationTrace, step: int | None, contrast: str | int | Against
+) -> Case:
+    """Return the case of make_question(), with the checkpoint's own means. Raises what it and open_case() raise."""
+    question = make_question(translator, trace, step, contrast)
+    return open_case(translator, trace, question, means=load_stored_means(translator))
+
+
+def measure_removal(case: Case, column: int, change: Callable[[np.ndarray, np.ndarray], WordChanges]) -> Removal:
+    """Run the case without one column's word. change: mask_words or replace_words.
+
+    Raises ValueError if there is no such column.
+    """
+    if not 0 <= column < len(case.columns):
+        raise ValueError(f"columns are 0 to {len(case.columns) - 1}, found {column}")
+    return compare_outputs(case, case.run(change(*(mask[[column]] for mask in case.columns.masks()))))
+
+
+@torch.inference_mode()
+def compare_outputs(case: Case, changed: Tensor) -> Removal:
+    """Compare the recorded pass with a changed one, whose output at the question's row is changed [1, d_model]."""
+    hidden = torch.cat((case.output.hidden[:, -1], changed))
+    question, (ids, _) = case.question, top_tokens(case.model, hidden, NUM_CANDIDATES)
+    of_question = [question.token_id] + ([] if question.contrast_id is None else [question.contrast_id])
+    tokens = list(dict.fromkeys([*of_question, *ids.flatten().tolist()]))
+    probabilities = exact(case.model.project(hidden)).softmax(-1)[:, tokens].cpu().numpy()
+    before, after = case.measure(hidden).tolist()
+    order = np.argsort(-probabilities.max(0), kind="stable")
+    return Removal(before, after, tuple(tokens[i] for i in order), probabilities[:, order])

@@ -1,4 +1,7 @@
-"""What each token contributes to each row of one attention block: vectors, and ALTI's shares (Ferrando et al. 2022)."""
+"""What each token contributes to each row of an attention block: vectors A v W_O, and ALTI's shares of them.
+
+All vectors are float64, computed from the records of a pass. ALTI: Ferrando et al. (2022).
+"""
 
 from __future__ import annotations
 
@@ -6,95 +9,163 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attention_atlas.model.analysis.why.vectors import frozen, used_weights, written_values
+from attention_atlas.model.nets.attention import MultiHeadAttention, edges_mask
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.layer import Layer
-from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
+from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import AttentionKind
 
-CHUNK = 4_000_000  # numbers of float64 held at once
+Norm = nn.LayerNorm | nn.RMSNorm
+CHUNK = 4_000_000  # float64 numbers held at once
 
 
-def mixed(layer: Layer, record: LayerRecord, kind: AttentionKind, rows: slice = slice(None)) -> Tensor:
-    """The sum over heads of A v W_O by key: float64 [query, key, d_model], for some query rows of a batch of one; with
-    post-norm after the linear part of the block's norm (Kobayashi et al. 2020, 2021)."""
-    return _mixed([layer], [record], kind, rows)[0]
+def applied_weights(record: AttentionRecord) -> Tensor:
+    """Return the weights that values were summed with, float64 [batch, heads, query, key].
+
+    They are the softmax's weights less those that an intervention removed after the softmax.
+    """
+    weights = exact(record.weights)
+    weights = weights * edges_mask(record.edit.zeroed, weights.shape[1:]).to(weights.device)
+    on = weights.new_ones(weights.shape[1])
+    on[list(record.edit.heads_off)] = 0.0
+    return weights * on[:, None, None]
 
 
-def _mixed(layers: Sequence[Layer], records: Sequence[LayerRecord], kind: AttentionKind, rows: slice) -> Tensor:
-    """The same of all layers of a stack at once, as many small products take longer: [layer, query, key, d_model]."""
+def split_output_matrix(attention: MultiHeadAttention) -> Tensor:
+    """Return W_O by head, float64 [heads, d_model, d_head]."""
+    return exact(attention.output.weight.detach()).unflatten(1, (attention.num_heads, -1)).transpose(0, 1)
+
+
+def project_values(attention: MultiHeadAttention, record: AttentionRecord) -> Tensor:
+    """Return v W_O, what each head would write if it read one key alone: float64 [batch, heads, key, d_model].
+
+    The values' bias is included.
+    """
+    return torch.einsum("bhjk,hdk->bhjd", exact(record.values), split_output_matrix(attention))
+
+
+def apply_frozen_norm(norm: Norm, z: Tensor, norm_input: Tensor) -> Tensor:
+    """Apply a norm's linear part to z [.., d_model], with the scale of its recorded input and without its bias.
+
+    gamma * (z - mean z) / s for a layer norm, gamma * z / s for an RMS norm, in float64.
+    """
+    return exact(norm.weight) * _center(norm, z) / _norm_scale(norm, norm_input)
+
+
+def apply_transposed_norm(norm: Norm, a: Tensor, norm_input: Tensor) -> Tensor:
+    """Apply the transpose of apply_frozen_norm() to a [.., d_model]: a . frozen(z) = transposed(a) . z."""
+    return _center(norm, exact(norm.weight) * a) / _norm_scale(norm, norm_input)
+
+
+def _norm_scale(norm: Norm, norm_input: Tensor) -> Tensor:
+    """Return the divisor of a norm, epsilon included: float64 [.., 1]."""
+    return (_center(norm, exact(norm_input)).square().mean(-1, keepdim=True) + norm.eps).sqrt()
+
+
+def _center(norm: Norm, x: Tensor) -> Tensor:
+    """Subtract the mean of x [.., d_model], unless the norm is an RMS norm."""
+    return x if isinstance(norm, nn.RMSNorm) else x - x.mean(-1, keepdim=True)
+
+
+def contribution_vectors(layer: Layer, record: LayerRecord, kind: AttentionKind, rows: slice = slice(None)) -> Tensor:
+    """Return the sum over heads of A v W_O by key, float64 [query, key, d_model], for some query rows.
+
+    The batch must be one. With post-norm, after the linear part of the block's norm (Kobayashi et al. 2020, 2021).
+    """
+    return _contribution_vectors([layer], [record], kind, rows)[0]
+
+
+def _contribution_vectors(
+    layers: Sequence[Layer], records: Sequence[LayerRecord], kind: AttentionKind, rows: slice
+) -> Tensor:
+    """Return the vectors of all layers of a stack in one product, [layer, query, key, d_model]."""
     cross = kind is AttentionKind.CROSS
-    found = [record.attention(kind) for record in records]
-    weights = torch.stack([used_weights(one)[0, :, rows] for one in found])
-    attention = [layer.cross_attention if cross else layer.self_attention for layer in layers]
-    values = torch.stack([written_values(*each)[0] for each in zip(attention, found)])
-    summed = torch.einsum("lhtj,lhjd->ltjd", weights, values)
-    norms = [layer.sublayers[int(cross)] for layer in layers]
-    if norms[0].norm_first:
-        return summed
-    read = [record.sublayer(kind.sublayer).norm_input[0, rows, None] for record in records]
-    return torch.stack([frozen(one.norm, part, seen) for one, part, seen in zip(norms, summed, read)])
+    attention_records = [record.attention(kind) for record in records]
+    weights = torch.stack([applied_weights(record)[0, :, rows] for record in attention_records])
+    attentions = [layer.cross_attention if cross else layer.self_attention for layer in layers]
+    values = torch.stack([project_values(*pair)[0] for pair in zip(attentions, attention_records)])
+    vectors = torch.einsum("lhtj,lhjd->ltjd", weights, values)
+    sublayers = [layer.sublayers[int(cross)] for layer in layers]
+    if sublayers[0].norm_first:
+        return vectors
+    inputs = [record.sublayer(kind.sublayer).norm_input[0, rows, None] for record in records]
+    return torch.stack(
+        [apply_frozen_norm(sublayer.norm, *parts) for sublayer, *parts in zip(sublayers, vectors, inputs)]
+    )
 
 
-def shares(parts: Tensor, whole: Tensor) -> Tensor:
-    """How much nearer to nothing the whole [.., query, d_model] is without each of its parts [.., query, part,
-    d_model], by the sum of absolute differences, as shares of the row: [.., query, part] (Ferrando et al. 2022,
-    equations 4 to 6)."""
+def alti_shares(parts: Tensor, whole: Tensor) -> Tensor:
+    """Return ALTI's shares, [.., query, part] (Ferrando et al. 2022, equations 4 to 6).
+
+    A part's raw share is how much smaller the L1 norm of the whole is without it, at least 0; a row's shares sum to 1.
+    parts: [.., query, part, d_model]; whole: [.., query, d_model].
+    """
     length = whole.abs().sum(-1, keepdim=True)
-    nearer = (length - (whole[..., None, :] - parts).abs_().sum(-1)).clamp_min(0.0)
-    total = nearer.sum(-1, keepdim=True)
-    # A row of which no part comes near the whole: its own residual, the last part, stands for it.
-    alone = torch.zeros_like(nearer)
-    alone[..., -1] = 1.0
-    return torch.where(total > 0, nearer / total.clamp_min(torch.finfo(total.dtype).tiny), alone)
-
-
-def _with_itself(by_key: Tensor, residual: Tensor, whole: Tensor, start: int) -> Tensor:
-    """Self-attention: the residual and what a row reads at its own position are one part. [layer, query, key + 1], the
-    last column 0: the own position's share is where it belongs."""
-    at = torch.arange(residual.shape[-2], device=residual.device)
-    by_key[:, at, start + at] += residual
-    found = shares(torch.cat((by_key, torch.zeros_like(residual)[:, :, None]), dim=2), whole)
-    found[:, at, start + at] += found[..., -1]
-    found[..., -1] = 0.0
-    return found
+    raw = (length - (whole[..., None, :] - parts).abs_().sum(-1)).clamp_min(0.0)
+    total = raw.sum(-1, keepdim=True)
+    # If no part of a row reduces the norm, its residual, the last part, gets all.
+    residual_only = torch.zeros_like(raw)
+    residual_only[..., -1] = 1.0
+    return torch.where(total > 0, raw / total.clamp_min(torch.finfo(total.dtype).tiny), residual_only)
 
 
 @torch.inference_mode()
 def encoder_contributions(model: Transformer, output: ForwardOutput) -> np.ndarray:
-    """float64 [layers, source, source], rows sum to 1. output: recorded, a batch of one."""
-    return _shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF)
+    """Return self-attention's shares, float64 [layers, source, source]; rows sum to 1.
+
+    output: of a recorded pass, a batch of one.
+    """
+    return _block_shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF)
 
 
 @torch.inference_mode()
 def decoder_contributions(model: Transformer, output: ForwardOutput) -> tuple[np.ndarray, np.ndarray]:
-    """Self-attention's float64 [layers, target, target], whose rows sum to 1, and cross-attention's [layers, target,
-    source], whose rows lack the residual's share. output: recorded, a batch of one."""
-    own, cross = (
-        _shares(model.decoder.layers, output, kind) for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
-    )
-    return own, cross
+    """Return the decoder's shares, float64: self-attention [layers, target, target], cross [layers, target, source].
+
+    Rows of self-attention sum to 1; rows of cross-attention lack the residual's share. output: of a recorded pass, a
+    batch of one.
+    """
+    layers = model.decoder.layers
+    self_shares = _block_shares(layers, output, AttentionKind.DECODER_SELF)
+    return self_shares, _block_shares(layers, output, AttentionKind.CROSS)
 
 
-def _shares(layers: Iterable[Layer], output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
-    """Of each block of a kind, what each key brings through attention: [layer, query, key]."""
+def _block_shares(layers: Iterable[Layer], output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
+    """Return the share of each key in each block of a kind: [layer, query, key]."""
     layers, records, cross = list(layers), output.records(kind), kind is AttentionKind.CROSS
-    passed = [record.sublayer(kind.sublayer) for record in records]
-    stream, whole = (torch.stack([exact(getattr(one, name)[0]) for one in passed]) for name in ("before", "after"))
-    norms = [layer.sublayers[int(cross)] for layer in layers]
-    if not norms[0].norm_first:
-        read = [one.norm_input[0] for one in passed]
-        stream = torch.stack([frozen(one.norm, part, seen) for one, part, seen in zip(norms, stream, read)])
+    sublayer_records = [record.sublayer(kind.sublayer) for record in records]
+    stream, whole = (
+        torch.stack([exact(getattr(record, name)[0]) for record in sublayer_records]) for name in ("before", "after")
+    )
+    sublayers = [layer.sublayers[int(cross)] for layer in layers]
+    if not sublayers[0].norm_first:
+        inputs = [record.norm_input[0] for record in sublayer_records]
+        stream = torch.stack(
+            [apply_frozen_norm(sublayer.norm, *parts) for sublayer, *parts in zip(sublayers, stream, inputs)]
+        )
     step = max(1, CHUNK // (len(layers) * records[0].attention(kind).weights.shape[-1] * stream.shape[-1]))
-    parts = []
+    chunks = []
     for start in range(0, stream.shape[1], step):
         rows = slice(start, start + step)
-        by_key, residual = _mixed(layers, records, kind, rows), stream[:, rows]
+        by_key, residual = _contribution_vectors(layers, records, kind, rows), stream[:, rows]
         if cross:
-            parts.append(shares(torch.cat((by_key, residual[:, :, None]), dim=2), whole[:, rows]))
+            chunks.append(alti_shares(torch.cat((by_key, residual[:, :, None]), dim=2), whole[:, rows]))
         else:
-            parts.append(_with_itself(by_key, residual, whole[:, rows], start))
-    return torch.cat(parts, dim=1)[..., :-1].cpu().numpy()
+            chunks.append(_self_shares(by_key, residual, whole[:, rows], start))
+    return torch.cat(chunks, dim=1)[..., :-1].cpu().numpy()
+
+
+def _self_shares(by_key: Tensor, residual: Tensor, whole: Tensor, start: int) -> Tensor:
+    """Return self-attention's shares [layer, query, key + 1], with residual and own position as one part.
+
+    The last column is 0: its share is added to the row's own position.
+    """
+    at = torch.arange(residual.shape[-2], device=residual.device)
+    by_key[:, at, start + at] += residual
+    shares = alti_shares(torch.cat((by_key, torch.zeros_like(residual)[:, :, None]), dim=2), whole)
+    shares[:, at, start + at] += shares[..., -1]
+    shares[..., -1] = 0.0
+    return shares

@@ -1,4 +1,4 @@
-"""What every method of the tokens' matrix declares about itself. One file a method, in methods/."""
+"""What an attribution method declares about itself. Methods are in methods/, one file each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """values float64 [column], NaN where the method says nothing; the rest as in Row."""
+class Attribution:
+    """A method's values, float64 [column], NaN where it has none; sum and notes as in Row."""
 
     values: np.ndarray
     sum: Sum | None = None
@@ -24,36 +24,38 @@ class Answer:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the matrix: what it is, and how it is computed. slug: what files and answers call it; title: what people
-    read.
+    """An attribution method; calling it with a Case returns its Row.
 
-    done      what was done to get it, in a line;   misleads   where it misleads, in a line
-    class_agnostic   it does not look at which token was written, so that it is the same for any contrast
-    by_layer   it is about one layer of cross-attention, or the mean over them
-    slow   it takes many passes: the page shows the other rows first
+    slug            its name in files and answers; title: its name for people
+    description     what is done, in one line
+    caveat          where it misleads, in one line
+    compute         the function that computes it
+    class_agnostic  whether it ignores which token was written, so that its values are the same for any contrast
+    slow            whether it takes many passes; the page shows the other rows first
+    by_layer        whether it is about one layer of cross-attention, or the mean over layers
     """
 
     slug: str
     title: Words
     evidence: Evidence
     unit: Unit
-    done: Words
-    misleads: Words
-    compute: Callable[[Case], Answer]
+    description: Words
+    caveat: Words
+    compute: Callable[[Case], Attribution]
     class_agnostic: bool = False
     slow: bool = False
     by_layer: bool = False
 
     def __call__(self, case: Case) -> Row:
-        found = self.compute(case)
-        assert found.values.shape == (len(case.columns),)
+        attribution = self.compute(case)
+        assert attribution.values.shape == (len(case.columns),)
         return Row(
             self.slug,
             self.evidence,
             self.unit,
-            found.values,
+            attribution.values,
             self.class_agnostic,
-            found.sum,
-            found.notes,
+            attribution.sum,
+            attribution.notes,
             self.title,
         )

@@ -1,8 +1,8 @@
-"""Direct logit attribution: exact, for pre-norm and post-norm, with the norms' scales held as they were.
+"""Direct logit attribution: split a token's logit exactly over the decoder's parts, with the norms' scales held fixed.
 
-Pre-norm (Elhage et al. 2021; Ferrando et al. 2023): the residual stream is a sum of what was written to it, and the
-final norm, its scale held, is linear. Post-norm: what enters before norm k passes all norms from k on; one vector,
-carried backwards through their transposes, reads every part.
+With pre-norm (Elhage et al. 2021; Ferrando et al. 2023) the residual stream is a sum of what was written to it, and the
+final norm with a fixed scale is linear. With post-norm, what enters before norm k passes all norms from k on: one
+vector, carried backwards through the transposed norms, reads every part.
 """
 
 from __future__ import annotations
@@ -11,47 +11,68 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.metric import direction
-from attention_atlas.model.analysis.why.vectors import Norm, output_by_head, transposed, used_weights
+from attention_atlas.model.analysis.why.case import Case, make_linear_metric, open_case_at
+from attention_atlas.model.analysis.why.contributions import (
+    Norm,
+    applied_weights,
+    apply_transposed_norm,
+    split_output_matrix,
+)
 from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.records import AttentionRecord
 from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.trace.why.parts import Parts
+from attention_atlas.model.translator import Translator
 
 KINDS = (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
 
 
+def split_logit(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+) -> Parts:
+    """Split the logit of one written token exactly over the decoder's parts (direct logit attribution).
+
+    step, contrast: as in attribute(). Raises ValueError for a question that cannot be asked.
+    """
+    return split_case(open_case_at(translator, trace, step, contrast))
+
+
 @torch.inference_mode()
-def parts(case: Case) -> Parts:
-    """Split the question's logit difference over the parts of the decoder's row (see Parts). Sums in float64."""
-    aim = direction(case.model, case.question)
-    walk = _Walk(case, aim.vector)
+def split_case(case: Case) -> Parts:
+    """Split the question's logit difference over the parts of the decoder's row (see Parts), in float64."""
+    metric = make_linear_metric(case.model, case.question)
+    walk = _BackwardWalk(case, metric.vector)
     walk.through_final_norm()
     for index in reversed(range(len(case.model.decoder.layers))):
         walk.through_layer(index)
     token = exact(case.target_rows[0, -1])
-    code = case.model.target_positions(0, case.decoder_ids.shape[1], case.interventions.target_positions)
-    position = torch.zeros_like(token) if code is None else exact(code[-1])
-    entered = walk.vector  # of what the first layer reads
-    early = case.model.decoder.norm_before_positions
-    walk.through_entry(token if early else token + position)
+    positions = case.model.target_positions(0, case.decoder_ids.shape[1], case.interventions.target_positions)
+    position = torch.zeros_like(token) if positions is None else exact(positions[-1])
+    first_layer_vector = walk.vector
+    norm_before_positions = case.model.decoder.norm_before_positions
+    walk.through_entry_norm(token if norm_before_positions else token + position)
     return Parts(
         question=case.question,
         token=float(walk.vector @ token),
-        position=float((entered if early else walk.vector) @ position),
-        keys={kind: _stacked(walk.keys[kind]) for kind in KINDS},
-        feed_forward=_stacked(walk.feed_forward),
-        output_biases={kind: _stacked(walk.output_biases[kind]) for kind in KINDS},
-        norm_biases=_stacked(walk.norm_biases),
-        constant=aim.constant,
-        expected=float(aim(case.output.hidden[0, -1])),
+        position=float((first_layer_vector if norm_before_positions else walk.vector) @ position),
+        keys={kind: _stack_reversed(walk.keys[kind]) for kind in KINDS},
+        feed_forward=_stack_reversed(walk.feed_forward),
+        output_biases={kind: _stack_reversed(walk.output_biases[kind]) for kind in KINDS},
+        norm_biases=_stack_reversed(walk.norm_biases),
+        constant=metric.constant,
+        expected=float(metric(case.output.hidden[0, -1])),
     )
 
 
-class _Walk:
-    """Backwards through the decoder at the last row: `vector` reads what stands in the residual stream there."""
+class _BackwardWalk:
+    """A walk backwards through the decoder's last row; `vector` reads the residual stream at the present point."""
 
     def __init__(self, case: Case, vector: Tensor) -> None:
         self.case, self.decoder, self.vector = case, case.model.decoder, vector
@@ -63,46 +84,46 @@ class _Walk:
 
     def through_final_norm(self) -> None:
         if not isinstance(self.decoder.norm, nn.Identity):
-            self._through(self.decoder.norm, self.records[-1].after[0, -1])
+            self._through_norm(self.decoder.norm, self.records[-1].after[0, -1])
 
-    def through_entry(self, read: Tensor) -> None:
-        """The norm on embeddings, where a family has one, on what it read at the last row [d_model]."""
+    def through_entry_norm(self, norm_input: Tensor) -> None:
+        """Pass the norm on embeddings, if the family has one. norm_input: what it read at the last row [d_model]."""
         if not isinstance(self.decoder.entry, nn.Identity):
-            self._through(self.decoder.entry, read)
+            self._through_norm(self.decoder.entry, norm_input)
 
     def through_layer(self, index: int) -> None:
         layer, record = self.decoder.layers[index], self.records[index]
-        attentions = {kind: (self.case.model.attention(kind, index), record.attention(kind)) for kind in KINDS[::-1]}
-        around_self, around_cross, around_feed_forward = zip(
-            layer.sublayers, (passed.norm_input for passed in record.sublayers)
+        self_block, cross_block, feed_forward_block = zip(
+            layer.sublayers, (sublayer.norm_input for sublayer in record.sublayers)
         )
-        self._enter(*around_feed_forward)
+        self._through_post_norm(*feed_forward_block)
         self.feed_forward.append(self.vector @ exact(layer.feed_forward.contract(record.activations[0, -1])))
-        for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):
-            self._enter(*around)
-            self.keys[kind].append(by_key(attention, found, self.vector))
-            self.output_biases[kind].append(self._of_bias(attention.output))
+        for kind, block in ((AttentionKind.CROSS, cross_block), (AttentionKind.DECODER_SELF, self_block)):
+            attention = self.case.model.attention(kind, index)
+            self._through_post_norm(*block)
+            self.keys[kind].append(split_by_key(attention, record.attention(kind), self.vector))
+            self.output_biases[kind].append(self._read_bias(attention.output))
 
-    def _enter(self, sublayer: nn.Module, norm_input: Tensor) -> None:
+    def _through_post_norm(self, sublayer: nn.Module, norm_input: Tensor) -> None:
         if not sublayer.norm_first:
-            self._through(sublayer.norm, norm_input[0, -1])
+            self._through_norm(sublayer.norm, norm_input[0, -1])
 
-    def _through(self, norm: Norm, read: Tensor) -> None:
-        self.norm_biases.append(self._of_bias(norm))
-        self.vector = transposed(norm, self.vector, read)
+    def _through_norm(self, norm: Norm, norm_input: Tensor) -> None:
+        self.norm_biases.append(self._read_bias(norm))
+        self.vector = apply_transposed_norm(norm, self.vector, norm_input)
 
-    def _of_bias(self, module: nn.Module) -> Tensor:
-        """What is read of a module's bias: 0 where it has none."""
+    def _read_bias(self, module: nn.Module) -> Tensor:
+        """Return the part of a module's bias; 0 if it has none."""
         bias = getattr(module, "bias", None)
         return self.vector.new_zeros(()) if bias is None else self.vector @ exact(bias)
 
 
-def by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor) -> Tensor:
-    """vector . (A v W_O) for the last row of each head by key: float64 [heads, key]. vector [d_model]."""
-    reading = vector @ output_by_head(attention)  # [heads, d_head]
+def split_by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor) -> Tensor:
+    """Return vector . (A v W_O) of the last row by head and key: float64 [heads, key]. vector: [d_model]."""
+    reading = vector @ split_output_matrix(attention)  # [heads, d_head]
     values = torch.einsum("hjk,hk->hj", exact(record.values[0]), reading)
-    return used_weights(record)[0, :, -1] * values
+    return applied_weights(record)[0, :, -1] * values
 
 
-def _stacked(backwards: list[Tensor]) -> np.ndarray:
-    return torch.stack(backwards[::-1]).cpu().numpy() if backwards else np.zeros(0)
+def _stack_reversed(values: list[Tensor]) -> np.ndarray:
+    return torch.stack(values[::-1]).cpu().numpy() if values else np.zeros(0)

@@ -11,7 +11,7 @@ from attention_atlas.model.analysis.circuits.graph import build_graph
 from attention_atlas.model.analysis.circuits.passes import GatedPass, compute_logits
 from attention_atlas.model.analysis.dissection import dissect
 from attention_atlas.model.analysis.formulas.projections import join_heads, projections, score_matrix
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.trace.edits import Ablate, Scale
 from attention_atlas.model.trace.interventions import Interventions, positions_off, positions_shifted
@@ -92,14 +92,14 @@ def test_scores_are_the_sum_of_content_and_bias(any_kind):
 
 def test_the_exact_split_and_every_method_work(any_kind):
     trace = any_kind.translate(SENTENCES[0])
-    split = why.parts(any_kind, trace, step=2)
+    split = why.split_logit(any_kind, trace, step=2)
     assert split.sum.holds and split.position == 0 and not split.norm_biases.any()
     answer = why.attribute(any_kind, trace, step=2)
     assert len(answer.rows) == len(METHODS)
     for row in answer.rows:
         assert np.isfinite(row.values[:3]).all() and np.nan_to_num(row.values).any()
         assert row.sum is None or row.sum.holds
-    assert why.heads(any_kind, trace, step=2)
+    assert why.measure_heads(any_kind, trace, step=2)
 
 
 def test_a_circuits_pass_agrees_with_the_models(any_kind):

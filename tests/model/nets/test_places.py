@@ -263,7 +263,7 @@ def test_a_trace_stores_plain_edits_and_describes_functions(translator):
     with pytest.raises(ValueError, match="are missing where a pass is taken apart"):
         why.attribute(translator, translator.edit(EDITS["rows"]).translate(TEXT))
     with pytest.raises(ValueError, match="its edits would be missing"):
-        why.heads(translator.edit(EDITS["rows"]), translator.translate(TEXT))
+        why.measure_heads(translator.edit(EDITS["rows"]), translator.translate(TEXT))
     swept = translator.translate(TEXT, interventions=Sweep(gates={TRANSFORMER_KINDS[2]: torch.ones(1, 3, 4)}))
     assert "gates on heads of cross" in storage.from_npz(storage.to_npz(swept)).interventions.in_words
 

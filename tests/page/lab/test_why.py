@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from attention_atlas.model.analysis.why.pinned import contrasts
+from attention_atlas.model.analysis.why.questions import list_contrasts
 from attention_atlas.viz.panels.scene import PageQuestion
 from attention_atlas.viz.wire.question import token_text
 from tests.page.browser import no_violations, screenshot
@@ -74,7 +74,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     page.locator(".atlas-translation button.chip").nth(2).click()
     page.locator(".atlas-translation").get_by_role("button", name=re.compile("Why “.+”?")).click()
     asked(page, 2, 0)
-    rival = token_text(next(iter(shipped_translators.values())).tokenizer.tokens([contrasts(trace, 2)[0]])[0])
+    rival = token_text(next(iter(shipped_translators.values())).tokenizer.tokens([list_contrasts(trace, 2)[0]])[0])
     expect(page.locator(f"{QUESTION} .against .chip").first).to_contain_text(rival)
     expect(page.locator(f"{QUESTION} .headline")).to_contain_text("as likely as")
     expect(page.locator(".atlas-translation button.chip.pinned")).to_have_count(1)
@@ -131,7 +131,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
 def test_the_narrow_page_asks_of_itself(why, trace, shipped_translators) -> None:
     page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
     of_itself = PageQuestion.of(trace, None).question(next(iter(shipped_translators.values())), trace)
-    asked(page, of_itself.step, contrasts(trace, of_itself.step).index(of_itself.contrast_id))
+    asked(page, of_itself.step, list_contrasts(trace, of_itself.step).index(of_itself.contrast_id))
     page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()
     page.wait_for_function(f"{PRESSED}[1] === 5")

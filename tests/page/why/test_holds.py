@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from attention_atlas.model.analysis.why import faithful
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why import faithfulness
+from attention_atlas.model.analysis.why.methods import METHODS
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel
 
@@ -19,7 +19,7 @@ def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(
     open_page, app_url, shipped_translators, width, dark
 ) -> None:
     translator = next(iter(shipped_translators.values()))
-    found = faithful.read(translator.folder)
+    found = faithfulness.load_faithfulness(translator.folder)
     page = open_page(app_url, width=width, dark=dark)
     panel = open_panel(page, "Why", "Does it hold?")
     expect(panel.get_by_role("img", name="How well each row agrees")).to_be_visible()

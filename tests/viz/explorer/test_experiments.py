@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.analysis.why import neighbours
-from attention_atlas.model.analysis.why.experiments.cutting import Cut, effects_if_cut
+from attention_atlas.model.analysis.why.experiments.cutting import CutMode, measure_edges
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.explorer import cut, overlays
@@ -65,12 +65,12 @@ def test_every_head_is_estimated_first_and_then_measured(scene):
     )
 
 
-@pytest.mark.parametrize("how", list(Cut))
+@pytest.mark.parametrize("how", list(CutMode))
 def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": how.value}
     found = cut.answered(scene, data, cut.translated(scene, data))
     edges = frozenset({Edge(CROSS, 3, 2, 1, 2)})
-    changes = Interventions(cut_edges=edges) if how is Cut.RENORMALISE else Interventions(zeroed_edges=edges)
+    changes = Interventions(cut_edges=edges) if how is CutMode.RENORMALISE else Interventions(zeroed_edges=edges)
     expected = scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=changes)
     assert found["after"] == expected.translation and found["same"] == (expected.target_ids == scene.trace.target_ids)
     assert found["words"][-1].values["after"] == cut.format_nats(metric_without(scene, changes))
@@ -96,7 +96,7 @@ def test_edges_that_are_none_are_refused(change):
 
 def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
     found = overlays.shown("effect_if_cut", scene, View(DECODER, 1, 2))
-    expected = effects_if_cut(scene.case, DECODER, 1, 2)
+    expected = measure_edges(scene.case, DECODER, 1, 2)
     np.testing.assert_allclose(found.values[:4, :4], expected, atol=1e-6)
     assert np.isnan(found.values[4:]).all() and found.signed and not found.attention
 

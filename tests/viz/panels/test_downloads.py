@@ -9,7 +9,7 @@ import pytest
 
 from attention_atlas.model.analysis import why
 from attention_atlas.model.analysis.why.attribution import attribute
-from attention_atlas.model.analysis.why.experiments.patching import Direction
+from attention_atlas.model.analysis.why.experiments.patching import PatchMode
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels import downloads
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
@@ -51,14 +51,14 @@ def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
     """What the panel shows last, and the numbers that it is of, found by themselves."""
     if name == "heads":
         *_, found = heads.explore_heads(scene, "zero", "all")
-        rows = why.heads(scene.translator, scene.trace, step=3).effects
+        rows = why.measure_heads(scene.translator, scene.trace, step=3).effects
         return found, np.concatenate(list(rows.values()))
     if name == "patch":
         return patch.patch(scene, *EXPERIMENTS[name][1]), why.patch(
-            scene.translator, scene.trace, "Der Hund", step=3, direction=Direction.NOISE
+            scene.translator, scene.trace, "Der Hund", step=3, direction=PatchMode.NOISE
         ).metrics
     *_, found = smallest.search_sets(scene, "zero")
-    sets = [why.smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
+    sets = [why.find_smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
     layers, width = scene.translator.model.num_layers, scene.translator.model.num_heads
     return found, np.array(
         [

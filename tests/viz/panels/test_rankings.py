@@ -8,10 +8,9 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.why import faithful
+from attention_atlas.model.analysis.why import faithfulness
 from attention_atlas.model.analysis.why.attribution import attribute
-from attention_atlas.model.analysis.why.methods import attention, occlusion
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.methods import METHODS, attention, occlusion
 from attention_atlas.model.files import write_json
 from attention_atlas.model.trace.why.evidence import Evidence
 from attention_atlas.model.trace.why.faithfulness import (
@@ -34,18 +33,20 @@ def scene(tiny_translator) -> Scene:
 
 @pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
 def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
-    found = [one for some in faithful.trials(scene.case, judge) for one in some]
+    found = [one for some in faithfulness.run_trials(scene.case, judge) for one in some]
     assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.slug}
     words = int((~scene.case.columns.special).sum())
     for one in found:
-        assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithful.POINTS + 1
-        assert one.left[0] == pytest.approx(scene.case.metric()) == pytest.approx(one.kept[-1], abs=1e-4)
-        assert one.left[-1] == pytest.approx(one.kept[0], abs=1e-4)
+        assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithfulness.MAX_POINTS + 1
+        assert one.without[0] == pytest.approx(scene.case.metric()) == pytest.approx(one.alone[-1], abs=1e-4)
+        assert one.without[-1] == pytest.approx(one.alone[0], abs=1e-4)
     first_left = next(one for one in found if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
     best = attribute(scene.translator, scene.trace, step=3, methods=[first_left.method])
     column = int(np.where(best.columns.special, -np.inf, best.rows[0].values).argmax())
     other = attribute(scene.translator, scene.trace, step=3, methods=[judge.slug]).rows[0].values[column]
-    assert first_left.left[1] == pytest.approx(best.metric - other, abs=1e-4), "the best word gone, by the other means"
+    assert first_left.without[1] == pytest.approx(best.metric - other, abs=1e-4), (
+        "the best word gone, by the other means"
+    )
     shown = list(holds.holds(scene, how))[-1]
     assert len(next(one for one in shown if one["type"] == "table")["rows"]) == len(METHODS)
 
@@ -87,7 +88,7 @@ def test_what_stands_first_is_decided_by_what_was_measured(
     assert (best and best.method) == expected
     assert from_dict(json.loads(json.dumps(asdict(found)))) == found
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
-    write_json(tmp_path / faithful.FILE, asdict(replace(found, digest=tiny_translator.digest)))
+    write_json(tmp_path / faithfulness.FILE, asdict(replace(found, digest=tiny_translator.digest)))
     ranking = rankings.ranking_of(tiny_translator)
     assert sorted(ranking.order) == sorted(METHODS) and "200 sentences" in ranking.reason
     if expected:
@@ -106,15 +107,19 @@ def test_without_a_table_of_these_weights_the_page_says_so(
 ) -> None:
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
     assert "has not been measured" in rankings.ranking_of(tiny_translator).reason
-    write_json(tmp_path / faithful.FILE, asdict(table(occlusion_by_mask=0.9)))
+    write_json(tmp_path / faithfulness.FILE, asdict(table(occlusion_by_mask=0.9)))
     ranking = rankings.ranking_of(tiny_translator)
     assert "other weights (0000000000000000)" in ranking.reason and not ranking.folded
     assert ranking.order[0] == occlusion.MASK.slug
     assert "other weights" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]
     for damaged in ("{", "[]", '{"methods": [{"method": "x"}]}'):
-        (tmp_path / faithful.FILE).write_text(damaged)
-        assert "has not been measured" in rankings.ranking_of(tiny_translator).reason and faithful.FILE in caplog.text
-    write_json(tmp_path / faithful.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest)))
+        (tmp_path / faithfulness.FILE).write_text(damaged)
+        assert (
+            "has not been measured" in rankings.ranking_of(tiny_translator).reason and faithfulness.FILE in caplog.text
+        )
+    write_json(
+        tmp_path / faithfulness.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest))
+    )
     shown = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
     assert len(shown) == 2 and shown[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and shown[1]["marked"] == [0]
 
@@ -124,7 +129,7 @@ def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monke
         table(occlusion_by_mask=0.9, integrated_gradients=0.4, gradient_x_input=0.6), digest=tiny_translator.digest
     )
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
-    write_json(tmp_path / faithful.FILE, asdict(found))
+    write_json(tmp_path / faithfulness.FILE, asdict(found))
     agreements, cascade = next(
         one["blocks"]
         for one in list(holds.holds(scene, holds.MEAN))[-1]

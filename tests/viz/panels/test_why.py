@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.analysis.why.attribution import attribute
-from attention_atlas.model.analysis.why.case import open_case
-from attention_atlas.model.analysis.why.experiments.removal import without
-from attention_atlas.model.analysis.why.methods import attention, occlusion
-from attention_atlas.model.analysis.why.passes.change import masked
-from attention_atlas.model.analysis.why.pinned import ask, default_step
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.case import mask_words, measure_removal, open_case
+from attention_atlas.model.analysis.why.methods import METHODS, attention, occlusion
+from attention_atlas.model.analysis.why.questions import default_step, make_question
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.trace.why.effects import Losses
@@ -160,8 +157,8 @@ def test_what_ties_is_said_to_tie(metric, left, first, second) -> None:
 
 def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translator, trace) -> None:
     """The metric alone would name another word, or say that this one speaks against the token."""
-    case = open_case(tiny_translator, trace, ask(tiny_translator, trace, 3))
-    lost = occlusion.losses(case)
+    case = open_case(tiny_translator, trace, make_question(tiny_translator, trace, 3))
+    lost = occlusion.measure_losses(case)
     for found, contrast in ((lost.of_metric, Against.RUNNER_UP), (lost.of_log_p, Against.NOTHING)):
         alone = attribute(tiny_translator, trace, step=3, contrast=contrast, methods=[occlusion.MASK.slug])
         np.testing.assert_allclose(found, alone.rows[0].values, atol=1e-5)
@@ -187,13 +184,13 @@ def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translat
 
 
 def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator, trace) -> None:
-    question = ask(tiny_translator, trace, 3)
+    question = make_question(tiny_translator, trace, 3)
     case = open_case(tiny_translator, trace, question)
-    lost = occlusion.losses(case)
+    lost = occlusion.measure_losses(case)
     found = losses_payload(question, lost, case.columns, tiny_translator.tokenizer.tokens(lost.ids.ravel().tolist()))
     assert [word["text"] for word in found["words"]] == list(case.columns.labels)
     for column in (0, 2, len(case.columns) - 1):
-        alone, word = without(case, column, masked), found["words"][column]
+        alone, word = measure_removal(case, column, mask_words), found["words"][column]
         probable = dict(zip(alone.ids, alone.probabilities[1]))
         assert word["p"] == pytest.approx(probable[question.token_id], abs=1e-6)
         assert word["loss"] == pytest.approx(alone.before - alone.after, abs=1e-5)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.sentence_pairs import Contrast, contrast, contrastive_pairs
-from attention_atlas.model.analysis.why.pinned import contrasts, default_step
+from attention_atlas.model.analysis.why.questions import default_step, list_contrasts
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.panels.heads.phenomena import PHENOMENA
 from attention_atlas.viz.panels.panel import Panel, Text
@@ -52,7 +52,7 @@ def _runner_up(scene: Scene) -> str:
         return ""
     try:
         step = default_step(trace)
-        begun = [*trace.target_ids[:step], contrasts(trace, step)[0]]
+        begun = [*trace.target_ids[:step], list_contrasts(trace, step)[0]]
         return scene.translator.trace(trace.source_text, trace.direction, prefix=begun).translation
     except (ValueError, IndexError):  # an empty translation, or a prefix that is not allowed
         return ""

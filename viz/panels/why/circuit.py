@@ -18,7 +18,7 @@ from attention_atlas.model.analysis.circuits.faithfulness import Curve, Faithful
 from attention_atlas.model.analysis.circuits.graph import Edge, build_graph
 from attention_atlas.model.analysis.circuits.pairs import Pair, fill_template, pair_sentences
 from attention_atlas.model.analysis.circuits.passes import ScoringMethod
-from attention_atlas.model.analysis.why.neighbours import fillings
+from attention_atlas.model.analysis.why.neighbours import find_fillings
 from attention_atlas.model.serve.caches import cached_on_owner
 from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -124,7 +124,7 @@ def study_pairs(scene: Scene, pair: Pair, second: str, typed: str) -> Work[Study
 def _pairs(scene: Scene, pair: Pair, second: str, typed: str) -> list[Pair]:
     """Fill other words into both sentences, and return the pairs that lead to the question's tokens."""
     trace = scene.trace
-    fillers = parse_fillers(typed) if typed else fillings(scene.translator, trace, changed_positions(pair))
+    fillers = parse_fillers(typed) if typed else find_fillings(scene.translator, trace, changed_positions(pair))
     texts = list(zip(fill_template(trace.source_text, fillers), fill_template(second, fillers)))
     pairs = pair_sentences(scene.translator, texts, (pair.token_id, pair.contrast_id), trace.direction)
     if len(pairs) < MIN_PAIRS:

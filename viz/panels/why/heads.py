@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from attention_atlas.model.analysis import again
-from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.case import Case, compare_outputs
 from attention_atlas.model.analysis.why.experiments import heads
-from attention_atlas.model.analysis.why.experiments.asking import voices as voices_of
-from attention_atlas.model.analysis.why.experiments.removal import beside
+from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values as voices_of
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -60,12 +59,12 @@ def _measure(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dic
     """Yield notes on the replacement, the estimates, and the effects measured so far."""
     case = scene.case
     voices, notes = voices_for(scene, case, instead)
-    estimates = heads.estimated(case, voices)
+    estimates = heads.estimate_heads(case, voices)
     yield notes, estimates, None
     order = estimates.by_size()
     if extent != "all" and len(order) * len(voices.draws) * _operations(case) > QUICK:
         order = order[:FIRST]
-    for measured in heads.measuring(case, voices, order):
+    for measured in heads.measure_in_order(case, voices, order):
         yield notes, estimates, measured
 
 
@@ -76,16 +75,16 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str)
     return file(data, Explained(to_jsonable(table)), about_step("heads", scene))
 
 
-def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:
+def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.AblationValues, list[dict]]:
     """Return the values that replace a head's output, and notes about them.
 
     Zeros if there are neither means nor sentences in this language.
     """
     if instead == Replacement.MEAN.value and case.means is not None:
-        return heads.mean_voices(case), [
+        return heads.mean_values(case), [
             blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
         ]
-    if instead == Replacement.RESAMPLE.value and scene.means_cache.can_make(scene.trace.direction):
+    if instead == Replacement.RESAMPLE.value and scene.means_cache.can_compute(scene.trace.direction):
         voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
         return voices, [
             blocks.note(
@@ -97,7 +96,7 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
     lacking = blocks.note(
         "There are no sentences in this source language to average over: a head that is switched off outputs zero."
     )
-    return heads.silence(), [] if instead == Replacement.ZERO.value else [lacking]
+    return heads.zero_values(), [] if instead == Replacement.ZERO.value else [lacking]
 
 
 def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
@@ -157,7 +156,7 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
             (say("Sum of the single effects"), format_effect(total), say("nats, measured one by one")),
             (say("The difference"), format_effect(effects[0] - total), _self_repair(effects[0] - total)),
         ]
-    changed = beside(case, heads.without(case, [selected], voices.draws[0]))
+    changed = compare_outputs(case, heads.run_without_heads(case, [selected], voices.draws[0]))
     tokens = scene.translator.tokenizer.tokens(changed.ids)
     return [
         blocks.facts(*facts),

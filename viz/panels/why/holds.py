@@ -10,9 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import plotly.graph_objects as go
 
-from attention_atlas.model.analysis.why.faithful import LEAST_WORDS, Trial, trials
-from attention_atlas.model.analysis.why.methods import occlusion
-from attention_atlas.model.analysis.why.registry import METHODS
+from attention_atlas.model.analysis.why.faithfulness import MIN_WORDS, Trial, run_trials
+from attention_atlas.model.analysis.why.methods import METHODS, occlusion
 from attention_atlas.model.trace.why.evidence import Evidence
 from attention_atlas.model.trace.why.faithfulness import BAR, Faithfulness, Interval
 from attention_atlas.viz import theme
@@ -40,9 +39,9 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
         note = [blocks.note("{n} more orders are still being tried.", n=more)] if more else []
         return [*_curves(done), *note, *offline]
 
-    if (~scene.case.columns.special).sum() >= LEAST_WORDS:
+    if (~scene.case.columns.special).sum() >= MIN_WORDS:
         yield progress()  # shows the stored measurements at once
-    for batch in trials(scene.case, by):
+    for batch in run_trials(scene.case, by):
         done += batch
         yield progress()
     if not done:
@@ -57,8 +56,8 @@ def _curves(done: list[Trial]) -> Blocks:
     rows = [_row(trial, done[0]) for trial in done]
     return [
         blocks.row(
-            _figure(done, "left", say("The best words taken away first"), say("words taken away, best first")),
-            _figure(done, "kept", say("The best words alone"), say("best words left, all others taken away")),
+            _figure(done, "without", say("The best words taken away first"), say("words taken away, best first")),
+            _figure(done, "alone", say("The best words alone"), say("best words left, all others taken away")),
         ),
         blocks.table(
             blocks.headings("Order", "kind", "fall", "rise"),
@@ -77,7 +76,7 @@ def _row(trial: Trial, chance: Trial) -> list:
     if trial is chance:
         return [RANDOM, "", "–", "–"]
     method = METHODS[trial.method]
-    fall, rise = np.mean(chance.left) - np.mean(trial.left), np.mean(trial.kept) - np.mean(chance.kept)
+    fall, rise = np.mean(chance.without) - np.mean(trial.without), np.mean(trial.alone) - np.mean(chance.alone)
     return [method.title, EVIDENCE[method.evidence], blocks.number(float(fall)), blocks.number(float(rise))]
 
 

@@ -27,7 +27,7 @@ LARGEST = 3  # parts named in the lead
 
 def parts(scene: Scene) -> list[dict]:
     """Draw the grid of parts, and their sum with its error."""
-    split_parts = split.parts(scene.case)
+    split_parts = split.split_case(scene.case)
     sums = split_parts.sum
     return [
         blocks.text(join((_title(scene, split_parts), _most(split_parts)), " ")),
@@ -70,7 +70,7 @@ def parts(scene: Scene) -> list[dict]:
 
 def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Split one head's part by the tokens that it read."""
-    parts = split.parts(scene.case)
+    parts = split.split_case(scene.case)
     kind, layer, head = _head(parts, data)
     values = parts.keys[kind][layer, head]
     title = say(

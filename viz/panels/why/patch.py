@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from attention_atlas.model.analysis.why.experiments.patching import GRIDS, Direction, HeadGrid, PatchEffects, between
-from attention_atlas.model.analysis.why.neighbours import neighbours
+from attention_atlas.model.analysis.why.experiments.patching import GRIDS, HeadGrid, PatchEffects, PatchMode, patch_case
+from attention_atlas.model.analysis.why.neighbours import make_neighbour_sentences
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.why.evidence import to_jsonable
@@ -39,15 +39,15 @@ PLACES = {
     "encoder heads": say("encoder self-attention heads"),
 }
 DIRECTIONS = {
-    Direction.DENOISE.value: say("this sentence into the second: is it enough?"),
-    Direction.NOISE.value: say("the second into this sentence: is it needed?"),
+    PatchMode.DENOISE.value: say("this sentence into the second: is it enough?"),
+    PatchMode.NOISE.value: say("the second into this sentence: is it needed?"),
 }
 
 
 def patch(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
     """Draw the sentence's words to click and, given a second sentence, the effect of patching each place."""
     return with_words(
-        scene, text, lambda: _effect_blocks(scene, patch_with(scene, text, place, Direction(direction)), place)
+        scene, text, lambda: _effect_blocks(scene, patch_with(scene, text, place, PatchMode(direction)), place)
     )
 
 
@@ -60,7 +60,7 @@ def with_words(scene: Scene, text: str, compute: Callable[[], list[dict]]) -> li
         return [words, blocks.text(error.words, tone="bad")]
 
 
-def patch_with(scene: Scene, text: str, place: str, direction: Direction) -> PatchEffects:
+def patch_with(scene: Scene, text: str, place: str, direction: PatchMode) -> PatchEffects:
     """Measure the effects of GRIDS[place] with a second sentence. A Refusal if it cannot be compared."""
     ids = scene.translator.encode(text, scene.trace.direction)
     if (length := len(ids) + scene.case.decoder_ids.shape[1]) > MAX_TOKENS:
@@ -70,7 +70,7 @@ def patch_with(scene: Scene, text: str, place: str, direction: Direction) -> Pat
             n=length,
             limit=MAX_TOKENS,
         )
-    effects = between(scene.case, scene.translator, scene.trace, text, GRIDS[place], direction)
+    effects = patch_case(scene.case, scene.translator, scene.trace, text, GRIDS[place], direction)
     return replace(effects, columns=tuple(map(labels.display, effects.columns)))
 
 
@@ -78,7 +78,7 @@ def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict
     """Draw the metric of both sentences and the grid of effects."""
     token, contrast = token_names(scene.trace, scene.question)
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
-    into_second = effects.direction is Direction.DENOISE
+    into_second = effects.direction is PatchMode.DENOISE
     clean, corrupt = (effects.other, effects.base) if into_second else (effects.base, effects.other)
     nats = blocks.note(
         "The two are less than 1 nat apart: shares of that would be shares of next to nothing, so each place shows "
@@ -110,7 +110,7 @@ def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict
 
 def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> File:
     """Return the effects as a file."""
-    effects = patch_with(scene, text, place, Direction(direction))
+    effects = patch_with(scene, text, place, PatchMode(direction))
     fields = {**question_fields(scene), "second": text, "place": place, **effects.as_plain()}
     return file(data, Explained(to_jsonable(fields)), about_step("patch", scene))
 
@@ -183,7 +183,7 @@ def replace_word(scene: Scene, data: Mapping[str, object], text: str, *_: object
     """
     if isinstance(sentence := data.get("text"), str):
         return sentence
-    sentences = neighbours(scene.translator, scene.trace, read_integer(data, "position"))
+    sentences = make_neighbour_sentences(scene.translator, scene.trace, read_integer(data, "position"))
     return sentences[(sentences.index(text) + 1) % len(sentences)] if text in sentences else sentences[0]
 
 
@@ -199,7 +199,7 @@ PANEL = Panel(
     controls=(
         Text(say("Second sentence"), scale=4),
         Choice(say("Place"), PLACES, "decoder stream", folded=True, scale=3),
-        Choice(say("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
+        Choice(say("Which way"), DIRECTIONS, PatchMode.DENOISE.value, folded=True, scale=4),
     ),
     actions={EXPORT: as_file},
     fill_text=replace_word,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attention_atlas.model.analysis.why.experiments.smallest import shrinking
-from attention_atlas.model.analysis.why.experiments.smallest import whole as whole_translation
-from attention_atlas.model.analysis.why.passes.ablations import all_heads
+from attention_atlas.model.analysis.why.experiments.heads import list_heads
+from attention_atlas.model.analysis.why.experiments.smallest import open_translation as whole_translation
+from attention_atlas.model.analysis.why.experiments.smallest import shrink
 from attention_atlas.model.trace.why.effects import Replacement, SmallestSet, sets_table
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.viz.export.explained import Explained
@@ -31,7 +31,7 @@ def search_sets(scene: Scene, instead: str) -> Iterator[list[dict]]:
     voices, notes = voices_for(scene, translation.case, instead)
     sets: list[SmallestSet] = []
     for number, seed in enumerate(ORDERS, start=1):
-        for step in shrinking(translation, voices.draws[0], seed=seed):
+        for step in shrink(translation, voices.draws[0], seed=seed):
             yield [
                 *notes,
                 blocks.paragraph(
@@ -92,7 +92,7 @@ def _verified(head_set: SmallestSet) -> Words:
 def _translate_alone(scene: Scene, sets: list[SmallestSet]) -> dict:
     """Return a button that translates with the smallest set alone."""
     smallest = min((head_set.kept for head_set in sets), key=len)
-    off = [[head[0].value, *head[1:]] for head in all_heads(scene.case) if head not in smallest]
+    off = [[head[0].value, *head[1:]] for head in list_heads(scene.case) if head not in smallest]
     label = say_plural("Translate with this {n} head alone", "Translate with these {n} heads alone", n=len(smallest))
     return blocks.translate(label, heads=off)
 

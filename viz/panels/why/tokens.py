@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from attention_atlas.model.analysis.why.attribution import answer
-from attention_atlas.model.analysis.why.experiments.removal import without
-from attention_atlas.model.analysis.why.methods import occlusion
-from attention_atlas.model.analysis.why.passes.change import masked, replaced
-from attention_atlas.model.analysis.why.registry import METHODS, OCCLUSIONS
+from attention_atlas.model.analysis.why.attribution import attribute_case
+from attention_atlas.model.analysis.why.case import mask_words, measure_removal, replace_words
+from attention_atlas.model.analysis.why.methods import METHODS, OCCLUSIONS, occlusion
 from attention_atlas.model.trace.why.attribution import Columns, Why
 from attention_atlas.model.trace.why.effects import Removal
 from attention_atlas.viz.panels import rankings
@@ -36,7 +34,7 @@ MARGINS = (
 
 def tokens(scene: Scene) -> list[dict]:
     """Draw the matrix of methods by words. Slow methods are computed on request."""
-    answers = answer(scene.case, [name for name, method in METHODS.items() if not method.slow])
+    answers = attribute_case(scene.case, [name for name, method in METHODS.items() if not method.slow])
     ranking = rankings.ranking_of(scene.translator)
     heads = replace(axis(scene.case.columns), sight=_weightiest(answers))
     lines = [_line(scene, answers, name, folded=name in ranking.folded) for name in ranking.order]
@@ -62,14 +60,14 @@ def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Compute the row of a slow method, or of one layer (from 1) of cross-attention."""
     name, layer = read_entry(data, "row", METHODS).slug, read_integer(data, "layer", 0)
     case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
-    answers = answer(case, (*(method.slug for method in OCCLUSIONS), name))
+    answers = attribute_case(case, (*(method.slug for method in OCCLUSIONS), name))
     return [_line(scene, answers, name, layer).payload()]
 
 
 def remove_word(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Remove the word of a cell's column by the occlusion of its row, and draw the next tokens then."""
     column, by_mean = read_integer(data, "column"), data.get("row") == occlusion.MEAN.slug
-    removal = without(scene.case, column, replaced if by_mean else masked)
+    removal = measure_removal(scene.case, column, replace_words if by_mean else mask_words)
     tokens = scene.translator.tokenizer.tokens(removal.ids)
     return [
         blocks.text(_removal_text(scene, scene.case.columns.labels[column], removal, by_mean)),
@@ -109,14 +107,14 @@ def _line(scene: Scene, answers: Why, name: str, layer: int = 0, *, folded: bool
     }
     row = next((row for row in answers.rows if row.method == name), None)
     if row is None:
-        return Line(cells=None, about=(method.done, method.misleads), **about)
+        return Line(cells=None, about=(method.description, method.caveat), **about)
     same = noted(say("the same for any contrast")) if method.class_agnostic else []
     sums = sum_margin(row.sum, row.unit) if row.sum else []
     agreement = answers.agreement[name]
     return Line(
         cells=cells(row.values, row.unit, limit=_limit(answers) if not method.class_agnostic else 0.0),
         margins=(sums + same, margin("–" if agreement is None else two_decimals(agreement))),
-        about=(method.done, method.misleads, *row.notes),
+        about=(method.description, method.caveat, *row.notes),
         **about,
     )
 

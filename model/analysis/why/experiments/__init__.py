@@ -1,1 +1,1 @@
-"""What is measured by running the model again: heads switched off, the fewest that suffice, patches, cut edges."""
+"""Experiments that run the model again: heads ablated, the smallest set of heads, patching, attention edges cut."""

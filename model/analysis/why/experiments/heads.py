@@ -1,68 +1,112 @@
-"""Heads switched off one by one, measured in batches; and what the gradients of their gates say before that.
+"""Heads ablated one by one or in sets: what the token loses without them, measured or estimated by gradients.
 
-A batch row has gates of its own, so that one pass measures many heads. Heads of the decoder share the encoded source.
+`measure_heads` is the library's call. In a batch each row has gates of its own, so one pass measures many heads.
+`AblationPasses` reuses what sets of heads have in common: with layers numbered from the first of the encoder to the
+last of the decoder, the streams of two sets are equal up to the first layer in which the sets differ.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.passes.ablations import Ablations, Instead, all_heads
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.why.case import Case, open_case_at
 from attention_atlas.model.nets.blocks import most_probable
+from attention_atlas.model.nets.layer import SourceMemory
+from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.serve.cores import map_on_spare_core
+from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.trace.why.effects import Head, HeadEffects, Replacement
 from attention_atlas.model.trace.why.evidence import Evidence
 from attention_atlas.model.translator import Translator
 
-AT_ONCE = 48  # heads between two reports
+HEADS_PER_REPORT = 48
+MAX_CACHED_NUMBERS = 1 << 23  # 32 MB in float32
+DRAWS = 8  # other sentences of a resample ablation
+DRAW_STRIDE = 37  # between them in this project's list of sentences
+
+HeadOutputs = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]; a missing kind is 0
+# A layer of both stacks (~layer: cross-attention's keys and values in it), and the ablated heads up to it as bits.
+CacheKey = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Voices:
-    """A replacement with its values: one Instead a draw; an empty one is silence."""
+class AblationValues:
+    """What takes the place of ablated heads' outputs: a replacement, and its values in each draw."""
 
     replacement: Replacement
-    draws: tuple[Instead, ...] = ({},)
+    draws: tuple[HeadOutputs, ...] = ({},)
 
 
-def silence() -> Voices:
-    """Zero ablation."""
-    return Voices(Replacement.ZERO)
+def measure_heads(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+    replacement: Replacement | str = Replacement.ZERO,
+) -> HeadEffects:
+    """Measure what one written token loses without each single head, in nats.
+
+    step, contrast: as in attribute(). Raises ValueError for a question that cannot be asked, or if there are no values
+    for the replacement.
+    """
+    case = open_case_at(translator, trace, step, contrast)
+    return measure_all_heads(case, make_ablation_values(case, translator, trace, Replacement(replacement)))
 
 
-def mean_voices(case: Case) -> Voices:
-    """Mean ablation. ValueError where the case has no means."""
+def make_ablation_values(
+    case: Case, translator: Translator, trace: TranslationTrace, replacement: Replacement
+) -> AblationValues:
+    """Return the values of a replacement.
+
+    Raises a Refusal if there are no means, or no built-in sentences in the source language to resample from.
+    """
+    if replacement is Replacement.ZERO:
+        return zero_values()
+    if replacement is Replacement.MEAN:
+        return mean_values(case)
+    language = parse_direction(trace.direction)[0]
+    if language not in languages():
+        raise Refusal("There are no sentences in this source language to take another output from.")
+    texts = [text for text in sentences(language)[::DRAW_STRIDE] if text != trace.source_text]
+    texts = [text for text in texts if translator.fits(text, trace.direction)]
+    return resample_values(case, translator, texts[:DRAWS], trace.direction)
+
+
+def zero_values() -> AblationValues:
+    """Return the values of zero ablation."""
+    return AblationValues(Replacement.ZERO)
+
+
+def mean_values(case: Case) -> AblationValues:
+    """Return the values of mean ablation. Raises a Refusal if the case has no means."""
     if case.means is None:
         raise Refusal("There are no averages of this model's heads: choose zero instead.")
-    return Voices(
-        Replacement.MEAN,
-        (
-            {
-                kind: torch.from_numpy(case.means.at(kind, _length(case, kind))[None]).to(case.source_rows)
-                for kind in case.model.num_layers
-            },
-        ),
-    )
+    values = {
+        kind: torch.from_numpy(case.means.by_position(kind, _length(case, kind))[None]).to(case.source_rows)
+        for kind in case.model.num_layers
+    }
+    return AblationValues(Replacement.MEAN, (values,))
 
 
-@torch.inference_mode()
-def usual(case: Case) -> Voices:
-    """Each head's mean where means are known, else silence."""
-    return silence() if case.means is None else mean_voices(case)
+def resample_values(case: Case, translator: Translator, texts: Sequence[str], direction: str) -> AblationValues:
+    """Return the values of resample ablation: a draw for each text, with the model's own translation.
 
-
-def other_voices(case: Case, translator: Translator, texts: Sequence[str], direction: str) -> Voices:
-    """Resample ablation: each text is a draw, read at the same relative positions, with the model's own translation.
-    ValueError for no text."""
+    Outputs are taken at the same relative positions. Raises ValueError if there are no texts.
+    """
     if not texts:
         raise ValueError("there is no other sentence to take the heads' outputs from")
     sources = [translator.encode(text, direction) for text in texts]
@@ -71,12 +115,12 @@ def other_voices(case: Case, translator: Translator, texts: Sequence[str], direc
         output = translator.inspect(source, target)
         draw = {}
         for kind in case.model.num_layers:
-            said = torch.stack([record.attention(kind).head_outputs for record in output.records(kind)], dim=1)
-            length = _length(case, kind)  # said: [1, layers, heads, query, d_head]
-            at = torch.linspace(0, said.shape[3] - 1, length).round().long().to(said.device)
-            draw[kind] = said.index_select(3, at)
+            # [1, layers, heads, query, d_head]
+            outputs = torch.stack([record.attention(kind).head_outputs for record in output.records(kind)], dim=1)
+            at = torch.linspace(0, outputs.shape[3] - 1, _length(case, kind)).round().long().to(outputs.device)
+            draw[kind] = outputs.index_select(3, at)
         draws.append(draw)
-    return Voices(Replacement.RESAMPLE, tuple(draws))
+    return AblationValues(Replacement.RESAMPLE, tuple(draws))
 
 
 def _length(case: Case, kind: AttentionKind) -> int:
@@ -84,88 +128,245 @@ def _length(case: Case, kind: AttentionKind) -> int:
     return ids.shape[1]
 
 
+def list_heads(case: Case) -> list[Head]:
+    """Return every head of the model."""
+    return [
+        (kind, layer, head)
+        for kind, layers in case.model.num_layers.items()
+        for layer in range(layers)
+        for head in range(case.model.num_heads[kind])
+    ]
+
+
+def close_gates(case: Case, sets: Sequence[Sequence[Head]]) -> dict[AttentionKind, Tensor]:
+    """Return gates by kind, [batch, layers, heads]: 0 in row i for the heads of sets[i], otherwise 1."""
+    gates = {
+        kind: case.source_rows.new_ones(len(sets), layers, case.model.num_heads[kind])
+        for kind, layers in case.model.num_layers.items()
+    }
+    for kind, gate in gates.items():
+        closed = [(row, layer, head) for row, heads in enumerate(sets) for k, layer, head in heads if k == kind]
+        if closed:
+            gate[tuple(torch.tensor(closed).T)] = 0.0
+    return gates
+
+
 @torch.inference_mode()
-def without(case: Case, sets: Sequence[Sequence[Head]], instead: Instead) -> Tensor:
-    """The decoder's output [batch, d_model] at the question's row, row i without the heads of sets[i]."""
-    ablations = Ablations(case, instead, last=1)
-    hidden, parts = case.source_rows.new_empty(len(sets), case.model.config.d_model), ablations.dealt(sets)
-    for rows, found in zip(
-        parts, map_on_spare_core(lambda rows: ablations.without([sets[row] for row in rows]), parts)
-    ):
-        hidden[rows] = found[:, 0]
+def run_without_heads(case: Case, sets: Sequence[Sequence[Head]], values: HeadOutputs) -> Tensor:
+    """Return the decoder's output [batch, d_model] at the question's row, row i without the heads of sets[i]."""
+    passes = AblationPasses(case, values, last=1)
+    hidden, batches = case.source_rows.new_empty(len(sets), case.model.config.d_model), passes.make_batches(sets)
+    outputs = map_on_spare_core(lambda rows: passes.run([sets[row] for row in rows]), batches)
+    for rows, output in zip(batches, outputs):
+        hidden[rows] = output[:, 0]
     return hidden
 
 
-def gated(case: Case, gates: dict[AttentionKind, Tensor], instead: Instead, *, encode: bool) -> Tensor:
-    """The decoder's output [batch, d_model] at the question's row under gates by kind [batch, layers, heads].
-    encode: some gates of the encoder are not 1; otherwise the plain pass's memory serves all rows."""
-    batch = len(gates[AttentionKind.CROSS])
-    sweep = Sweep(case.interventions, gates, {kind: instead[kind] for kind in gates if kind in instead})
-    memory = case.encode(case.source_rows.expand(batch, -1, -1), changes=sweep) if encode else case.shared_memory(batch)
-    return case.decode(case.target_rows.expand(batch, -1, -1), memory, changes=sweep)
-
-
 @torch.inference_mode()
-def ablate(case: Case, voices: Voices, sets: Sequence[Sequence[Head]]) -> tuple[np.ndarray, np.ndarray]:
-    """m(x) - m(without the heads of each set), float64 [batch], a mean over draws; and bool [batch], whether another
-    token becomes the most probable (in at least half of the draws)."""
+def ablate(case: Case, values: AblationValues, sets: Sequence[Sequence[Head]]) -> tuple[np.ndarray, np.ndarray]:
+    """Ablate sets of heads, and return their effects and whether they flip the most probable token.
+
+    Effects are m(x) - m(x without the set), float64 [batch], a mean over draws. Flips are bool [batch], true if another
+    token becomes the most probable in at least half of the draws.
+    """
     vocabulary = case.model.config.num_target_tokens
     plain = most_probable(case.model.project, case.output.hidden[:, -1], vocabulary)
     effects, flips = np.zeros(len(sets)), np.zeros(len(sets))
-    for draw in voices.draws:
-        hidden = without(case, sets, draw)
+    for draw in values.draws:
+        hidden = run_without_heads(case, sets, draw)
         effects += case.metric() - case.measure(hidden).cpu().numpy()
         flips += (most_probable(case.model.project, hidden, vocabulary) != plain).cpu().numpy()
-    return effects / len(voices.draws), 2 * flips >= len(voices.draws)
+    return effects / len(values.draws), 2 * flips >= len(values.draws)
 
 
-def measured(case: Case, voices: Voices) -> HeadEffects:
-    """Every head switched off alone."""
-    *_, last = measuring(case, voices, all_heads(case))
-    return last
+def measure_all_heads(case: Case, values: AblationValues) -> HeadEffects:
+    """Ablate every head alone."""
+    *_, effects = measure_in_order(case, values, list_heads(case))
+    return effects
 
 
-def measuring(case: Case, voices: Voices, order: Sequence[Head]) -> Iterator[HeadEffects]:
-    """Heads switched off alone, one after another in this order: after each batch what is measured so far, and NaN for
-    the other heads."""
-    place = {head: i for i, head in enumerate(all_heads(case))}
-    effects, flips = np.full(len(place), np.nan), np.zeros(len(place), bool)
-    for start in range(0, len(order), AT_ONCE):
-        part = list(order[start : start + AT_ONCE])
-        at = [place[head] for head in part]
-        effects[at], flips[at] = ablate(case, voices, [[head] for head in part])
+def measure_in_order(case: Case, values: AblationValues, order: Sequence[Head]) -> Iterator[HeadEffects]:
+    """Ablate heads alone in this order; yield the effects so far after each batch, NaN for the remaining heads."""
+    number = {head: i for i, head in enumerate(list_heads(case))}
+    effects, flips = np.full(len(number), np.nan), np.zeros(len(number), bool)
+    for start in range(0, len(order), HEADS_PER_REPORT):
+        heads = list(order[start : start + HEADS_PER_REPORT])
+        at = [number[head] for head in heads]
+        effects[at], flips[at] = ablate(case, values, [[head] for head in heads])
         yield HeadEffects(
-            voices.replacement,
+            values.replacement,
             Evidence.MEASURED,
             _by_kind(case, effects.copy()),
             _by_kind(case, flips.copy()),
-            len(voices.draws),
+            len(values.draws),
         )
 
 
-def estimated(case: Case, voices: Voices) -> HeadEffects:
-    """The slope of the metric by each gate at 1, one pass a draw (Michel et al. 2019, section 4.1, with its sign): what
-    switching the head off would change if the metric were linear in its gate."""
-    total = np.zeros(len(all_heads(case)))
-    for draw in voices.draws:
+def estimate_heads(case: Case, values: AblationValues) -> HeadEffects:
+    """Estimate each head's effect by the metric's gradient by its gate at 1, one pass per draw.
+
+    This is what ablating the head would change if the metric were linear in its gate (Michel et al. 2019, section 4.1,
+    with its sign).
+    """
+    total = np.zeros(len(list_heads(case)))
+    for draw in values.draws:
         with torch.inference_mode(False), torch.enable_grad():
-            gates = {
-                kind: case.source_rows.new_ones(1, layers, case.model.num_heads[kind]).requires_grad_()
-                for kind, layers in case.model.num_layers.items()
-            }
-            plain = {kind: value.clone() for kind, value in draw.items()}
-            metric = case.measure(gated(case, gates, plain, encode=True)).sum()
-            found = torch.autograd.grad(metric, list(gates.values()))
-        total += torch.cat([gradient.flatten() for gradient in found]).cpu().double().numpy()
-    return HeadEffects(
-        voices.replacement, Evidence.PROXY, _by_kind(case, total / len(voices.draws)), draws=len(voices.draws)
-    )
+            gates = {kind: gate.requires_grad_() for kind, gate in close_gates(case, [[]]).items()}
+            sweep = Sweep(case.interventions, gates, {kind: outputs.clone() for kind, outputs in draw.items()})
+            memory = case.encode(case.source_rows, changes=sweep)
+            metric = case.measure(case.decode(case.target_rows, memory, changes=sweep)).sum()
+            gradients = torch.autograd.grad(metric, list(gates.values()))
+        total += torch.cat([gradient.flatten() for gradient in gradients]).cpu().double().numpy()
+    effects = _by_kind(case, total / len(values.draws))
+    return HeadEffects(values.replacement, Evidence.PROXY, effects, draws=len(values.draws))
 
 
 def _by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
-    found, start = {}, 0
+    """Split values [head], in the order of list_heads(), into [layers, heads] of each kind."""
+    by_kind, start = {}, 0
     for kind, layers in case.model.num_layers.items():
         shape = layers, case.model.num_heads[kind]
-        found[kind] = values[start : start + shape[0] * shape[1]].reshape(shape)
+        by_kind[kind] = values[start : start + shape[0] * shape[1]].reshape(shape)
         start += shape[0] * shape[1]
-    return found
+    return by_kind
+
+
+class AblationPasses:
+    """Passes over one case without sets of heads, which cache streams that later sets may share.
+
+    values: what takes the heads' place. last: the number of decoder rows to return; None: all.
+    """
+
+    def __init__(self, case: Case, values: HeadOutputs, *, last: int | None = None) -> None:
+        self.case, self.values, self.last = case, values, last
+        self.stacks = case.model.encoder, case.model.decoder
+        self.encoder_layers = len(self.stacks[0].layers)
+        self.layers = self.encoder_layers + len(self.stacks[1].layers)
+        heads = sorted(list_heads(case), key=self._layer_of)
+        self.bits = {head: 1 << number for number, head in enumerate(heads)}
+        self.up_to = [sum(self.bits[head] for head in heads if self._layer_of(head) <= i) for i in range(self.layers)]
+        self._cache: dict[CacheKey, Tensor] = {}
+        self._cached_numbers, self._lock = 0, threading.Lock()
+
+    def make_batches(self, sets: Sequence[Sequence[Head]]) -> list[list[int]]:
+        """Divide sets into batches of one size, as their numbers.
+
+        Each batch gets some of the sets that differ early and therefore take longest.
+        """
+        keys = [self._key(heads) for heads in sets]
+        order = sorted(range(len(sets)), key=lambda row: [keys[row] & bits for bits in self.up_to])
+        count = len(self.case.batches(len(sets)))
+        return [order[number::count] for number in range(count)]
+
+    @torch.inference_mode()
+    def run(self, sets: Sequence[Sequence[Head]]) -> Tensor:
+        """Return the decoder's output without each set of heads, [batch, target or last, d_model].
+
+        With zero ablation the recorded pass is used for an empty set. With other values it is not: heads that an
+        intervention switches off are then replaced, too.
+        """
+        keys, streams = [self._key(heads) for heads in sets], {}
+        if 0 in keys and not self.values:
+            streams[self.layers - 1, 0] = self.case.output.hidden[0, -self.last if self.last else 0 :]
+        sweep = make_sweep(self.case, close_gates(self.case, sets), self.values)
+        for layer, missing in enumerate(self._find_missing(keys, streams)):
+            if missing:
+                self._run_layer(layer, missing, sweep, streams)
+        self._store(streams)
+        return torch.stack([streams[self.layers - 1, key] for key in keys])
+
+    def _layer_of(self, head: Head) -> int:
+        kind, layer, _ = head
+        return layer if kind is AttentionKind.ENCODER_SELF else self.encoder_layers + layer
+
+    def _key(self, heads: Sequence[Head]) -> int:
+        key = 0
+        for head in heads:
+            key |= self.bits[head]
+        return key
+
+    def _find_missing(self, keys: list[int], streams: dict[CacheKey, Tensor]) -> list[dict[int, int]]:
+        """Return for each layer the keys that must be run, each with the row of a set that begins with it.
+
+        Cached streams are copied into `streams`, since another thread may evict them.
+        """
+        missing: list[dict[int, int]] = [{} for _ in range(self.layers)]
+        missing[-1] = {key: row for row, key in enumerate(keys) if (self.layers - 1, key) not in streams}
+        last_encoder = self.encoder_layers - 1
+        for layer in reversed(range(self.layers)):
+            for key, row in list(missing[layer].items()):
+                if (stream := self._cache.get((layer, key))) is not None:
+                    streams[layer, key] = stream
+                    del missing[layer][key]
+                    continue
+                if layer not in (0, self.encoder_layers):
+                    missing[layer - 1][key & self.up_to[layer - 1]] = row
+                if layer >= self.encoder_layers:
+                    missing[last_encoder][key & self.up_to[last_encoder]] = row
+        return missing
+
+    def _run_layer(self, layer: int, missing: dict[int, int], sweep: Sweep, streams: dict[CacheKey, Tensor]) -> None:
+        in_decoder = layer >= self.encoder_layers
+        number, stack = (layer - self.encoder_layers, self.stacks[1]) if in_decoder else (layer, self.stacks[0])
+        if number == 0:
+            x = self._embedded[in_decoder].expand(len(missing), -1, -1)
+        else:
+            x = torch.stack([streams[layer - 1, key & self.up_to[layer - 1]] for key in missing])
+        x, _ = stack(
+            x,
+            causal_mask(x.shape[1], device=x.device) if in_decoder else None,
+            self._read_source(layer, missing, streams) if in_decoder else None,
+            interventions=sweep.select(torch.tensor(list(missing.values()), device=x.device)),
+            start=number,
+            stop=number + 1,
+            last=self.last if in_decoder and self.last else x.shape[1],
+        )
+        streams.update(((layer, key), row) for key, row in zip(missing, x))
+
+    def _read_source(self, layer: int, missing: dict[int, int], streams: dict[CacheKey, Tensor]) -> SourceMemory:
+        """Return the encoder's keys and values for a decoder layer, projected once for each encoder stream."""
+        last_encoder = self.encoder_layers - 1
+        source_keys = [key & self.up_to[last_encoder] for key in missing]
+        number = layer - self.encoder_layers
+        unprojected = []
+        for key in dict.fromkeys(source_keys):
+            if (cached := self._cache.get((~layer, key))) is not None:
+                streams[~layer, key] = cached
+            elif (~layer, key) not in streams:
+                unprojected.append(key)
+        if unprojected:
+            memory = torch.stack([streams[last_encoder, key] for key in unprojected])
+            cross_attention = self.stacks[1].layers[number].cross_attention
+            both = torch.stack(cross_attention.project_keys_values(memory), dim=1)  # [key, 2, heads, source, d_head]
+            streams.update(((~layer, key), row) for key, row in zip(unprojected, both))
+        if len(set(source_keys)) == 1:
+            both = streams[~layer, source_keys[0]].expand(len(source_keys), -1, -1, -1, -1)
+        else:
+            both = torch.stack([streams[~layer, key] for key in source_keys])
+        keys, values = both.unbind(1)
+        memory = streams[last_encoder, source_keys[0]][None]  # not read, since keys and values are there
+        return SourceMemory(memory, None, projected={number: (keys, values)})
+
+    @cached_property
+    def _embedded(self) -> tuple[Tensor, Tensor]:
+        """The inputs of the encoder's and the decoder's first layer, [1, length, d_model]."""
+        case = self.case
+        lengths = torch.tensor([case.source_rows.shape[1]])
+        return (
+            case.model.place(case.source_rows, case.interventions),
+            case.model.place(case.target_rows, case.interventions, decoder=True, lengths=lengths),
+        )
+
+    def _store(self, streams: dict[CacheKey, Tensor]) -> None:
+        with self._lock:
+            for key, stream in streams.items():
+                if key[0] != self.layers - 1 and key not in self._cache:
+                    self._cache[key] = stream
+                    self._cached_numbers += stream.numel()
+            while self._cached_numbers > MAX_CACHED_NUMBERS:
+                self._cached_numbers -= self._cache.pop(next(iter(self._cache))).numel()
+
+
+def make_sweep(case: Case, gates: dict[AttentionKind, Tensor], values: HeadOutputs) -> Sweep:
+    """Return the case's interventions with these gates, closed ones replaced by these values."""
+    return Sweep(case.interventions, gates, {kind: values[kind] for kind in gates if kind in values})

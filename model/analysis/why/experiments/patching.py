@@ -1,8 +1,8 @@
-"""Activation patching: two sentences, the same forced prefix, and one place of the one run put into the other (Vig et
-al. 2020; Meng et al. 2022; Zhang and Nanda 2024).
+"""Activation patching: put one place of one sentence's run into another's, after the same forced prefix.
 
-The two sources may differ in length: every place of the decoder is common to both, and of the encoder the positions of
-tokens that both sentences share, in order.
+After Vig et al. (2020), Meng et al. (2022), and Zhang and Nanda (2024). The two sources may differ in length: every
+place of the decoder exists in both runs, and of the encoder the positions of tokens that both sentences share, in
+order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.why.case import Case, ask_case
+from attention_atlas.model.analysis.why.case import Case, open_case_at
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import PatchValue, Sweep
 from attention_atlas.model.serve.cores import map_on_spare_core
@@ -29,12 +29,15 @@ from attention_atlas.model.trace.why.attribution import Against, rows_by_layer
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
 from attention_atlas.model.translator import Translator
 
-LEAST_GAP = 1.0  # nats between the two runs: below it a recovered share is a quotient of nothings
+MIN_GAP = 1.0  # nats between the two runs: below it a recovered share is noise divided by noise
 
 
-class Direction(NamedEnum):
-    """DENOISE: the corrupt run receives what the clean one had there: is it enough? NOISE: the clean run receives the
-    corrupt one's: is it needed? (Heimersheim and Nanda 2024)"""
+class PatchMode(NamedEnum):
+    """Which run receives the other's activation (Heimersheim and Nanda 2024).
+
+    DENOISE  the corrupt run receives the clean one's: is the place sufficient?
+    NOISE    the clean run receives the corrupt one's: is the place necessary?
+    """
 
     DENOISE = "denoise"
     NOISE = "noise"
@@ -52,7 +55,7 @@ class StreamGrid:
 
 @dataclass(frozen=True)
 class SubLayerGrid:
-    """What one kind of sub-layer adds in each layer of a side, at each position."""
+    """The output of one kind of sub-layer in each layer of a side, at each position."""
 
     side: Side
     sublayer: SubLayerName
@@ -63,7 +66,7 @@ class SubLayerGrid:
 
 @dataclass(frozen=True)
 class HeadGrid:
-    """What each head of a kind says, at all positions together."""
+    """The output of each head of a kind, at all positions together."""
 
     kind: AttentionKind
 
@@ -72,6 +75,7 @@ class HeadGrid:
 
 
 Grid = StreamGrid | SubLayerGrid | HeadGrid
+Place = HeadOutput | SubLayerOutput | Stream
 GRIDS: dict[str, Grid] = {
     "decoder stream": StreamGrid(Side.DECODER),
     "encoder stream": StreamGrid(Side.ENCODER),
@@ -88,15 +92,17 @@ GRIDS: dict[str, Grid] = {
 
 @dataclass(frozen=True, eq=False)
 class PatchEffects(Result):
-    """metrics float64 [layers, positions or heads], in nats, of the receiving run with one place patched; NaN where the
-    two sentences have no common place. base: the receiving run as it was; other: the run that gave.
+    """The metric of the receiving run with each place of a grid patched alone.
 
-    pairs    position of the giving run for each position of the receiving one, -1 for none; empty for heads
-    columns  what stands at each: the receiving run's tokens, or heads by number
+    metrics  float64 [layers, positions or heads], nats; NaN for places that the two sentences do not share
+    base     the metric of the receiving run without a patch
+    other    the metric of the run that activations are taken from
+    pairs    for each position of the receiving run, the other run's, -1 for none; empty for heads
+    columns  the receiving run's tokens, or the heads' numbers
     """
 
     grid: Grid
-    direction: Direction
+    direction: PatchMode
     metrics: np.ndarray
     base: float
     other: float
@@ -106,28 +112,30 @@ class PatchEffects(Result):
     unit: Unit = Unit.NATS
 
     def as_plain(self) -> dict[str, Any]:
-        """For model.trace.why.evidence: a row a layer."""
+        """Return the fields that to_jsonable() writes, with a row for each layer."""
         names = ("direction", "base", "other", "pairs", "columns", "recovered")
         rows = rows_by_layer(self.metrics, self.evidence, self.unit)
         return {**{name: getattr(self, name) for name in names}, "rows": rows}
 
     def columns_of_table(self) -> dict[str, Any]:
-        """A line for each place: `layer`, `position` (or head) from 0 and what stands there, `metric` in nats, and
-        `recovered` where the two runs are far enough apart."""
+        """Return a table with a line for each place: `layer`, `position` (or head) from 0, `at` (the token or head),
+        `metric` in nats, and `recovered` if the runs are far enough apart."""
         layers, positions = np.indices(self.metrics.shape).reshape(2, -1)
-        found = {"layer": layers, "position": positions, "at": [*self.columns] * len(self.metrics)}
+        places = {"layer": layers, "position": positions, "at": [*self.columns] * len(self.metrics)}
         recovered = {} if self.recovered is None else {"recovered": self.recovered.ravel()}
-        return {**found, "metric": self.metrics.ravel(), **recovered}
+        return {**places, "metric": self.metrics.ravel(), **recovered}
 
     def about(self) -> str:
         return f"{self.direction.value}: {self.base:.3f} nats, up to {self.other:.3f} in the other run"
 
     @property
     def recovered(self) -> np.ndarray | None:
-        """How much of the way from the receiving run to the giving one each place goes: 0 none, 1 all; it may be below
-        or beyond. None where the two runs are less than 1 nat apart."""
+        """The share of the difference between the runs that each place recovers; it may be below 0 or above 1.
+
+        None if the runs are less than 1 nat apart.
+        """
         gap = self.other - self.base
-        return None if abs(gap) < LEAST_GAP else (self.metrics - self.base) / gap
+        return None if abs(gap) < MIN_GAP else (self.metrics - self.base) / gap
 
 
 def patch(
@@ -138,45 +146,44 @@ def patch(
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
     grid: Grid | str = "decoder stream",
-    direction: Direction | str = Direction.DENOISE,
+    direction: PatchMode | str = PatchMode.DENOISE,
 ) -> PatchEffects:
-    """What each place of one run recovers in the other: the translated sentence and `other`, after the same prefix.
-    step, contrast: as in attribute(). grid: or its name in GRIDS. ValueError, in words, for what cannot be asked or
-    patched.
+    """Measure what each place of one run recovers in the other: the translated sentence and `other`, after one prefix.
 
-    Seven parameters: besides the question a patch is coerce_enums by the other sentence, the places and the way."""
-    grid = grid_of(grid) if isinstance(grid, str) else grid
-    case = ask_case(translator, trace, step, contrast)
-    return between(case, translator, trace, other, grid, Direction(direction))
+    step, contrast: as in attribute(). grid: a grid or its name in GRIDS. direction: "denoise" or "noise". Raises
+    ValueError for a question that cannot be asked, or places that cannot be patched.
+    """
+    grid = find_grid(grid) if isinstance(grid, str) else grid
+    case = open_case_at(translator, trace, step, contrast)
+    return patch_case(case, translator, trace, other, grid, PatchMode(direction))
 
 
-def grid_of(name: str) -> Grid:
-    """The grid of this name. ValueError, with the names that there are, for another."""
+def find_grid(name: str) -> Grid:
+    """Return the grid of this name. Raises ValueError for an unknown one."""
     if name not in GRIDS:
         raise ValueError(f"Unknown place {name!r}: there are {', '.join(GRIDS)}.")
     return GRIDS[name]
 
 
-def between(
-    clean: Case, translator: Translator, trace: TranslationTrace, other: str, grid: Grid, direction: Direction
+def patch_case(
+    clean: Case, translator: Translator, trace: TranslationTrace, other: str, grid: Grid, mode: PatchMode
 ) -> PatchEffects:
-    """The same of a case, with its columns named. Six parameters: those of patch()."""
+    """Patch every place of the grid alone between a case and the same case after the sentence `other`."""
     ids = translator.encode(other, trace.direction)
-    found = patched(clean, corrupted(clean, ids), grid, direction)
+    effects = patch_grid(clean, replace_source(clean, ids), grid, mode)
     if isinstance(grid, HeadGrid):
         columns = [str(head + 1) for head in range(translator.model.num_heads[grid.kind])]
     elif grid.side is Side.DECODER:
         columns = trace.decoder_inputs[: clean.question.step + 1]
-    elif direction is Direction.NOISE:
+    elif mode is PatchMode.NOISE:
         columns = trace.source_tokens
     else:
         columns = translator.tokenizer.source_tokens(ids, other)
-    return replace(found, columns=tuple(columns))
+    return replace(effects, columns=tuple(columns))
 
 
-def corrupted(case: Case, source_ids: Sequence[int]) -> Case:
-    """The same question about the same prefix after another source. source_ids: of Translator.encode. A Refusal for
-    the same source."""
+def replace_source(case: Case, source_ids: Sequence[int]) -> Case:
+    """Return the same question and prefix after another source. Raises a Refusal for the same source."""
     if list(source_ids) == case.source_ids[0].tolist():
         raise Refusal("The second sentence is the same: change a word.")
     ids = torch.tensor([list(source_ids)], device=case.source_ids.device)
@@ -184,34 +191,30 @@ def corrupted(case: Case, source_ids: Sequence[int]) -> Case:
 
 
 @torch.inference_mode()
-def patched(clean: Case, corrupt: Case, grid: Grid, direction: Direction) -> PatchEffects:
-    """Every place of the grid patched alone. Columns of the encoder are the receiving run's positions."""
-    into, giver = (corrupt, clean) if direction is Direction.DENOISE else (clean, corrupt)
-    pairs = _pairs(into, giver, grid)
-    places = _places(into, grid)
-    values = [_value(giver.output, place, pairs) for place in places]
-    columns = into.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else len(pairs)
-    allowed = np.array([pair >= 0 for pair in pairs], bool) if pairs else np.ones(columns, bool)
-    common = np.flatnonzero(allowed).tolist()
-    wanted = [(index, column) for index in range(_rows(places, grid, columns)) for column in common]
-    metrics = np.full((_rows(places, grid, columns), columns), np.nan)
+def patch_grid(clean: Case, corrupt: Case, grid: Grid, mode: PatchMode) -> PatchEffects:
+    """Patch every place of the grid alone. Columns of encoder grids are the receiving run's positions."""
+    receiver, giver = (corrupt, clean) if mode is PatchMode.DENOISE else (clean, corrupt)
+    pairs = _pair_positions(receiver, giver, grid)
+    places = _list_places(receiver, grid)
+    values = [_read_value(giver.output, place, pairs) for place in places]
+    columns = receiver.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else len(pairs)
+    rows = len(places) // columns if isinstance(grid, HeadGrid) else len(places)
+    shared = np.flatnonzero([pair >= 0 for pair in pairs] if pairs else np.ones(columns, bool)).tolist()
+    cells = [(row, column) for row in range(rows) for column in shared]
+    metrics = np.full((rows, columns), np.nan)
 
-    def with_some(part: slice) -> np.ndarray:
-        return into.measure(_run(into, places, values, grid, wanted[part])).cpu().numpy()
+    def measure_batch(batch: slice) -> np.ndarray:
+        return receiver.measure(_run_patched(receiver, places, values, grid, cells[batch])).cpu().numpy()
 
-    parts = into.chunks(len(wanted))
-    for part, found in zip(parts, map_on_spare_core(with_some, parts)):
-        for (layer, column), metric in zip(wanted[part], found):
-            metrics[layer, column] = metric
-    return PatchEffects(grid, direction, metrics, into.metric(), giver.metric(), pairs)
-
-
-def _rows(places: Sequence, grid: Grid, columns: int) -> int:
-    return len(places) // columns if isinstance(grid, HeadGrid) else len(places)
+    batches = receiver.batches(len(cells))
+    for batch, of_batch in zip(batches, map_on_spare_core(measure_batch, batches)):
+        for cell, metric in zip(cells[batch], of_batch):
+            metrics[cell] = metric
+    return PatchEffects(grid, mode, metrics, receiver.metric(), giver.metric(), pairs)
 
 
-def _places(case: Case, grid: Grid) -> list[HeadOutput | SubLayerOutput | Stream]:
-    """In the order of layers; of a head grid every head of each layer."""
+def _list_places(case: Case, grid: Grid) -> list[Place]:
+    """Return the places of a grid, one for each layer; for a head grid, every head of each layer."""
     if isinstance(grid, HeadGrid):
         return [
             HeadOutput(grid.kind, layer, head)
@@ -225,34 +228,35 @@ def _places(case: Case, grid: Grid) -> list[HeadOutput | SubLayerOutput | Stream
     return [SubLayerOutput(grid.side, layer, grid.sublayer) for layer in layers]
 
 
-def _at_source(grid: Grid) -> bool:
+def _is_in_encoder(grid: Grid) -> bool:
     return (grid.kind.side if isinstance(grid, HeadGrid) else grid.side) is Side.ENCODER
 
 
-def _pairs(into: Case, giver: Case, grid: Grid) -> tuple[int, ...]:
-    if not _at_source(grid):
-        return () if isinstance(grid, HeadGrid) else tuple(range(into.decoder_ids.shape[1]))
-    mine, theirs = into.source_ids[0].tolist(), giver.source_ids[0].tolist()
+def _pair_positions(receiver: Case, giver: Case, grid: Grid) -> tuple[int, ...]:
+    """Return the giver's position for each of the receiver's, -1 for none; empty for heads."""
+    if not _is_in_encoder(grid):
+        return () if isinstance(grid, HeadGrid) else tuple(range(receiver.decoder_ids.shape[1]))
+    receiving, giving = receiver.source_ids[0].tolist(), giver.source_ids[0].tolist()
     if isinstance(grid, HeadGrid):
-        if len(mine) != len(theirs):
+        if len(receiving) != len(giving):
             raise Refusal(
                 "heads of the encoder say something at each position: the sentences have {n} and {m} tokens, "
                 "which cannot be exchanged as a whole",
-                n=len(mine),
-                m=len(theirs),
+                n=len(receiving),
+                m=len(giving),
             )
         return ()
-    if len(mine) == len(theirs):
-        return tuple(range(len(mine)))
-    pairs = [-1] * len(mine)
-    for block in SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
+    if len(receiving) == len(giving):
+        return tuple(range(len(receiving)))
+    pairs = [-1] * len(receiving)
+    for block in SequenceMatcher(None, receiving, giving, autojunk=False).get_matching_blocks():
         for offset in range(block.size):
             pairs[block.a + offset] = block.b + offset
     return tuple(pairs)
 
 
-def _value(output: ForwardOutput, place: HeadOutput | SubLayerOutput | Stream, pairs: tuple[int, ...]) -> Tensor:
-    """[1, positions of the receiving run, width]"""
+def _read_value(output: ForwardOutput, place: Place, pairs: tuple[int, ...]) -> Tensor:
+    """Return a place's value at the receiving run's positions, [1, position, width]."""
     if isinstance(place, HeadOutput):
         return output.attention(place.kind, place.layer).head_outputs[:, place.head]
     layer = output.layers(place.side)[place.layer]
@@ -261,23 +265,25 @@ def _value(output: ForwardOutput, place: HeadOutput | SubLayerOutput | Stream, p
     return value.index_select(1, at)
 
 
-def _run(into: Case, places: list, values: list[Tensor], grid: Grid, wanted: list[tuple[int, int]]) -> Tensor:
-    """The decoder's output [batch, d_model] at the question's row, a batch row for each (layer, column)."""
-    columns = into.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else 0
-    given = {}
-    for index, (place, value) in enumerate(zip(places, values)):
-        weight = value.new_zeros(len(wanted), value.shape[1])
-        for row, (layer, column) in enumerate(wanted):
-            if isinstance(grid, HeadGrid) and layer * columns + column == index:
-                weight[row] = 1.0
-            elif not isinstance(grid, HeadGrid) and layer == index:
-                weight[row, column] = 1.0
+def _run_patched(
+    receiver: Case, places: list[Place], values: list[Tensor], grid: Grid, cells: list[tuple[int, int]]
+) -> Tensor:
+    """Return the decoder's output [batch, d_model] at the question's row, a batch row for each cell (row, column)."""
+    num_heads = receiver.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else 0
+    patches = {}
+    for number, (place, value) in enumerate(zip(places, values)):
+        weight = value.new_zeros(len(cells), value.shape[1])
+        for i, (row, column) in enumerate(cells):
+            if isinstance(grid, HeadGrid) and row * num_heads + column == number:
+                weight[i] = 1.0
+            elif not isinstance(grid, HeadGrid) and row == number:
+                weight[i, column] = 1.0
         if weight.any():
-            given[Patch(place)] = PatchValue(value, weight)
-    sweep = Sweep(replace(into.interventions, patches=frozenset(given)), values=given)
+            patches[Patch(place)] = PatchValue(value, weight)
+    sweep = Sweep(replace(receiver.interventions, patches=frozenset(patches)), values=patches)
     memory = (
-        into.encode(into.source_rows.expand(len(wanted), -1, -1), changes=sweep)
-        if _at_source(grid)
-        else into.shared_memory(len(wanted))
+        receiver.encode(receiver.source_rows.expand(len(cells), -1, -1), changes=sweep)
+        if _is_in_encoder(grid)
+        else receiver.plain_memory(len(cells))
     )
-    return into.decode(into.target_rows.expand(len(wanted), -1, -1), memory, changes=sweep)
+    return receiver.decode(receiver.target_rows.expand(len(cells), -1, -1), memory, changes=sweep)

@@ -1,22 +1,29 @@
-"""The fewest heads that keep a translation: taken away in an order, by halves, until none can go any more.
+"""The smallest set of heads that keeps a translation: heads are removed in an order, by halves, until none can go.
 
-For greedy decoding, the same most probable token at every row of the given translation means the same translation, so
-that a set of heads costs one pass, and many sets one batch. The result is 1-minimal for this sentence, not the smallest
-of all; another order may end elsewhere.
+With greedy decoding, a translation stays the same if every row's most probable token does. So one pass tests a set of
+heads, and one batch many sets. The result is 1-minimal for this sentence, not the smallest set of all: another order
+may end with another set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.passes.ablations import Ablations, Instead, all_heads, closed
+from attention_atlas.model.analysis.why.case import Case, open_case_at
+from attention_atlas.model.analysis.why.experiments.heads import (
+    AblationPasses,
+    HeadOutputs,
+    close_gates,
+    list_heads,
+    make_ablation_values,
+    make_sweep,
+)
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.blocks import blocks, log_probabilities
 from attention_atlas.model.nets.masks import causal_mask
@@ -24,133 +31,173 @@ from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.effects import Head, SmallestSet
+from attention_atlas.model.trace.why.attribution import Against
+from attention_atlas.model.trace.why.effects import Head, Replacement, SmallestSet
 from attention_atlas.model.translator import Translator
 
 SIZES = (1, 2, 3, 5, 8, 12, 18, 26, 36, 48, 64, 90, 130, 190, 280, 400)  # of sets of heads, tried in one batch
-RIVALS = 16  # tokens a row that are looked at before the whole vocabulary
-SURELY = -1e-3  # nats behind one of them, and no rounding of the whole product makes the written token the first
-PATIENCE = 3  # heads that could not go, before the leads of all are measured again
+NUM_RIVALS = 16  # tokens per row that are compared before the whole vocabulary is
+SAFE_LEAD = -1e-3  # nats: a token further behind a rival cannot be the most probable one after rounding
+PATIENCE = 3  # failed removals before all leads are measured again
+
+
+def find_smallest_set(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    replacement: Replacement | str = Replacement.ZERO,
+    seed: int | None = None,
+) -> SmallestSet:
+    """Find a set of heads with which alone every token of the translation is still written.
+
+    seed: of another order of removal. Raises ValueError if the plain model does not write this translation.
+    """
+    replacement = Replacement(replacement)
+    translation = open_translation(open_case_at(translator, trace, 0, Against.NOTHING), translator, trace)
+    if replacement is Replacement.RESAMPLE:
+        raise Refusal("In the smallest set, heads are replaced by zero or by their average.")
+    values = make_ablation_values(translation.case, translator, trace, replacement)
+    return shrink_to_end(translation, values.draws[0], seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """A case over all rows of a translation, and the ids [target] that each row wrote; forced: how many of the first
-    were given to the decoder, and are not asked about; end_id: what ends a translation."""
+class Translation:
+    """A case over all rows of a translation.
+
+    target_ids  int64 [target], the token that each row wrote
+    forced      the number of first tokens that were given to the decoder, and are not tested
+    end_id      the token that ends a translation
+    """
 
     case: Case
     target_ids: Tensor
     forced: int
     end_id: int
+    # By the identity of the ablation values, which the entries keep alive: searches with other orders share them.
+    _passes: dict[int, AblationPasses] = field(default_factory=dict, repr=False)
+    _slopes: dict[int, tuple[HeadOutputs, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @torch.inference_mode()
-    def margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
-        """Row i without the heads of sets[i]: by how much each token that was written leads over every other one, in
-        nats, float64 [batch, target]."""
-        return self._of_each(sets, instead, self._leads)
+    def measure_leads(self, sets: Sequence[Sequence[Head]], values: HeadOutputs) -> np.ndarray:
+        """Return each written token's lead over the best other token without each set of heads.
 
-    def least_leads(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
-        """The least of margins() over the rows, float64 [batch]; of a set without which a row writes something else it
-        may be any number that is not positive: there what the whole vocabulary says is not asked for."""
-        return self._of_each(sets, instead, self._least)
+        float64 [batch, target], in nats; forced rows are left out.
+        """
+        return self._measure(sets, values, self._leads)
 
-    def _of_each(
-        self, sets: Sequence[Sequence[Head]], instead: Instead, said: Callable[[Tensor], np.ndarray]
+    def smallest_leads(self, sets: Sequence[Sequence[Head]], values: HeadOutputs) -> np.ndarray:
+        """Return the smallest lead over the rows, float64 [batch].
+
+        If a row writes another token, any number that is not positive may be returned: the whole vocabulary is then not
+        looked at.
+        """
+        return self._measure(sets, values, self._smallest_lead)
+
+    def _measure(
+        self, sets: Sequence[Sequence[Head]], values: HeadOutputs, measure: Callable[[Tensor], np.ndarray]
     ) -> np.ndarray:
-        """What is said of the decoder's output without each set, [batch, target, d_model] at rows that were not forced:
-        float64 [batch, ..]."""
-        if (ablations := self._ablations.get(id(instead))) is None:
-            ablations = self._ablations[id(instead)] = Ablations(self.case, instead)
+        """Apply `measure` to the decoder's output without each set, [batch, target, d_model] of rows not forced."""
+        if (passes := self._passes.get(id(values))) is None:
+            passes = self._passes[id(values)] = AblationPasses(self.case, values)
 
-        def some(rows: list[int]) -> np.ndarray:
+        def measure_batch(rows: list[int]) -> np.ndarray:
             with torch.inference_mode():
-                return said(ablations.without([sets[row] for row in rows])[:, self.forced :])
+                return measure(passes.run([sets[row] for row in rows])[:, self.forced :])
 
-        parts = ablations.dealt(sets)
-        return np.concatenate(map_on_spare_core(some, parts))[np.argsort(np.concatenate(parts))]
+        batches = passes.make_batches(sets)
+        return np.concatenate(map_on_spare_core(measure_batch, batches))[np.argsort(np.concatenate(batches))]
 
-    @cached_property
-    def _ablations(self) -> dict[int, Ablations]:
-        """By the identity of what is heard instead, which they keep: orders of one search begin alike."""
-        return {}
-
-    def _least(self, hidden: Tensor) -> np.ndarray:
+    def _smallest_lead(self, hidden: Tensor) -> np.ndarray:
         if not hidden.shape[1]:
             return np.full(len(hidden), np.inf)
         matrix, offsets = self._rivals
-        # Batched by target, where all rows of a batch meet the same matrix: by batch, each would need a copy of all.
-        logits = (hidden * self.case.model.output_scale).transpose(0, 1) @ matrix.mT  # [target, batch, 1 + RIVALS]
+        # Batched by target, so that all rows share a matrix; batched by row, each would need a copy.
+        logits = (hidden * self.case.model.output_scale).transpose(0, 1) @ matrix.mT  # [target, batch, 1 + NUM_RIVALS]
         logits = logits if offsets is None else logits + offsets[:, None]
-        found = (logits[..., :1] - logits[..., 1:]).amin((0, 2)).cpu().double().numpy()
-        open_yet = np.flatnonzero(found > SURELY)
-        if len(open_yet):
-            found[open_yet] = self._leads(hidden[torch.from_numpy(open_yet).to(hidden.device)]).min(-1)
-        return found
+        leads = (logits[..., :1] - logits[..., 1:]).amin((0, 2)).cpu().double().numpy()
+        undecided = np.flatnonzero(leads > SAFE_LEAD)
+        if len(undecided):
+            leads[undecided] = self._leads(hidden[torch.from_numpy(undecided).to(hidden.device)]).min(-1)
+        return leads
 
     @cached_property
     def _rivals(self) -> tuple[Tensor, Tensor | None]:
-        """Rows of the output matrix [target, 1 + RIVALS, d_model], and their biases: of the token that each row wrote,
-        and of the most probable others."""
+        """Rows of the output matrix [target, 1 + NUM_RIVALS, d_model], and their biases, of each row's written token
+        and its most probable others."""
         model, config = self.case.model, self.case.model.config
         with torch.inference_mode():
-            hidden = Ablations(self.case, {}).without([[]])[0, self.forced :]
-            written, ids = self.target_ids[self.forced :, None], []
-            for some in blocks(len(hidden), config.num_target_tokens):
-                logits = model.project(hidden[some]).scatter_(-1, written[some], float("-inf"))
+            hidden = AblationPasses(self.case, {}).run([[]])[0, self.forced :]
+            written, rivals = self.target_ids[self.forced :, None], []
+            for block in blocks(len(hidden), config.num_target_tokens):
+                logits = model.project(hidden[block]).scatter_(-1, written[block], float("-inf"))
                 logits[:, list(config.banned_ids)] = float("-inf")
-                ids.append(logits.topk(min(RIVALS, logits.shape[-1] - 1 - len(config.banned_ids)), dim=-1).indices)
-            ids = torch.cat([written, torch.cat(ids)], dim=1)
+                count = min(NUM_RIVALS, logits.shape[-1] - 1 - len(config.banned_ids))
+                rivals.append(logits.topk(count, dim=-1).indices)
+            ids = torch.cat([written, torch.cat(rivals)], dim=1)
             return model.output_matrix[ids], None if model.output_bias is None else model.output_bias[ids]
 
     def _leads(self, hidden: Tensor) -> np.ndarray:
-        """margins() of the decoder's output [batch, target, d_model] at rows that were not forced."""
+        """Return the leads [batch, target] of the decoder's output [batch, target, d_model] of rows not forced."""
         config = self.case.model.config
         rows, written = hidden.flatten(0, 1), self.target_ids[self.forced :].repeat(len(hidden))[:, None]
         leads = [rows.new_zeros(0)]
-        for some in blocks(len(rows), config.num_target_tokens):
-            logits = self.case.model.project(rows[some])
-            chosen = logits.gather(-1, written[some])
-            logits.scatter_(-1, written[some], float("-inf"))
+        for block in blocks(len(rows), config.num_target_tokens):
+            logits = self.case.model.project(rows[block])
+            of_written = logits.gather(-1, written[block])
+            logits.scatter_(-1, written[block], float("-inf"))
             logits[:, list(config.banned_ids)] = float("-inf")
-            leads.append(chosen[:, 0] - logits.amax(-1))
+            leads.append(of_written[:, 0] - logits.amax(-1))
         return torch.cat(leads).view(hidden.shape[:2]).cpu().double().numpy()
 
-    def slopes(self, instead: Instead) -> np.ndarray:
-        """By how much the translation's log-probability would fall without each head, if it were linear in their
-        gates: float64 [heads], in the order of all_heads(); one gradient (Michel et al. 2019, section 4.1), which all
-        orders of a search share."""
-        if id(instead) not in self._slopes:
-            self._slopes[id(instead)] = instead, self._slopes_of(instead)
-        return self._slopes[id(instead)][1]
+    def slopes(self, values: HeadOutputs) -> np.ndarray:
+        """Return the gradient of the translation's log-probability by each head's gate: float64 [head].
 
-    @cached_property
-    def _slopes(self) -> dict[int, tuple[Instead, np.ndarray]]:
-        return {}
+        In the order of list_heads() (Michel et al. 2019, section 4.1).
+        """
+        if id(values) not in self._slopes:
+            self._slopes[id(values)] = values, self._compute_slopes(values)
+        return self._slopes[id(values)][1]
 
-    def _slopes_of(self, instead: Instead) -> np.ndarray:
+    def _compute_slopes(self, values: HeadOutputs) -> np.ndarray:
         case, model = self.case, self.case.model
         with torch.inference_mode(False), torch.enable_grad():
-            gates = {
-                kind: case.source_rows.new_ones(1, layers, model.num_heads[kind]).requires_grad_()
-                for kind, layers in model.num_layers.items()
-            }
-            sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
+            gates = {kind: gate.requires_grad_() for kind, gate in close_gates(case, [[]]).items()}
+            sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in values.items()})
             memory = case.encode(case.source_rows, changes=sweep)
             length = case.target_rows.shape[1]
             rows = model.place(case.target_rows, sweep, decoder=True, lengths=memory.lengths)
             mask = causal_mask(length, device=rows.device)
             hidden, _ = model.decoder(rows, mask, memory, interventions=sweep, last=length)
-            chosen = log_probabilities(model.project, hidden[0], self.target_ids, model.config.num_target_tokens)
-            found = torch.autograd.grad(chosen.sum(), list(gates.values()))
-        return torch.cat([gradient.flatten() for gradient in found]).cpu().double().numpy()
+            log_p = log_probabilities(model.project, hidden[0], self.target_ids, model.config.num_target_tokens)
+            gradients = torch.autograd.grad(log_p.sum(), list(gates.values()))
+        return torch.cat([gradient.flatten() for gradient in gradients]).cpu().double().numpy()
+
+    @torch.inference_mode()
+    def decodes_without(self, heads: Sequence[Head], values: HeadOutputs) -> bool:
+        """Whether greedy decoding without these heads writes the same translation."""
+        case, model = self.case, self.case.model
+        sweep = make_sweep(case, close_gates(case, [heads]), values)
+        memory = model.encode(case.source_ids, interventions=sweep)
+        target = self.target_ids.tolist()
+        prefix, free = target[: self.forced], target[self.forced :]
+        (ids,) = greedy(
+            model,
+            memory,
+            [len(free)],
+            begin_id=int(case.decoder_ids[0, 0]),
+            end_id=self.end_id,
+            prefix=prefix,
+            interventions=sweep,
+        )
+        return ids == free
 
 
-def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:
-    """The same case over every row of its trace."""
+def open_translation(case: Case, translator: Translator, trace: TranslationTrace) -> Translation:
+    """Return the case over every row of its trace."""
     device = case.source_ids.device
     question = replace(case.question, step=len(trace.target_ids) - 1)
     case = replace(case, question=question, decoder_ids=torch.tensor([trace.decoder_ids], device=device))
-    return Whole(
+    return Translation(
         case,
         torch.tensor(trace.target_ids, device=device),
         len(translator.forced_prefix(trace.direction)),
@@ -158,105 +205,84 @@ def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:
     )
 
 
-def smallest_set(found: Whole, instead: Instead, *, seed: int | None = None) -> SmallestSet:
-    """The end of shrinking()."""
-    *_, last = shrinking(found, instead, seed=seed)
-    return last
+def shrink_to_end(translation: Translation, values: HeadOutputs, *, seed: int | None = None) -> SmallestSet:
+    """Return the last set of shrink()."""
+    *_, smallest = shrink(translation, values, seed=seed)
+    return smallest
 
 
-def shrinking(found: Whole, instead: Instead, *, seed: int | None = None) -> Iterator[SmallestSet]:
-    """Take heads away for as long as every row still writes its token, and tell what is left each time. Order: those
-    first whose loss should cost the translation the least log-probability, by the slopes of their gates; with a seed,
-    shuffled a little, so that several orders can be compared. The last one alone is verified and cannot be made
-    smaller by any single head.
+def shrink(translation: Translation, values: HeadOutputs, *, seed: int | None = None) -> Iterator[SmallestSet]:
+    """Remove heads while every row still writes its token; yield the set that is left after each batch of tries.
 
-    ValueError if the plain model does not write this translation (one that a person forced, or a tie).
+    Heads whose gates have the smallest slopes are removed first; a seed shuffles this order a little. Only the last set
+    is verified, and cannot be made smaller by any single head. Raises ValueError if the plain model does not write this
+    translation, because a person forced it or because of a tie.
     """
-    heads = all_heads(found.case)
-    if found.margins([[]], instead).min(initial=np.inf) <= 0:
+    heads = list_heads(translation.case)
+    if translation.measure_leads([[]], values).min(initial=np.inf) <= 0:
         raise Refusal("The model by itself writes another translation: there is nothing to keep.")
-    search = _Search(found, instead, heads, seed)
-
-    def reached(*, verified: bool = False) -> SmallestSet:
-        return SmallestSet(frozenset(search.left), len(heads), search.passes, verified)
-
-    for _ in search.drops():
-        yield reached()
-    yield reached(verified=_decodes_again(found, search.gone, instead))
+    search = _Search(translation, values, heads, seed)
+    for _ in search.run():
+        yield SmallestSet(frozenset(search.left), len(heads), search.passes, False)
+    verified = translation.decodes_without(search.removed, values)
+    yield SmallestSet(frozenset(search.left), len(heads), search.passes, verified)
 
 
 class _Search:
-    """Delta debugging (Zeller and Hildebrandt 2002) along an order: as many heads at once as can go, many trials a
+    """Delta debugging (Zeller and Hildebrandt 2002) along an order: as many heads at once as can go, many trials per
     batch."""
 
-    def __init__(self, found: Whole, instead: Instead, heads: list[Head], seed: int | None) -> None:
-        self.found, self.instead, self.left = found, instead, heads
+    def __init__(self, translation: Translation, values: HeadOutputs, heads: list[Head], seed: int | None) -> None:
+        self.translation, self.values, self.left = translation, values, heads
         self.random = None if seed is None else np.random.default_rng(seed)
-        self.gone: list[Head] = []
-        self.passes = 2  # the plain one and its gradient's
+        self.removed: list[Head] = []
+        self.passes = 2  # the plain pass and its gradient's
 
-    def drops(self) -> Iterator[None]:
-        """Take heads away until none of those left can go; a sign of life after each batch."""
-        yield from self._along(self._ordered(self.left, -np.abs(self.found.slopes(self.instead))), patience=1)
-        # What could not go alone can hardly go with even fewer heads around it: it is asked again only at the end.
-        asked = self.left
-        while asked:
-            leads = self._leads([[head] for head in asked])
-            able = self._ordered([head for head, lead in zip(asked, leads) if lead > 0], leads[leads > 0])
+    def run(self) -> Iterator[None]:
+        """Remove heads until none of those left can go; yield after each batch."""
+        yield from self._remove_along(self._order(self.left, -np.abs(self.translation.slopes(self.values))), patience=1)
+        # A head that could not go alone can hardly go with fewer heads left: it is tried again only at the end.
+        candidates = self.left
+        while candidates:
+            leads = self._measure([[head] for head in candidates])
+            removable = self._order([head for head, lead in zip(candidates, leads) if lead > 0], leads[leads > 0])
             yield
-            if able:
-                self._take(able[:1])
-                yield from self._along(able[1:], patience=PATIENCE)
-                asked = [head for head in able if head in self.left] or self.left
-            elif len(asked) < len(self.left):
-                asked = self.left
+            if removable:
+                self._remove(removable[:1])
+                yield from self._remove_along(removable[1:], patience=PATIENCE)
+                candidates = [head for head in removable if head in self.left] or self.left
+            elif len(candidates) < len(self.left):
+                candidates = self.left
             else:
                 return
 
-    def _ordered(self, heads: list[Head], scores: np.ndarray) -> list[Head]:
-        """By falling score; with a seed, shuffled a little."""
+    def _order(self, heads: list[Head], scores: np.ndarray) -> list[Head]:
+        """Sort heads by falling score; a seed shuffles them a little."""
         if self.random is not None:
             scores = scores * self.random.uniform(0.5, 2.0, len(scores))
         return [heads[i] for i in np.argsort(-scores, kind="stable")]
 
-    def _along(self, order: list[Head], *, patience: int) -> Iterator[None]:
-        """Take away as many of the first ones as can go together, and so on with the rest; one that cannot go alone is
-        left out, until so many were. At first all are tried at once, then twice as many as went the last time."""
-        cap = len(order)
+    def _remove_along(self, order: list[Head], *, patience: int) -> Iterator[None]:
+        """Remove as many of the first heads as can go together, and so on with the rest.
+
+        A head that cannot go alone is skipped, until `patience` of them were. The first batch tries up to all heads,
+        later ones up to twice as many as were removed before.
+        """
+        limit = len(order)
         while order and patience:
-            sizes = sorted({min(size, len(order)) for size in (*SIZES, cap) if size <= cap})
-            fitting = [size for size, lead in zip(sizes, self._leads([order[:size] for size in sizes])) if lead > 0]
-            went = max(fitting, default=0)
-            self._take(order[:went])
-            order = order[max(went, 1) :]
-            patience -= not went
-            cap = max(2, 2 * went)
+            sizes = sorted({min(size, len(order)) for size in (*SIZES, limit) if size <= limit})
+            leads = self._measure([order[:size] for size in sizes])
+            count = max((size for size, lead in zip(sizes, leads) if lead > 0), default=0)
+            self._remove(order[:count])
+            order = order[max(count, 1) :]
+            patience -= not count
+            limit = max(2, 2 * count)
             yield
 
-    def _leads(self, sets: Sequence[Sequence[Head]]) -> np.ndarray:
+    def _measure(self, sets: Sequence[Sequence[Head]]) -> np.ndarray:
         self.passes += len(sets)
-        return self.found.least_leads([[*self.gone, *heads] for heads in sets], self.instead)
+        return self.translation.smallest_leads([[*self.removed, *heads] for heads in sets], self.values)
 
-    def _take(self, heads: Sequence[Head]) -> None:
-        self.gone += heads
+    def _remove(self, heads: Sequence[Head]) -> None:
+        self.removed += heads
         self.left = [head for head in self.left if head not in heads]
-
-
-@torch.inference_mode()
-def _decodes_again(found: Whole, gone: Sequence[Head], instead: Instead) -> bool:
-    case, model = found.case, found.case.model
-    gates = closed(case, [gone])
-    sweep = Sweep(case.interventions, gates, {kind: instead[kind] for kind in gates if kind in instead})
-    memory = model.encode(case.source_ids, interventions=sweep)
-    target = found.target_ids.tolist()
-    prefix, free = target[: found.forced], target[found.forced :]
-    (ids,) = greedy(
-        model,
-        memory,
-        [len(free)],
-        begin_id=int(case.decoder_ids[0, 0]),
-        end_id=found.end_id,
-        prefix=prefix,
-        interventions=sweep,
-    )
-    return ids == free

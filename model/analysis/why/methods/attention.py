@@ -1,4 +1,4 @@
-"""What cross-attention reads at the row: raw weights, and weights times the length of what is read."""
+"""Cross-attention at the question's row: mean weights, and weights times the length of the vectors they read."""
 
 from __future__ import annotations
 
@@ -6,35 +6,38 @@ import numpy as np
 import torch
 
 from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.contributions import mixed
-from attention_atlas.model.analysis.why.method import Answer, Method
+from attention_atlas.model.analysis.why.contributions import contribution_vectors
+from attention_atlas.model.analysis.why.method import Attribution, Method
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import say
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
 
 
-def raw(case: Case) -> Answer:
-    """Mean over heads of the chosen layer's cross-attention weights, or of all layers'. Nothing of the prefix."""
+def mean_weights(case: Case) -> Attribution:
+    """Return the mean cross-attention weight over heads, of one layer or over layers; NaN for the prefix."""
     return _over_source(case, exact(case.output.weights(AttentionKind.CROSS)[:, 0, :, -1]).mean(1))
 
 
 @torch.inference_mode()
-def norms(case: Case) -> Answer:
-    """The length of the sum over heads of A v W_O for each source token, with post-norm after the norm's linear part,
-    as shares of the row (Kobayashi et al. 2020, section 3; 2021, section 3)."""
+def vector_norms(case: Case) -> Attribution:
+    """Return the length of the sum over heads of A v W_O for each source token, as shares of the row.
+
+    With post-norm, after the norm's linear part (Kobayashi et al. 2020, section 3; 2021, section 3).
+    """
     layers = []
     for layer, record in zip(case.model.decoder.layers, case.output.records(AttentionKind.CROSS)):
-        lengths = mixed(layer, record, AttentionKind.CROSS)[-1].norm(dim=-1)
+        lengths = contribution_vectors(layer, record, AttentionKind.CROSS)[-1].norm(dim=-1)
         layers.append(lengths / lengths.sum())
     return _over_source(case, torch.stack(layers))
 
 
-def _over_source(case: Case, layers: torch.Tensor) -> Answer:
-    chosen = layers.mean(0) if case.cross_layer is None else layers[case.cross_layer]
+def _over_source(case: Case, layers: torch.Tensor) -> Attribution:
+    """Return the values of the case's layer, or the mean over layers, of values [layers, source]."""
+    values = layers.mean(0) if case.cross_layer is None else layers[case.cross_layer]
     note = say("Mean over layers.") if case.cross_layer is None else say("Layer {n}.", n=case.cross_layer + 1)
     prefix = np.full(len(case.columns.prefix_tokens), np.nan)
-    return Answer(case.columns.gather(chosen.cpu().numpy(), prefix), notes=(note,))
+    return Attribution(case.columns.gather(values.cpu().numpy(), prefix), notes=(note,))
 
 
 RAW = Method(
@@ -44,7 +47,7 @@ RAW = Method(
     Unit.SHARE,
     say("The mean weight that heads put on the word."),
     say("A weight says where a head looks, not what it takes from there."),
-    raw,
+    mean_weights,
     class_agnostic=True,
     by_layer=True,
 )
@@ -55,7 +58,7 @@ NORMS = Method(
     Unit.SHARE,
     say("Weight times the length of what is read."),
     say("A long vector may point where the decision does not look."),
-    norms,
+    vector_norms,
     class_agnostic=True,
     by_layer=True,
 )

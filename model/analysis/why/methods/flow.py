@@ -1,4 +1,4 @@
-"""How much of each word reaches the row through all layers: ALTI+, and attention rollout."""
+"""How much of each word reaches the question's row through all layers: ALTI+ and attention rollout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from attention_atlas.model.analysis.why.method import Answer, Method
+from attention_atlas.model.analysis.why.method import Attribution, Method
 from attention_atlas.model.trace.flow import decoder_flow, decoder_rollout, encoder_flow, rollout
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import say
@@ -17,28 +17,27 @@ TOLERANCE = 1e-6
 
 
 @torch.inference_mode()
-def alti(case: Case) -> Answer:
-    """Contributions rolled out from the row to the words of both sides (Ferrando et al. 2022, sections 2.2 and 2.3)."""
+def alti(case: Case) -> Attribution:
+    """Return ALTI+: contributions rolled out to the words of both sides (Ferrando et al. 2022, sections 2.2, 2.3)."""
     encoder = encoder_flow(encoder_contributions(case.model, case.output))[-1]
-    found = decoder_flow(*decoder_contributions(case.model, case.output), encoder)[-1, -1]
-    return _shared(case, found)
+    return _make_attribution(case, decoder_flow(*decoder_contributions(case.model, case.output), encoder)[-1, -1])
 
 
-def attention_rollout(case: Case) -> Answer:
-    """Attention rollout from the row to the words of both sides (Abnar and Zuidema 2020)."""
-    output = case.output
-    encoder, own, cross = (
-        output.weights(kind)[:, 0].cpu().double().numpy()  # [layers, heads, query, key]
+def attention_rollout(case: Case) -> Attribution:
+    """Return attention rollout to the words of both sides (Abnar and Zuidema 2020)."""
+    encoder, decoder, cross = (
+        case.output.weights(kind)[:, 0].cpu().double().numpy()  # [layers, heads, query, key]
         for kind in (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS)
     )
-    return _shared(case, decoder_rollout(own, cross, rollout(encoder)[-1])[-1, -1])
+    return _make_attribution(case, decoder_rollout(decoder, cross, rollout(encoder)[-1])[-1, -1])
 
 
-def _shared(case: Case, row: np.ndarray) -> Answer:
+def _make_attribution(case: Case, row: np.ndarray) -> Attribution:
+    """Sum a row of shares, float64 [source + prefix], over the columns."""
     source = len(case.columns.source_tokens)
     values = case.columns.gather(row[:source], row[source:])
     share = float(row[:source].sum())
-    return Answer(
+    return Attribution(
         values,
         Sum(1.0, float(values.sum()), TOLERANCE),
         (say("{source} from the source, {prefix} from the prefix.", source=f"{share:.0%}", prefix=f"{1 - share:.0%}"),),

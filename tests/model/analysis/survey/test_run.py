@@ -14,8 +14,8 @@ from attention_atlas.model.analysis.survey import batch
 from attention_atlas.model.analysis.survey import corpus as corpora
 from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun
-from attention_atlas.model.analysis.why import averages
-from attention_atlas.model.analysis.why.vectors import written_values
+from attention_atlas.model.analysis.why.contributions import project_values
+from attention_atlas.model.analysis.why.means import compute_means
 from attention_atlas.model.checkpoint import read_survey
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -75,7 +75,7 @@ def test_means_equal_a_plain_loop(tiny_translator, few_sequences):
         sizes = (
             torch.stack(
                 [
-                    written_values(tiny_translator.model.attention(CROSS, i), record.attention(CROSS))[0]
+                    project_values(tiny_translator.model.attention(CROSS, i), record.attention(CROSS))[0]
                     for i, record in enumerate(output.records(CROSS))
                 ]
             )
@@ -206,12 +206,12 @@ def test_slopes_equal_central_differences(tiny_translator):
 
 def test_ablations_equal_whole_passes_without_the_head(tiny_translator):
     batch_pass = run_two(tiny_translator)
-    means = averages.collect(tiny_translator, {"de-en": GERMAN})
+    means = compute_means(tiny_translator, {"de-en": GERMAN})
     losses = batch.ablation_losses(tiny_translator.model, batch_pass, means)
     plain = mean_log_probability(tiny_translator, batch_pass, {})
     for kind, layers in tiny_translator.model.num_layers.items():
         length = (batch_pass.source_ids if kind is ENCODER else batch_pass.decoder_ids).shape[1]
-        instead = {kind: torch.from_numpy(means.at(kind, length)[None])}
+        instead = {kind: torch.from_numpy(means.by_position(kind, length)[None])}
         for layer, head in itertools.product(range(layers), (0, 2)):
             gate = torch.ones(1, layers, 4)
             gate[0, layer, head] = 0

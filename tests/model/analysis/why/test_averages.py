@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.sentences import languages, sentences
-from attention_atlas.model.analysis.why import averages
+from attention_atlas.model.analysis.why import means
 from attention_atlas.model.means import main
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 
@@ -16,7 +16,7 @@ TEXTS = ("Der kleine Hund schläft unter dem Tisch.", "Hund", "Zwei Kinder bauen
 
 @pytest.fixture(scope="module")
 def found(tiny_translator):
-    return averages.collect(tiny_translator, {"de-en": TEXTS})
+    return means.compute_means(tiny_translator, {"de-en": TEXTS})
 
 
 def test_means_are_those_of_single_passes(tiny_translator, found):
@@ -38,42 +38,42 @@ def test_means_are_those_of_single_passes(tiny_translator, found):
         np.testing.assert_allclose(found.heads[kind], np.mean(said[kind][0], 0), atol=1e-5)
         for position in range(3):
             np.testing.assert_allclose(found.early[kind][position], np.mean(said[kind][1][position], 0), atol=1e-5)
-        by_position = found.at(kind, 5)
+        by_position = found.by_position(kind, 5)
         np.testing.assert_array_equal(by_position[:, :, 1], found.early[kind][1])
         np.testing.assert_array_equal(by_position[:, :, 4], found.heads[kind])
-        assert found.at(kind, 2).shape[2] == 2
+        assert found.by_position(kind, 2).shape[2] == 2
     assert found.sentences == 4 and found.digest == tiny_translator.digest and tokenizer.end_id == 2
 
 
 def test_batches_change_nothing(tiny_translator, found, monkeypatch):
-    monkeypatch.setattr(averages, "BATCH", 3)
-    heard = []
-    again = averages.collect(tiny_translator, {"de-en": TEXTS}, watch=heard.append)
-    assert heard == [3, 4]
+    monkeypatch.setattr(means, "BATCH_SIZE", 3)
+    counts = []
+    again = means.compute_means(tiny_translator, {"de-en": TEXTS}, progress=counts.append)
+    assert counts == [3, 4]
     np.testing.assert_allclose(again.target_embedding, found.target_embedding, atol=1e-6)
     for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(again.heads[kind], found.heads[kind], atol=1e-5)
 
 
 def test_a_file_gives_them_back_and_is_refused_for_other_weights(tiny_translator, found, tmp_path):
-    path = tmp_path / averages.FILE
-    averages.save(path, found)
+    path = tmp_path / means.FILE
+    means.save_means(path, found)
     assert path.stat().st_size < 1_000_000
-    back = averages.load(path, tiny_translator)
+    back = means.load_means(path, tiny_translator)
     for kind in TRANSFORMER_KINDS:
         np.testing.assert_array_equal(back.heads[kind], found.heads[kind])
         np.testing.assert_array_equal(back.early[kind], found.early[kind])
-    averages.save(path, type(found)("0" * 16, 4, *list(vars(found).values())[2:]))
+    means.save_means(path, type(found)("0" * 16, 4, *list(vars(found).values())[2:]))
     with pytest.raises(ValueError, match="means of other weights"):
-        averages.load(path, tiny_translator)
+        means.load_means(path, tiny_translator)
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match="not a file of means"):
-        averages.load(path, tiny_translator)
+        means.load_means(path, tiny_translator)
 
 
 def test_no_sentence_is_refused(tiny_translator):
     with pytest.raises(ValueError, match="no sentences"):
-        averages.collect(tiny_translator, {"de-en": ["", "  "]})
+        means.compute_means(tiny_translator, {"de-en": ["", "  "]})
 
 
 def test_the_lists_are_ours_and_line_by_line_the_same():
@@ -90,7 +90,7 @@ def test_the_program_writes_them_beside_the_weights(tiny_checkpoint, tiny_transl
     file.write_text("\n".join(TEXTS), encoding="utf-8")
     try:
         main(["--checkpoint", str(tiny_checkpoint), "--sentences", str(file), "--directions", "de-en"])
-        assert averages.load(tiny_checkpoint / averages.FILE, tiny_translator).sentences == 4
+        assert means.load_means(tiny_checkpoint / means.FILE, tiny_translator).sentences == 4
         assert "4 sentences" in capsys.readouterr().out
     finally:
-        (tiny_checkpoint / averages.FILE).unlink()
+        (tiny_checkpoint / means.FILE).unlink()

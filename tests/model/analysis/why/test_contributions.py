@@ -7,7 +7,11 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions, mixed
+from attention_atlas.model.analysis.why.contributions import (
+    contribution_vectors,
+    decoder_contributions,
+    encoder_contributions,
+)
 from attention_atlas.model.analysis.why.methods import attention, flow
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
@@ -45,7 +49,7 @@ def test_contributions_add_up_to_what_the_block_left_in_the_stream(model):
         index = int(kind is CROSS)
         bias = (layer.cross_attention if index else layer.self_attention).output.bias
         stream, after = record.sublayers[index].before[0], record.sublayers[index].after[0]
-        total = mixed(layer, record, kind).sum(1)
+        total = contribution_vectors(layer, record, kind).sum(1)
         if layer.sublayers[0].norm_first:
             found = total + (stream + bias).double()
         else:
@@ -68,7 +72,7 @@ def test_shares_are_the_papers(model):
     for layer, record in zip(model.decoder.layers, output.decoder_records):
         for kind, found in ((DECODER, own), (CROSS, cross)):
             index = int(kind is CROSS)
-            parts = mixed(layer, record, kind).detach().numpy()
+            parts = contribution_vectors(layer, record, kind).detach().numpy()
             passed = record.sublayers[index]
             stream, whole = (x[0].double().numpy() for x in (passed.before, passed.after))
             if not layer.sublayers[0].norm_first:

@@ -10,9 +10,9 @@ import torch
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.analysis.why.experiments.heads import close_gates, list_heads
 from attention_atlas.model.analysis.why.methods.gradients import integrated_gradients
-from attention_atlas.model.analysis.why.passes.ablations import all_heads, closed
-from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.why.attribution import Columns, Question
@@ -44,7 +44,7 @@ def test_parts_sum_to_every_words_logits_and_contrasts_are_linear(cases):
         question, logits = case.question, case.output.logits[0, -1].double()
         pairs = (question.token_id, question.contrast_id), (question.token_id, other), (other, question.contrast_id)
         of = [
-            parts(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
+            split_case(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
             for token, contrast in pairs
         ]
         worst = max(
@@ -67,8 +67,8 @@ def test_shares_of_every_row_sum_to_one_and_open_gates_change_no_bit(cases):
         own, cross = decoder_contributions(case.model, case.output)
         for rows in (encoder, own, decoder_flow(own, cross, encoder[-1])):
             np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-6)
-        gates = closed(case, [[]])
-        assert sum(gate.numel() for gate in gates.values()) == len(all_heads(case))
+        gates = close_gates(case, [[]])
+        assert sum(gate.numel() for gate in gates.values()) == len(list_heads(case))
         with torch.inference_mode():
             open_gates = case.model(case.source_ids, case.decoder_ids, interventions=Sweep(gates=gates)).logits
             assert torch.equal(open_gates, case.model(case.source_ids, case.decoder_ids).logits)

@@ -82,8 +82,8 @@ def test_integrated_gradients_sum_to_the_gap_or_say_that_they_do_not(tokenizer, 
 
 
 def test_an_integral_cut_short_is_flagged(tokenizer, monkeypatch):
-    monkeypatch.setattr(gradients, "SEGMENTS", 1)
-    monkeypatch.setattr(gradients, "MOST", 3)
+    monkeypatch.setattr(gradients, "INITIAL_SEGMENTS", 1)
+    monkeypatch.setattr(gradients, "MAX_GRADIENTS", 3)
     cases = [case_of(tokenizer, True, seed=seed) for seed in range(4)]
     assert any(not gradients.integrated_gradients(case).sum.holds for case in cases)
 
@@ -93,17 +93,17 @@ def test_the_line_is_refined_where_it_misses_and_no_further_than_allowed(tokeniz
     case = case_of(tokenizer, True)
     line = gradients._Line(case, tuple(torch.zeros_like(rows) for rows in (case.source_rows, case.target_rows)))
     nodes, weights = np.polynomial.legendre.leggauss(400)
-    line.take((nodes + 1) / 2)
+    line.evaluate((nodes + 1) / 2)
     expected = sum(weight / 2 * slope for weight, slope in zip(weights, line.slope.values()))
     fine = [(i / 64, (i + 1) / 64) for i in range(64)]
-    line.take([place for part in fine for place in (part[0], sum(part) / 2)] + [1.0])
-    np.testing.assert_allclose(np.concatenate(line.integral(fine)), expected, atol=2e-3)
-    errors = {part: abs(line.error(part)) for part in fine}
+    line.evaluate([place for part in fine for place in (part[0], sum(part) / 2)] + [1.0])
+    np.testing.assert_allclose(np.concatenate(line.integrate(fine)), expected, atol=2e-3)
+    errors = {part: abs(line.sum_error(part)) for part in fine}
     ranked = sorted(errors, key=errors.get, reverse=True)
     rest = sum(errors[part] ** 2 for part in ranked[1:]) ** 0.5
-    assert line.widest(fine, 2.001 * rest, 100) <= {ranked[0]}
-    assert line.widest(fine, 0.0, 3) == set(ranked[:3])
-    assert not line.widest(fine, sum(errors.values()), 100) and not line.widest(fine, 0.0, 0)
+    assert line.choose_by_sum(fine, 2.001 * rest, 100) <= {ranked[0]}
+    assert line.choose_by_sum(fine, 0.0, 3) == set(ranked[:3])
+    assert not line.choose_by_sum(fine, sum(errors.values()), 100) and not line.choose_by_sum(fine, 0.0, 0)
 
 
 def test_slopes_along_the_line_are_linear_in_the_contrast(tokenizer):
@@ -112,7 +112,7 @@ def test_slopes_along_the_line_are_linear_in_the_contrast(tokenizer):
     slopes = []
     for case in cases:
         line = gradients._Line(case, tuple(torch.zeros_like(rows) for rows in (case.source_rows, case.target_rows)))
-        line.take([0.25, 0.5, 1.0])
+        line.evaluate([0.25, 0.5, 1.0])
         slopes.append(np.stack(list(line.slope.values())))
     np.testing.assert_allclose(slopes[0] + slopes[1], slopes[2], atol=1e-8)
     one, other, third = (gradients.integrated_gradients(case).values for case in cases)

@@ -1,4 +1,4 @@
-"""Occlusion: what is taken away is taken away everywhere, in batches as alone, and nothing taken away is 0."""
+"""Tests of occlusion against cut edges, against an unused token with the mean embedding, and in batches."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.analysis.why.case import Case, mask_words, replace_words
 from attention_atlas.model.analysis.why.methods import occlusion
-from attention_atlas.model.analysis.why.passes.change import masked, replaced
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.attribution import Against, Columns, Question
@@ -40,86 +39,85 @@ def contrast(model, source, target, changes: Interventions = Interventions()) ->
 
 
 def at(length: int, *positions: int) -> np.ndarray:
-    found = np.zeros((1, length), bool)
-    found[0, list(positions)] = True
-    return found
+    mask = np.zeros((1, length), bool)
+    mask[0, list(positions)] = True
+    return mask
 
 
-def test_the_metric_is_the_models(case):
+def test_metric_matches_the_model(case):
     assert case.metric() == pytest.approx(contrast(case.model, SOURCE, TARGET), abs=1e-5)
-    # What comes later changes nothing of this row.
+    # Later tokens do not affect this row.
     assert case.metric() == pytest.approx(contrast(case.model, SOURCE, [*TARGET, 60, 61]), abs=1e-5)
 
 
-def test_nothing_taken_away_is_nothing(case):
-    for change in (masked, replaced):
-        assert case.effects(change(at(6), at(4)))[0] == pytest.approx(0.0, abs=1e-5)
+def test_empty_change_has_no_effect(case):
+    for change in (mask_words, replace_words):
+        assert case.measure_effects(change(at(6), at(4)))[0] == pytest.approx(0.0, abs=1e-5)
 
 
-def test_a_masked_source_word_is_every_edge_to_it_cut(case):
-    """Against the intervention that cuts single edges, in every layer and head."""
+def test_masking_a_source_word_equals_cutting_all_edges_to_it(case):
     edges = {
         Edge(kind, query, key) for key in (1, 2) for kind, rows in ((ENCODER, 6), (CROSS, 4)) for query in range(rows)
     }
     cut = contrast(case.model, SOURCE, TARGET, Interventions(cut_edges=frozenset(edges)))
-    found = case.effects(masked(at(6, 1, 2), at(4)))[0]
-    assert found == pytest.approx(case.metric() - cut, abs=1e-5) and abs(found) > 1e-4
+    effect = case.measure_effects(mask_words(at(6, 1, 2), at(4)))[0]
+    assert effect == pytest.approx(case.metric() - cut, abs=1e-5) and abs(effect) > 1e-4
 
 
-def test_a_masked_prefix_word_is_every_later_edge_to_it_cut(case):
+def test_masking_a_prefix_word_equals_cutting_later_edges_to_it(case):
     edges = {Edge(DECODER, query, 1) for query in (2, 3)}
     cut = contrast(case.model, SOURCE, TARGET, Interventions(cut_edges=frozenset(edges)))
-    assert case.effects(masked(at(6), at(4, 1)))[0] == pytest.approx(case.metric() - cut, abs=1e-5)
+    assert case.measure_effects(mask_words(at(6), at(4, 1)))[0] == pytest.approx(case.metric() - cut, abs=1e-5)
 
 
-def test_the_mean_embedding_is_a_token_whose_embedding_is_the_mean(case):
-    """Against a pass over the id of an unused token, to which the mean embedding was given."""
+def test_replacing_equals_a_token_with_the_mean_embedding(case):
+    """Compare with a pass over an unused token whose embedding is set to the mean."""
     unused = 70
     model = copy.deepcopy(case.model)
     with torch.no_grad():
         model.embedding.weight[unused] = case.mean_rows[0] / math.sqrt(model.config.d_model)
     source = [unused if i in (1, 2) else id_ for i, id_ in enumerate(SOURCE)]
-    assert case.effects(replaced(at(6, 1, 2), at(4)))[0] == pytest.approx(
+    assert case.measure_effects(replace_words(at(6, 1, 2), at(4)))[0] == pytest.approx(
         case.metric() - contrast(model, source, TARGET), abs=1e-4
     )
     target = [unused if i == 1 else id_ for i, id_ in enumerate(TARGET)]
-    assert case.effects(replaced(at(6), at(4, 1)))[0] == pytest.approx(
+    assert case.measure_effects(replace_words(at(6), at(4, 1)))[0] == pytest.approx(
         case.metric() - contrast(model, SOURCE, target), abs=1e-4
     )
 
 
-def test_what_the_row_itself_reads_cannot_be_hidden_by_a_mask(case):
-    """Its residual stream would still bring it: the answer is that of the mean embedding."""
-    by_mask, by_mean = (case.effects(change(at(6), at(4, 3)))[0] for change in (masked, replaced))
+def test_masking_the_rows_own_token_replaces_it(case):
+    by_mask, by_mean = (case.measure_effects(change(at(6), at(4, 3)))[0] for change in (mask_words, replace_words))
     assert by_mask == by_mean and by_mask != 0
 
 
 @pytest.mark.parametrize("method", [occlusion.MASK, occlusion.MEAN], ids=lambda m: m.slug)
-def test_a_batch_is_its_single_runs_in_any_order(case, method):
+def test_batch_matches_single_runs_in_any_order(case, method):
     row = method(case)
-    change = {occlusion.MASK: masked, occlusion.MEAN: replaced}[method]
+    change = {occlusion.MASK: mask_words, occlusion.MEAN: replace_words}[method]
     source, prefix = case.columns.masks()
-    alone = [case.effects(change(source[[i]], prefix[[i]]))[0] for i in range(len(case.columns))]
+    alone = [case.measure_effects(change(source[[i]], prefix[[i]]))[0] for i in range(len(case.columns))]
     np.testing.assert_allclose(row.values, alone, atol=1e-5)
-    backwards = case.effects(change(source[::-1], prefix[::-1]))
+    backwards = case.measure_effects(change(source[::-1], prefix[::-1]))
     np.testing.assert_allclose(row.values, backwards[::-1], atol=1e-5)
     assert not np.allclose(row.values, 0)
 
 
-@pytest.mark.parametrize("how", [masked, replaced], ids=lambda how: how.__name__)
-def test_what_no_change_reaches_is_shared_and_nothing_is_lost(case, how):
-    """Against passes over all rows, one sentence each."""
+@pytest.mark.parametrize("change_words", [mask_words, replace_words], ids=lambda change: change.__name__)
+def test_shared_sources_and_rows_match_full_passes(case, change_words):
     random = np.random.default_rng(0)
     source = random.random((24, case.source_ids.shape[1])) < 0.4
     prefix = random.random((24, case.decoder_ids.shape[1])) < 0.4
     source[:12], source[12:16], source[:, 0] = False, source[12], False
     prefix[:3], prefix[3:6, :-1] = False, False
-    change = how(source, prefix)
-    assert change.at_source.sum() <= 12 and len(change.sources()[0]) < 12 and len(set(change.first_rows)) > 2
+    change = change_words(source, prefix)
+    assert (
+        change.changes_source.sum() <= 12 and len(change.unique_sources()[0]) < 12 and len(set(change.first_rows)) > 2
+    )
     mean_source, mean_target, _ = case.mean_rows
 
     def plain(row: int) -> torch.Tensor:
-        masked_source, masked_prefix, replaced_source, replaced_prefix = map(torch.from_numpy, change[[row]].parts)
+        masked_source, masked_prefix, replaced_source, replaced_prefix = map(torch.from_numpy, change[[row]].arrays)
         memory = case.encode(torch.where(replaced_source[..., None], mean_source, case.source_rows), ~masked_source)
         rows = torch.where(replaced_prefix[..., None], mean_target, case.target_rows)
         return case.decode(rows, memory, ~masked_prefix)
@@ -129,14 +127,14 @@ def test_what_no_change_reaches_is_shared_and_nothing_is_lost(case, how):
         torch.testing.assert_close(case.run(change), expected, atol=1e-5, rtol=0)
 
 
-def test_chunks_change_nothing(case, monkeypatch):
-    whole = occlusion.by_mask(case).values
-    monkeypatch.setattr("attention_atlas.model.analysis.why.case.CHUNK_TOKENS", 20)
-    assert len(case.chunks(8)) == 4
-    np.testing.assert_allclose(occlusion.by_mask(case).values, whole, atol=1e-5)
+def test_batch_size_changes_nothing(case, monkeypatch):
+    whole = occlusion.occlude_by_mask(case).values
+    monkeypatch.setattr("attention_atlas.model.analysis.why.case.CPU_BATCH_TOKENS", 20)
+    assert len(case.batches(8)) == 4
+    np.testing.assert_allclose(occlusion.occlude_by_mask(case).values, whole, atol=1e-5)
 
 
-def test_without_a_contrast_it_is_the_log_probability(case):
+def test_metric_without_a_contrast_is_the_log_probability(case):
     plain = Case(case.model, Question(3, 40, "▁t"), case.source_ids, case.decoder_ids, COLUMNS)
     with torch.inference_mode():
         expected = case.model(case.source_ids, case.decoder_ids).logits[0, -1].log_softmax(-1)[40]

@@ -11,9 +11,9 @@ import torch
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.experiments import cutting, patching
 from attention_atlas.model.analysis.why.experiments.patching import (
-    Direction,
     HeadGrid,
     PatchEffects,
+    PatchMode,
     StreamGrid,
     SubLayerGrid,
 )
@@ -45,18 +45,18 @@ def clean(request, tokenizer) -> Case:
 
 @pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
 def test_another_ones_memory_is_the_other_one(clean, other):
-    corrupt = patching.corrupted(clean, other)
+    corrupt = patching.replace_source(clean, other)
     assert abs(clean.metric() - corrupt.metric()) > 1e-3
     for into, giver in ((corrupt, clean), (clean, corrupt)):
         with torch.inference_mode():
-            found = into.measure(into.decode(into.target_rows, giver.shared_memory(1)))
+            found = into.measure(into.decode(into.target_rows, giver.plain_memory(1)))
         assert float(found[0]) == pytest.approx(giver.metric(), abs=1e-5)
 
 
 @pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
 def test_the_last_stream_of_the_row_is_everything(clean, other):
-    corrupt = patching.corrupted(clean, other)
-    found = patching.patched(clean, corrupt, StreamGrid(Side.DECODER), Direction.DENOISE)
+    corrupt = patching.replace_source(clean, other)
+    found = patching.patch_grid(clean, corrupt, StreamGrid(Side.DECODER), PatchMode.DENOISE)
     assert found.metrics.shape == (3, 4) and found.base == pytest.approx(corrupt.metric(), abs=1e-9)
     assert found.metrics[-1, -1] == pytest.approx(clean.metric(), abs=1e-5)
     np.testing.assert_allclose(found.metrics[-1, :-1], corrupt.metric(), atol=1e-5)  # no later layer reads them
@@ -64,15 +64,15 @@ def test_the_last_stream_of_the_row_is_everything(clean, other):
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 def test_patching_a_run_into_itself_is_nothing(clean, grid):
-    found = patching.patched(clean, clean, grid, Direction.NOISE)
+    found = patching.patch_grid(clean, clean, grid, PatchMode.NOISE)
     np.testing.assert_allclose(found.metrics, clean.metric(), atol=1e-5)
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 def test_denoising_one_way_is_noising_the_other(clean, grid):
-    corrupt = patching.corrupted(clean, SAME_LENGTH)
-    one = patching.patched(clean, corrupt, grid, Direction.DENOISE)
-    other = patching.patched(corrupt, clean, grid, Direction.NOISE)
+    corrupt = patching.replace_source(clean, SAME_LENGTH)
+    one = patching.patch_grid(clean, corrupt, grid, PatchMode.DENOISE)
+    other = patching.patch_grid(corrupt, clean, grid, PatchMode.NOISE)
     np.testing.assert_allclose(one.metrics, other.metrics, atol=1e-9)
     assert not np.allclose(one.metrics, one.base, atol=1e-4)
 
@@ -80,8 +80,8 @@ def test_denoising_one_way_is_noising_the_other(clean, grid):
 def test_all_positions_of_the_embeddings_layer_by_layer(clean):
     """The encoder's last stream at all positions one by one adds nothing where the sources agree in everything but one
     token, and a layer's patch is what a pass with that stream gives."""
-    corrupt = patching.corrupted(clean, SAME_LENGTH)
-    found = patching.patched(clean, corrupt, StreamGrid(Side.ENCODER), Direction.DENOISE)
+    corrupt = patching.replace_source(clean, SAME_LENGTH)
+    found = patching.patch_grid(clean, corrupt, StreamGrid(Side.ENCODER), PatchMode.DENOISE)
     giving, receiving = (case.output.layers(Side.ENCODER)[-1].after.clone() for case in (clean, corrupt))
     receiving[:, 2] = giving[:, 2]
     with torch.inference_mode():
@@ -92,39 +92,41 @@ def test_all_positions_of_the_embeddings_layer_by_layer(clean):
 
 
 def replace_memory(case: Case, memory):
-    return replace(case.shared_memory(1), memory=memory, projected={})
+    return replace(case.plain_memory(1), memory=memory, projected={})
 
 
 def test_sentences_of_unequal_length_meet_where_their_tokens_do(clean):
-    corrupt = patching.corrupted(clean, LONGER)
-    found = patching.patched(clean, corrupt, StreamGrid(Side.ENCODER), Direction.DENOISE)
+    corrupt = patching.replace_source(clean, LONGER)
+    found = patching.patch_grid(clean, corrupt, StreamGrid(Side.ENCODER), PatchMode.DENOISE)
     assert found.pairs == (0, 1, -1, -1, -1, 3, 4)
     np.testing.assert_array_equal(np.isnan(found.metrics[0]), [False, False, True, True, True, False, False])
     with pytest.raises(ValueError, match="7 and 5 tokens"):
-        patching.patched(clean, corrupt, HeadGrid(ENCODER), Direction.DENOISE)
+        patching.patch_grid(clean, corrupt, HeadGrid(ENCODER), PatchMode.DENOISE)
 
 
 def test_a_small_gap_has_no_share():
-    effects = PatchEffects(HeadGrid(CROSS), Direction.NOISE, np.array([[1.0]]), base=0.0, other=0.9)
+    effects = PatchEffects(HeadGrid(CROSS), PatchMode.NOISE, np.array([[1.0]]), base=0.0, other=0.9)
     assert effects.recovered is None
-    wide = PatchEffects(HeadGrid(CROSS), Direction.NOISE, np.array([[1.0, 4.0]]), base=0.0, other=2.0)
+    wide = PatchEffects(HeadGrid(CROSS), PatchMode.NOISE, np.array([[1.0, 4.0]]), base=0.0, other=2.0)
     np.testing.assert_array_equal(wide.recovered, [[0.5, 2.0]])
 
 
-@pytest.mark.parametrize("how", cutting.Cut)
+@pytest.mark.parametrize("how", cutting.CutMode)
 @pytest.mark.parametrize("kind, layer, head", [(ENCODER, 1, 2), (DECODER, 0, 3), (CROSS, 2, 1)])
 def test_a_cut_cell_is_an_edge_cut(clean, kind, layer, head, how):
     """Against a pass of its own with the intervention on that edge, for every cell."""
-    found = cutting.effects_if_cut(clean, kind, layer, head, how)
+    found = cutting.measure_edges(clean, kind, layer, head, how)
     queries = 5 if kind is ENCODER else 4
     assert found.shape == (queries, 4 if kind is DECODER else 5)
     for query, key in np.ndindex(found.shape):
-        only = kind is DECODER and (key > query or (query == 0 and how is cutting.Cut.RENORMALISE))
+        only = kind is DECODER and (key > query or (query == 0 and how is cutting.CutMode.RENORMALISE))
         assert np.isnan(found[query, key]) == only
         if only:
             continue
         edge = frozenset({Edge(kind, query, key, layer, head)})
-        changes = Interventions(cut_edges=edge) if how is cutting.Cut.RENORMALISE else Interventions(zeroed_edges=edge)
+        changes = (
+            Interventions(cut_edges=edge) if how is cutting.CutMode.RENORMALISE else Interventions(zeroed_edges=edge)
+        )
         with torch.inference_mode():
             logits = clean.model(clean.source_ids, clean.decoder_ids, interventions=changes).logits[0, -1].double()
         assert found[query, key] == pytest.approx(clean.metric() - float(logits[40] - logits[50]), abs=2e-5)
@@ -132,6 +134,6 @@ def test_a_cut_cell_is_an_edge_cut(clean, kind, layer, head, how):
 
 def test_a_head_that_is_not_there_is_refused(clean):
     with pytest.raises(ValueError, match="heads are 0 to 3, found 4"):
-        cutting.effects_if_cut(clean, CROSS, 0, 4)
+        cutting.measure_edges(clean, CROSS, 0, 4)
     with pytest.raises(ValueError, match="layers 0 to 2, found 3"):
-        cutting.effects_if_cut(clean, CROSS, 3, 0)
+        cutting.measure_edges(clean, CROSS, 3, 0)

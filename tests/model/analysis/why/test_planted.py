@@ -7,9 +7,9 @@ import torch
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.experiments import heads, patching
-from attention_atlas.model.analysis.why.experiments.patching import Direction, HeadGrid
+from attention_atlas.model.analysis.why.experiments.patching import HeadGrid, PatchMode
 from attention_atlas.model.analysis.why.methods import occlusion
-from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
@@ -50,15 +50,18 @@ def planted(tokenizer, norm_first: bool, layer: int, head: int) -> Case:
 def test_ablation_gradient_and_patching_rank_it_first(tokenizer, norm_first, layer, head):
     case = planted(tokenizer, norm_first, layer, head)
     assert case.metric() > 1
-    for effects in (heads.measured(case, heads.silence()), heads.estimated(case, heads.silence())):
+    for effects in (
+        heads.measure_all_heads(case, heads.zero_values()),
+        heads.estimate_heads(case, heads.zero_values()),
+    ):
         (kind, *place), _ = effects.ranked()[0]
         assert (kind, *place) == (CROSS, layer, head)
-    corrupt = patching.corrupted(case, [4, 20, 105, 21, 2])
-    for direction in Direction:
+    corrupt = patching.replace_source(case, [4, 20, 105, 21, 2])
+    for direction in PatchMode:
         found = {
             (kind, *place): share
             for kind in (AttentionKind.DECODER_SELF, CROSS)
-            for place, share in _cells(patching.patched(case, corrupt, HeadGrid(kind), direction).recovered)
+            for place, share in _cells(patching.patch_grid(case, corrupt, HeadGrid(kind), direction).recovered)
         }
         assert max(found, key=found.get) == (CROSS, layer, head)
 
@@ -70,7 +73,7 @@ def _cells(recovered):
 @pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
 def test_its_part_and_its_word_stand_out(tokenizer, norm_first):
     case = planted(tokenizer, norm_first, 2, 1)
-    found = parts(case)
+    found = split_case(case)
     assert found.sum.holds
     assert found.heads(CROSS).argmax() == 2 * 4 + 1 and found.keys[CROSS][2, 1].argmax() == 2
     for method in (occlusion.MASK, occlusion.MEAN):

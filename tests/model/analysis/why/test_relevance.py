@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from attention_atlas.model.analysis.why.methods import relevance
-from attention_atlas.model.analysis.why.methods.gradients import gradient_x_input, gradients
+from attention_atlas.model.analysis.why.methods.gradients import compute_gradients, gradient_x_input
 from attention_atlas.model.config import Activation
 from attention_atlas.model.nets import attention
 from attention_atlas.model.nets.layer import ACTIVATIONS, SubLayer
@@ -57,9 +57,9 @@ def test_the_rules_give_each_product_half_and_freeze_the_norms(tokenizer, case, 
 
 
 def test_the_pass_itself_does_not_change_by_a_bit(case):
-    plain, *slopes = gradients(case, case.source_rows, case.target_rows)
+    plain, *slopes = compute_gradients(case, case.source_rows, case.target_rows)
     with relevance._Rules():
-        ruled, *relevances = gradients(case, case.source_rows, case.target_rows)
+        ruled, *relevances = compute_gradients(case, case.source_rows, case.target_rows)
     assert torch.equal(plain, ruled)
     assert not torch.allclose(slopes[0], relevances[0])
 

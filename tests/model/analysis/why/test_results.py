@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 
 from attention_atlas.model.analysis import why
-from attention_atlas.model.analysis.why.case import ask_case
+from attention_atlas.model.analysis.why.case import open_case_at
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.attribution import Why
@@ -34,10 +34,10 @@ def answers(tiny_translator, trace):
     asked = {"step": STEP}
     return (
         why.attribute(tiny_translator, trace, methods=FEW, **asked),
-        why.parts(tiny_translator, trace, **asked),
-        why.heads(tiny_translator, trace, **asked),
+        why.split_logit(tiny_translator, trace, **asked),
+        why.measure_heads(tiny_translator, trace, **asked),
         why.patch(tiny_translator, trace, SENTENCES[2], **asked),
-        why.smallest_set(tiny_translator, trace),
+        why.find_smallest_set(tiny_translator, trace),
     )
 
 
@@ -116,7 +116,7 @@ def test_a_bar_tells_how_far_it_is(tiny_translator, capsys):
 
 
 def test_integrated_gradients_start_from_a_baseline_of_ones_own(tiny_translator, trace):
-    case = ask_case(tiny_translator, trace, STEP, "boat")
+    case = open_case_at(tiny_translator, trace, STEP, "boat")
     width = case.source_rows.shape[-1]
     zeros = np.zeros(width, np.float32), np.zeros(case.target_rows.shape[1:], np.float32)
     asked = {"step": case.question.step, "contrast": case.question.contrast_id, "methods": ("integrated_gradients",)}
@@ -127,10 +127,10 @@ def test_integrated_gradients_start_from_a_baseline_of_ones_own(tiny_translator,
         )
     assert found.sum.expected == pytest.approx(case.metric() - float(at_zero), abs=1e-4) and found.sum.holds
     assert "given baseline" in found.notes[0]
-    with pytest.raises(ValueError, match="a baseline is of source and of prefix"):
+    with pytest.raises(ValueError, match="a baseline is a pair, of source"):
         why.attribute(tiny_translator, trace, baseline=(np.zeros((2, width)), zeros[0]), **asked)
     for one in (zeros[0], np.zeros((9, width)), "zero"):
-        with pytest.raises(ValueError, match="a pair of rows"):
+        with pytest.raises(ValueError, match="a baseline is a pair"):
             why.attribute(tiny_translator, trace, baseline=one, **asked)
 
 

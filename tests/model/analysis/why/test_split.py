@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
@@ -72,7 +72,7 @@ def test_the_parts_sum_to_the_models_own_logits(model):
         with torch.inference_mode():
             logits = model(torch.tensor([source]), torch.tensor([target])).logits[0, -1].double()
         for other, expected in ((contrast, logits[token] - logits[contrast]), (None, logits[token] - logits.mean())):
-            found = parts(case_of(model, source, target, token, other))
+            found = split_case(case_of(model, source, target, token, other))
             assert found.sum.found == pytest.approx(float(expected), abs=1e-4)
             assert found.sum.holds and abs(found.sum.error) <= 1e-4
 
@@ -83,7 +83,7 @@ def test_padding_changes_no_part(model):
     with torch.inference_mode():
         together = model(pad([c[0] for c in cases], 0), pad([c[1] for c in cases], 0))
     for row, (source, target, token, contrast) in enumerate(cases):
-        alone = parts(case_of(model, source, target, token, contrast))
+        alone = split_case(case_of(model, source, target, token, contrast))
         length = len(target)
         expected = float(together.logits[row, length - 1, token] - together.logits[row, length - 1, contrast])
         assert alone.sum.found == pytest.approx(expected, abs=1e-4)
@@ -92,7 +92,7 @@ def test_padding_changes_no_part(model):
 def test_contrasts_are_linear(model):
     for source, target, token, contrast in random_cases(model, 8, seed=1):
         of = [
-            parts(case_of(model, source, target, *pair))
+            split_case(case_of(model, source, target, *pair))
             for pair in ((token, None), (contrast, None), (token, contrast))
         ]
         for kind in (DECODER, CROSS):
@@ -107,7 +107,7 @@ def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
     model = build_tiny_model(tokenizer).double()
     source, target, token, contrast = next(random_cases(model, 1, seed=5))
     case = case_of(model, source, target, token, contrast)
-    found = parts(case)
+    found = split_case(case)
     assert found.sum.holds
     stream = case.output.decoder_records[-1].after[0, -1].clone().requires_grad_()
     norm = model.decoder.norm
@@ -128,7 +128,7 @@ def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
 
 
 def test_encoder_heads_are_absent(model):
-    found = parts(case_of(model, [4, 20, 2], [1, 30], 40, 50))
+    found = split_case(case_of(model, [4, 20, 2], [1, 30], 40, 50))
     assert AttentionKind.ENCODER_SELF not in found.keys
     with pytest.raises(ValueError, match="no direct path"):
         found.heads(AttentionKind.ENCODER_SELF)
@@ -140,7 +140,7 @@ def test_encoder_heads_are_absent(model):
 def test_what_was_switched_off_has_no_part(tokenizer, norm_first):
     model = build_tiny_model(tokenizer, norm_first=norm_first)
     changes = Interventions(heads_off=frozenset({(CROSS, 1, 2)}), zeroed_edges=frozenset({Edge(DECODER, 2, 0, 0, 1)}))
-    found = parts(case_of(model, [4, 20, 31, 2], [1, 30, 41], 40, 50, interventions=changes))
+    found = split_case(case_of(model, [4, 20, 31, 2], [1, 30, 41], 40, 50, interventions=changes))
     assert found.sum.holds
     assert found.heads(CROSS)[1, 2] == 0 and found.keys[DECODER][0, 1, 0] == 0
     assert np.count_nonzero(found.heads(CROSS)) == 11
@@ -174,11 +174,11 @@ MUTATIONS = {
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_what_is_left_out_is_seen_in_the_sum(model, name):
     case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41], 40, 50)
-    assert parts(case).sum.holds
-    assert not parts(mutated(case, MUTATIONS[name])).sum.holds
+    assert split_case(case).sum.holds
+    assert not split_case(mutated(case, MUTATIONS[name])).sum.holds
 
 
 def test_a_shifted_row_is_seen_in_the_sum(model):
     case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41], 40, 50)
     before = case_of(model, [4, 20, 31, 45, 2], [1, 30], 40, 50)
-    assert abs(parts(before).sum.found - case.metric()) > 1e-2
+    assert abs(split_case(before).sum.found - case.metric()) > 1e-2

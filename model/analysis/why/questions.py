@@ -1,4 +1,7 @@
-"""Which token to ask about, and against which: the least certain content word, its runner-up, or what is typed."""
+"""Choose the question: which token to explain, and which token to compare it with.
+
+By default the least certain content word against its runner-up; `make_question` also takes a step and a typed contrast.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ from attention_atlas.model.trace.why.attribution import Against, Question
 from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
 from attention_atlas.model.translator import Translator
 
-CONTRASTS = 5
+MAX_CONTRASTS = 5
 APOSTROPHE = re.compile("['’]")
-NOT = re.compile("n['’]t$")
+NEGATION = re.compile("n['’]t$")
 
-# Closed classes alone (articles, pronouns, prepositions, conjunctions, auxiliaries, particles); where a language has no
-# list, every word counts as a content word.
+# Only closed classes: articles, pronouns, prepositions, conjunctions, auxiliaries, particles. In a language without a
+# list every word counts as a content word.
 FUNCTION_WORDS = {
     language: frozenset(words.split())
     for language, words in {
@@ -46,53 +49,51 @@ FUNCTION_WORDS = {
 
 
 def content_words(trace: TranslationTrace) -> Groups:
-    """Groups of target positions that are content words: neither symbols, punctuation nor function words."""
+    """Return groups of target positions that are content words: no symbols, punctuation or function words."""
     functions = FUNCTION_WORDS.get(parse_direction(trace.direction)[1], frozenset())
     tokens = trace.target_tokens
 
-    def counts(group: tuple[int, ...]) -> bool:
+    def is_content(group: tuple[int, ...]) -> bool:
         text = "".join(tokens[i] for i in group).replace(SPACE, "").lower()
-        return bool(text) and not (
-            is_symbol(tokens[group[0]])
-            or all(is_punctuation(tokens[i]) for i in group)
-            or _is_function(text, functions)
-        )
+        if not text or is_symbol(tokens[group[0]]) or all(is_punctuation(tokens[i]) for i in group):
+            return False
+        # A contraction is a function word if all its parts are: "I'd", "don't", "j'ai".
+        parts = [part for part in APOSTROPHE.split(NEGATION.sub("", text)) if part]
+        return not (parts and all(part in functions for part in parts))
 
-    return tuple(group for group in word_groups(tokens) if counts(group))
-
-
-def _is_function(text: str, functions: frozenset[str]) -> bool:
-    """Whether every part between apostrophes is a function word: "the", "I'd", "don't", "j'ai"."""
-    parts = [part for part in APOSTROPHE.split(NOT.sub("", text)) if part]
-    return bool(parts) and all(part in functions for part in parts)
+    return tuple(group for group in word_groups(tokens) if is_content(group))
 
 
-def default_step(trace: TranslationTrace, most: int | None = None) -> int:
-    """The least certain piece of all content words; without content words, of all tokens that are no symbols; without
-    those, the first. most: of those up to which source and translation have so many tokens, where there are any."""
+def default_step(trace: TranslationTrace, max_tokens: int | None = None) -> int:
+    """Return the step of the least certain piece of all content words.
+
+    Without content words, of all tokens that are no symbols; without those, step 0. max_tokens: prefer steps at which
+    source and prefix together have at most this many tokens.
+    """
     pieces = [i for group in content_words(trace) for i in group]
     pieces = pieces or [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)] or [0]
-    if most is not None:
-        pieces = [i for i in pieces if len(trace.source_ids) + i + 1 <= most] or pieces
+    if max_tokens is not None:
+        pieces = [i for i in pieces if len(trace.source_ids) + i + 1 <= max_tokens] or pieces
     return pieces[int(np.argmin(trace.log_probability[pieces]))]
 
 
-def contrasts(trace: TranslationTrace, step: int) -> tuple[int, ...]:
-    """Ids of the five most probable other tokens at a step, the runner-up first."""
-    return tuple(int(i) for i in trace.top_ids[step] if i != trace.target_ids[step])[:CONTRASTS]
+def list_contrasts(trace: TranslationTrace, step: int) -> tuple[int, ...]:
+    """Return the ids of the five most probable other tokens at a step, the runner-up first."""
+    return tuple(int(i) for i in trace.top_ids[step] if i != trace.target_ids[step])[:MAX_CONTRASTS]
 
 
-def ask(
+def make_question(
     translator: Translator,
     trace: TranslationTrace,
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
 ) -> Question:
-    """The question. step None: default_step(); contrast: text as a person types it, a token's id, or Against.
+    """Return the question about a step of a trace.
 
-    Typed text is read as one whole word, or more, in the place of the word that the step belongs to; of several pieces,
-    the first one counts that differs from what was written, and the question moves to its step and says so.
-    ValueError, in words, for a step, token or text that cannot be asked about.
+    step: None for default_step(). contrast: a typed text, a token's id, or Against. A text is read as one or more whole
+    words in the place of the step's word. Of several pieces the first one that differs from the translation counts: the
+    question moves to its step, and its note says so. Raises ValueError for a step, token or text that cannot be asked
+    about.
     """
     step = default_step(check_trace(trace)) if step is None else check_integer("step", step)
     if not 0 <= step < len(trace.target_ids):
@@ -101,9 +102,9 @@ def ask(
         )
     note = ""
     if isinstance(contrast, str):
-        step, contrast, note = _typed(translator, trace, step, contrast)
+        step, contrast, note = _read_contrast(translator, trace, step, contrast)
     elif contrast is Against.RUNNER_UP:
-        contrast = contrasts(trace, step)[0]
+        contrast = list_contrasts(trace, step)[0]
     elif contrast is not Against.NOTHING and not 0 <= check_integer("token", contrast) < len(translator.tokenizer):
         raise Refusal(
             "There is no token {n}: the vocabulary has tokens 0 to {last}.",
@@ -116,7 +117,8 @@ def ask(
     return Question(step, token_id, token, contrast, translator.tokenizer.tokens((contrast,))[0], note)
 
 
-def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str) -> tuple[int, int, str]:
+def _read_contrast(translator: Translator, trace: TranslationTrace, step: int, text: str) -> tuple[int, int, str]:
+    """Return the step, the token id and the note of a typed contrast."""
     word = next(group for group in word_groups(trace.target_tokens) if step in group)
     first = trace.target_tokens[word[0]]
     joined = not first.startswith(SPACE) and not is_symbol(first)

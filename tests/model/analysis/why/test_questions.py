@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.why import pinned
+from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.attribution import attribute
 from attention_atlas.model.analysis.why.case import open_case
-from attention_atlas.model.analysis.why.registry import METHODS
-from attention_atlas.model.analysis.why.split import parts
+from attention_atlas.model.analysis.why.methods import METHODS
+from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.trace.interventions import Edge, Interventions, Positions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import tokens_from_spelling
@@ -37,10 +37,10 @@ def word_of(trace, step):
 
 
 def test_the_default_is_the_least_certain_content_word(trace):
-    words = ["".join(trace.target_tokens[i] for i in g).replace("▁", "") for g in pinned.content_words(trace)]
+    words = ["".join(trace.target_tokens[i] for i in g).replace("▁", "") for g in questions.content_words(trace)]
     assert words == ["small", "dog", "sleeps", "table"]
-    pieces = [step for group in pinned.content_words(trace) for step in group]
-    step = pinned.default_step(trace)
+    pieces = [step for group in questions.content_words(trace) for step in group]
+    step = questions.default_step(trace)
     assert step in pieces and trace.log_probability[step] == trace.log_probability[pieces].min()
 
 
@@ -50,7 +50,7 @@ def test_of_a_word_of_pieces_the_uncertain_piece_is_asked_about():
         target_tokens=tokens_from_spelling(["▁The", "▁Now", "ak", "ow", "▁lives", "."]),
         log_probability=np.log([0.1, 0.9, 0.3, 0.8, 0.5, 0.2]),
     )
-    assert pinned.default_step(trace) == 2
+    assert questions.default_step(trace) == 2
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_of_a_word_of_pieces_the_uncertain_piece_is_asked_about():
 )
 def test_a_contraction_of_function_words_is_none_itself(target, direction, expected):
     tokens = tokens_from_spelling(re.findall("▁?[^▁'’:]+|['’:]", "▁" + target.replace(" ", "▁")))
-    found = pinned.content_words(SimpleNamespace(direction=direction, target_tokens=tokens))
+    found = questions.content_words(SimpleNamespace(direction=direction, target_tokens=tokens))
     assert ["".join(tokens[i] for i in group).replace("▁", "") for group in found] == expected
 
 
@@ -78,11 +78,13 @@ def test_one_method_alone_runs_no_other(tiny_translator, trace, monkeypatch):
 
 def test_the_runner_up_is_the_most_probable_other_token(tiny_translator, trace):
     for step, written in enumerate(trace.target_ids):
-        question = pinned.ask(tiny_translator, trace, step)
+        question = questions.make_question(tiny_translator, trace, step)
         logits = tiny_translator.inspect(trace.source_ids, trace.target_ids).logits[0, step].clone()
         logits[written] = -np.inf
         assert question.contrast_id == int(logits.argmax()) and question.token_id == written
-    assert len(pinned.contrasts(trace, 0)) == 5 and trace.target_ids[0] not in pinned.contrasts(trace, 0)
+    assert len(questions.list_contrasts(trace, 0)) == 5 and trace.target_ids[0] not in questions.list_contrasts(
+        trace, 0
+    )
 
 
 def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
@@ -95,7 +97,7 @@ def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
             if same is None:
                 continue
             for step in word:
-                question = pinned.ask(tiny_translator, trace, step, text)
+                question = questions.make_question(tiny_translator, trace, step, text)
                 assert question.step == word[0] + same and question.contrast_id == ids[same]
                 assert question.token_id == written[same]
                 assert (f"piece {same + 1}" in question.note) == (len(ids) > 1)
@@ -114,14 +116,14 @@ def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
 def test_a_contrast_that_is_none_is_refused_in_words(tiny_translator, trace, contrast, message):
     step = next(i for i in range(9) if word_of(trace, i) == "small")
     with pytest.raises(ValueError, match=message):
-        pinned.ask(tiny_translator, trace, step, contrast)
+        questions.make_question(tiny_translator, trace, step, contrast)
 
 
 def test_steps_and_tokens_that_are_not_there_are_refused(tiny_translator, trace):
     with pytest.raises(ValueError, match="no step 99"):
-        pinned.ask(tiny_translator, trace, 99)
+        questions.make_question(tiny_translator, trace, 99)
     with pytest.raises(ValueError, match="compared with itself"):
-        pinned.ask(tiny_translator, trace, 0, trace.target_ids[0])
+        questions.make_question(tiny_translator, trace, 0, trace.target_ids[0])
     with pytest.raises(ValueError, match="no method 'guess'"):
         attribute(tiny_translator, trace, methods=("guess",))
     with pytest.raises(ValueError, match="layers 0 to 2, found 3"):
@@ -174,7 +176,7 @@ def test_a_changed_models_trace_is_asked_about_the_changed_model(tiny_translator
         why = attribute(tiny_translator, broken, step=step, contrast=Against.NOTHING)
         assert why.metric == pytest.approx(float(broken.log_probability[step]), abs=1e-4)
         assert abs(why.metric - float(trace.log_probability[step])) > 1e-4
-        found = parts(open_case(tiny_translator, broken, why.question))
+        found = split_case(open_case(tiny_translator, broken, why.question))
         assert found.sum.holds and found.heads(AttentionKind.CROSS)[1, 2] == 0
     with pytest.raises(ValueError, match="cannot be run again"):
         attribute(tiny_translator, replace(trace, interventions=Interventions(in_words="a head off")))

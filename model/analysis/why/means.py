@@ -1,0 +1,261 @@
+"""Mean head outputs and mean embeddings over sentences: the replacements of ablations and occlusions.
+
+`compute_means` runs a model over texts; `save_means` and `load_means` keep the result beside the weights, in
+means.safetensors: source_embedding, target_embedding, <kind>.heads and <kind>.early, with the weights' digest and the
+number of sentences as metadata. `MeansCache` serves them, and computes missing ones on request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.files import read_or_none, replace_file
+from attention_atlas.model.nets.blocks import with_float64
+from attention_atlas.model.nets.masks import pad
+from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.translator import Translator
+
+FILE = "means.safetensors"
+BATCH_SIZE = 32
+EARLY = 3  # positions 0, 1 and 2 have means of their own: begin symbols and first words differ from all others
+SERVED_SENTENCES = 100  # that a server takes means over: the same ones in every process
+SERVED_BATCH_SIZE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means over sentences.
+
+    digest                              of the weights
+    sentences                           how many sentences
+    source_embedding, target_embedding  float32 [d_model], of scaled token embeddings, without positions and symbols
+    heads                               kind -> float32 [layers, heads, d_head], of head outputs before the projection
+    early                               kind -> float32 [3, layers, heads, d_head], the same at positions 0, 1 and 2
+    """
+
+    digest: str
+    sentences: int
+    source_embedding: np.ndarray
+    target_embedding: np.ndarray
+    heads: dict[AttentionKind, np.ndarray]
+    early: dict[AttentionKind, np.ndarray]
+
+    def by_position(self, kind: AttentionKind, length: int) -> np.ndarray:
+        """Return each head's mean output at each position: [layers, heads, length, d_head]."""
+        layers, heads, width = self.heads[kind].shape
+        outputs = np.broadcast_to(self.heads[kind][:, :, None], (layers, heads, length, width)).copy()
+        first = min(EARLY, length)
+        outputs[:, :, :first] = np.moveaxis(self.early[kind][:first], 0, 2)
+        return outputs
+
+
+def project_sentences(translator: Translator) -> dict[str, tuple[str, ...]]:
+    """Return this project's sentences by direction, for the source languages that it has sentences in."""
+    by_direction = {direction: parse_direction(direction)[0] for direction in translator.directions}
+    return {direction: sentences(language) for direction, language in by_direction.items() if language in languages()}
+
+
+def choose_sentences(
+    translator: Translator, file: Path | None, directions: Sequence[str] | None = None
+) -> Mapping[str, Sequence[str]]:
+    """Return a file's lines for each direction; without a file, this project's sentences.
+
+    directions: None for all of the checkpoint's. Raises ValueError if there are no sentences.
+    """
+    if file is not None:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        return {translator.check_direction(direction): lines for direction in directions or translator.directions}
+    if by_direction := project_sentences(translator):
+        return by_direction
+    raise ValueError(
+        "this project has no sentences in the source languages of "
+        f"{', '.join(translator.directions)}: name a file with --sentences"
+    )
+
+
+def compute_means(
+    translator: Translator, texts: Mapping[str, Sequence[str]], *, progress: Callable[[int], object] = lambda done: None
+) -> Means:
+    """Return the means over texts by direction. progress: called with the number of sentences done after each batch."""
+    for totals in accumulate_means(translator, texts, batch_size=BATCH_SIZE):
+        progress(totals.sentences)
+    return totals.means(translator.digest)
+
+
+def accumulate_means(
+    translator: Translator, texts: Mapping[str, Sequence[str]], *, batch_size: int
+) -> Iterator[MeanTotals]:
+    """Read texts by direction, each with the model's own translation; yield the totals so far after each batch.
+
+    Texts that are too long for the model are left out. Raises ValueError if no text remains, and for a network that is
+    not a Transformer.
+    """
+    check_plain(translator)
+    totals = MeanTotals()
+    for direction, lines in texts.items():
+        lines = [line for line in lines if line.strip() and translator.fits(line, direction)]
+        for start in range(0, len(lines), batch_size):
+            totals.add(translator, lines[start : start + batch_size], direction)
+            yield totals
+    if not totals.sentences:
+        raise ValueError("there are no sentences to take means of")
+
+
+class MeanTotals:
+    """Running sums over sentences."""
+
+    def __init__(self) -> None:
+        self.sentences = 0
+        self.rows = {"source": _Mean(), "target": _Mean()}
+        self.heads = {kind: _Mean() for kind in TRANSFORMER_KINDS}
+        self.early = {kind: [_Mean() for _ in range(EARLY)] for kind in TRANSFORMER_KINDS}
+
+    @torch.inference_mode()
+    def add(self, translator: Translator, texts: Sequence[str], direction: str) -> None:
+        """Add texts of one direction, in one batch."""
+        tokenizer, model = translator.tokenizer, translator.model
+        self.sentences += len(texts)
+        sources = [translator.encode(text, direction) for text in texts]
+        targets = [[tokenizer.begin_id, *ids[:-1]] for ids in translator.generate(sources, direction)]
+        source_ids, target_ids = (pad(ids, model.config.pad_id).to(translator.device) for ids in (sources, targets))
+        output = model(source_ids, target_ids, record=True)
+        for row, (text, source, target) in enumerate(zip(texts, sources, targets)):
+            for side, ids, tokens in (
+                ("source", source_ids, tokenizer.source_tokens(source, text)),
+                ("target", target_ids, tokenizer.tokens(target)),
+            ):
+                words = torch.tensor([not is_symbol(token) for token in tokens], device=ids.device)
+                rows = model.token_rows(ids[row : row + 1, : len(tokens)], decoder=side == "target")[0]
+                self.rows[side].add(rows[words])
+        for kind in TRANSFORMER_KINDS:
+            self._add_heads(kind, output, sources if kind is AttentionKind.ENCODER_SELF else targets)
+
+    def _add_heads(self, kind: AttentionKind, output: ForwardOutput, rows: list[list[int]]) -> None:
+        outputs = torch.stack([record.attention(kind).head_outputs for record in output.records(kind)])
+        outputs = outputs.permute(1, 3, 0, 2, 4)  # [batch, query, layers, heads, d_head]
+        for sentence, ids in zip(outputs, rows):
+            for position in range(min(EARLY, len(ids))):
+                self.early[kind][position].add(sentence[position : position + 1])
+            self.heads[kind].add(sentence[EARLY : len(ids)])
+
+    def means(self, digest: str) -> Means:
+        """Return the means of all sentences so far. digest: of the weights."""
+        return Means(
+            digest,
+            self.sentences,
+            self.rows["source"].value(),
+            self.rows["target"].value(),
+            {kind: total.value() for kind, total in self.heads.items()},
+            {kind: np.stack([total.value() for total in totals]) for kind, totals in self.early.items()},
+        )
+
+
+class _Mean:
+    """The mean of many rows, summed in float64."""
+
+    def __init__(self) -> None:
+        self.total: torch.Tensor | float = 0.0
+        self.count = 0
+
+    def add(self, rows: torch.Tensor) -> None:
+        self.total = self.total + with_float64(rows).sum(0, dtype=torch.float64)
+        self.count += len(rows)
+
+    def value(self) -> np.ndarray:
+        return (self.total / max(1, self.count)).float().cpu().numpy()
+
+
+def save_means(path: Path, means: Means) -> None:
+    """Write means to a file, atomically."""
+    arrays = {"source_embedding": means.source_embedding, "target_embedding": means.target_embedding}
+    for kind in TRANSFORMER_KINDS:
+        arrays |= {f"{kind.value}.heads": means.heads[kind], f"{kind.value}.early": means.early[kind]}
+    metadata = {"digest": means.digest, "sentences": str(means.sentences)}
+    replace_file(path, lambda partial: save_file(arrays, partial, metadata=metadata))
+
+
+def load_means(path: Path, translator: Translator) -> Means:
+    """Read a file of save_means(). Raises ValueError, naming the file, if it is damaged or of other weights."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata, arrays = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
+        means = Means(
+            metadata["digest"],
+            int(metadata["sentences"]),
+            arrays["source_embedding"],
+            arrays["target_embedding"],
+            {kind: arrays[f"{kind.value}.heads"] for kind in TRANSFORMER_KINDS},
+            {kind: arrays[f"{kind.value}.early"] for kind in TRANSFORMER_KINDS},
+        )
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is not a file of means: {error}") from error
+    if means.digest != translator.digest:
+        raise ValueError(
+            f"{path} holds means of other weights ({means.digest}, here {translator.digest}): "
+            "run attention-atlas means again"
+        )
+    for kind, layers in translator.model.num_layers.items():
+        config = translator.config.of(kind.side)
+        if means.heads[kind].shape != (layers, config.num_heads, config.d_head):
+            raise ValueError(f"{path} is of another shape than the model: {means.heads[kind].shape}")
+    return means
+
+
+def load_stored_means(translator: Translator) -> Means | None:
+    """Return the means in the checkpoint's folder, or None.
+
+    A damaged file, or one of other weights, is logged and counts as none.
+    """
+    folder = translator.folder
+    return folder and read_or_none(folder / FILE, lambda path: load_means(path, translator))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The number of sentences read, and of all."""
+
+    done: int
+    total: int
+
+
+class MeansCache:
+    """Means by weights and direction, for the lifetime of the process."""
+
+    def __init__(self) -> None:
+        self._means: dict[tuple[str, str], Means | None] = {}
+
+    def find(self, translator: Translator, direction: str) -> Means | None:
+        """Return the means in the checkpoint's folder, or those computed before; None if there are none yet."""
+        key = translator.digest, direction
+        if key not in self._means:
+            self._means[key] = load_stored_means(translator)
+        return self._means[key]
+
+    def can_compute(self, direction: str) -> bool:
+        """Whether this project has sentences in the direction's source language."""
+        return parse_direction(direction)[0] in languages()
+
+    def compute(self, translator: Translator, direction: str) -> Iterator[Progress]:
+        """Compute means batch by batch over SERVED_SENTENCES of this project's sentences.
+
+        Raises ValueError if it has none in the source language.
+        """
+        if not self.can_compute(direction):
+            raise ValueError(f"this project has no sentences for {direction}")
+        texts = sentences(parse_direction(direction)[0])
+        texts = texts[:: max(1, len(texts) // SERVED_SENTENCES)][:SERVED_SENTENCES]
+        for totals in accumulate_means(translator, {direction: texts}, batch_size=SERVED_BATCH_SIZE):
+            yield Progress(totals.sentences, len(texts))
+        self._means[translator.digest, direction] = totals.means(translator.digest)
