@@ -103,9 +103,9 @@ def test_the_stepper_goes_on_with_the_changed_model(scene):
     forced = stepper.force(translator, tree, {"branch": 1, "step": 0, "token": trace.target_ids[0]}).opened
     assert forced.interventions == CHANGES and forced.target_ids == trace.target_ids
     np.testing.assert_allclose(forced.log_probability, trace.log_probability, atol=1e-4)
-    (hypothesis,) = stepper.beam(translator, tree, {"width": 1}).page["beam"]["hypotheses"]
+    (hypothesis,) = stepper.search_beam(translator, tree, {"width": 1}).page["beam"]["hypotheses"]
     assert hypothesis["total"] == pytest.approx(float(trace.log_probability.sum()), abs=1e-3)
-    lens = stepper.details(translator, tree, {"branch": 1}).page["details"]["lenses"]["logit"]
+    lens = stepper.branch_details(translator, tree, {"branch": 1}).page["details"]["lenses"]["logit"]
     np.testing.assert_allclose(lens["chosen"][-1], np.exp(trace.log_probability), atol=1e-4)
 
 

@@ -306,7 +306,8 @@ def test_no_script_shows_english_of_its_own() -> None:
     literal = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
     seen = 0
     for path in (ROOT / "viz").glob("web/**/*.js"):
-        text = re.sub(r"(?m)(^|(?<=[;{}(]) )\s*//.*", "", path.read_text(encoding="utf-8"))
+        text = re.sub(r"(?s)/\*.*?\*/", "", path.read_text(encoding="utf-8"))
+        text = re.sub(r"(?m)(^|(?<=[;{}(]) )\s*//.*", "", text)
         text = assets.IMPORT.sub("", re.sub(r'class: ("[^"]*"|`[^`]*`)', "", text))
         text = re.sub(r"new \w*Error\((?:\"[^\"]*\"|[^()]*)\)", "", text)  # shown in the console at most
         for found in literal.finditer(CALL.sub("(", text)):
