@@ -1,4 +1,4 @@
-"""The files of viz/web/ that the page is made of: its components' modules, what they import, and their style sheets."""
+"""The files of viz/web/ that the page uses: its components' modules, their imports and their style sheets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASE_STYLE = WEB / "core" / "base.css"
 PICTURE_STYLE = WEB / "picture" / "copy.css"
 PAGE_STYLE = WEB / "page" / "page.css"
 
-# A component's module, whose default the page calls; its style sheet stands beside it.
+# The module of each component, whose default export the page calls. Its style sheet is next to it.
 COMPONENTS = {
     "explorer": "explorer/explorer.js",
     "stepper": "stepper/stepper.js",
@@ -37,71 +37,74 @@ COMPONENTS = {
 # Components above the tabs. They are styled by PAGE_STYLE: a sheet that came after its component would make all below
 # jump.
 EARLY = ("title", "languages", "examples", "translation", "guide")
-BESIDE = {"lab": (WEB / "lab" / "panel.css", WEB / "why" / "question.css")}  # style sheets of what a component contains
+BESIDE = {"lab": (WEB / "lab" / "panel.css", WEB / "why" / "question.css")}  # further style sheets of a component
 
-IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.{1,2}/[^"]+)";', re.MULTILINE)  # as oxfmt lays it out
+IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.{1,2}/[^"]+)";', re.MULTILINE)  # as formatted by oxfmt
 
 
 def module(component: str) -> Path:
-    """The module of a component."""
+    """Return the module of a component."""
     return WEB / COMPONENTS[component]
 
 
 def name(path: Path) -> str:
-    """A file's place in WEB."""
+    """Return a file's path relative to WEB."""
     return path.relative_to(WEB).as_posix()
 
 
 def modules(*roots: Path) -> tuple[Path, ...]:
-    """Return these modules and their imports, each once and after what it imports; not what import() fetches later."""
-    found: dict[Path, None] = {}
+    """Return these modules and their static imports, each once and after its imports."""
+    ordered: dict[Path, None] = {}
 
     def add(path: Path) -> None:
-        if path in found:
+        if path in ordered:
             return
         for specifier in IMPORT.findall(path.read_text(encoding="utf-8")):
             add(Path(os.path.normpath(path.parent / specifier)))
-        found[path] = None
+        ordered[path] = None
 
     for root in roots:
         add(root)
-    return tuple(found)
+    return tuple(ordered)
 
 
 def with_names(path: Path) -> str:
-    """A module whose imports name others by their places in WEB, for a page that has them at no address."""
+    """Return a module's text with imports relative to WEB, for pages without a server."""
 
-    def named(found: re.Match) -> str:
-        other = os.path.relpath(os.path.normpath(path.parent / found[1]), WEB)
-        return found[0].replace(f'"{found[1]}"', f'"{Path(other).as_posix()}"')
+    def replace_path(match: re.Match) -> str:
+        target = os.path.relpath(os.path.normpath(path.parent / match[1]), WEB)
+        return match[0].replace(f'"{match[1]}"', f'"{Path(target).as_posix()}"')
 
-    return IMPORT.sub(named, path.read_text(encoding="utf-8"))
+    return IMPORT.sub(replace_path, path.read_text(encoding="utf-8"))
 
 
 def digest() -> str:
-    """Names what all files of WEB hold now: an address with it in it can be kept for ever."""
-    found = hashlib.sha256()
+    """Return a digest of all files of WEB. Browsers may cache URLs that contain it forever."""
+    hashed = hashlib.sha256()
     for path in sorted(path for path in WEB.rglob("*") if path.is_file()):
-        found.update(name(path).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()[:16]
+        hashed.update(name(path).encode() + b"\0" + path.read_bytes())
+    return hashed.hexdigest()[:16]
 
 
 @cache
 def address() -> str:
-    """Where the app serves WEB, relative to the page."""
+    """Return the path at which the app serves WEB, relative to the page."""
     return f"atlas/{digest()}/"
 
 
 def early(languages: Mapping[str, str | None], *, lent: bool = False) -> str:
-    """The script in the head of a page that has these languages: code -> where its words are, None: in the page. lent:
-    whether the page's questions go through Gradio's queue, which lends a GPU."""
+    """Return the script for the head of a page.
+
+    languages: code -> the URL of its translations, None: they are in the page. lent: whether questions go through
+    Gradio's queue, for a GPU that is lent by ZeroGPU.
+    """
     script = EARLY_SCRIPT.read_text(encoding="utf-8")
-    asks = " data-lent" if lent else ""
-    return f'<script data-languages="{escape(json.dumps(languages))}"{asks}>{script}</script>'
+    attribute = " data-lent" if lent else ""
+    return f'<script data-languages="{escape(json.dumps(languages))}"{attribute}>{script}</script>'
 
 
 def styles(component: str) -> tuple[Path, ...]:
-    """The style sheets of a component, in their order: what all share, then, unless it stands in the page, its own."""
+    """Return the style sheets of a component, in order. Components of EARLY are styled by PAGE_STYLE."""
     own = module(component).with_suffix(".css")
     return (BASE_STYLE,) if component in EARLY else (BASE_STYLE, *BESIDE.get(component, ()), own)
 

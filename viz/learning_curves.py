@@ -1,7 +1,7 @@
 """Draw the learning curves of training runs: attention-atlas curves --help
 
-Training loss, loss on the dev sets, and BLEU of each direction and dev set, from a run's metrics.jsonl; several runs
-lie over one another.
+Training loss, loss on the dev sets, and BLEU for each direction and dev set, from the metrics.jsonl of one or several
+runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from attention_atlas.model.program import check_free, command_line, program
 from attention_atlas.viz.figures import paper
 
-if TYPE_CHECKING:  # not every environment has it
+if TYPE_CHECKING:  # matplotlib is an optional dependency
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -27,12 +27,12 @@ LOG = "metrics.jsonl"
 AXES = {"tokens": "target tokens seen", "updates": "updates", "hours": "hours of training"}
 SMOOTHED = "training loss (smoothed labels)"
 NATS = "nats a token"
-LOSS = "loss"  # an evaluation's key that is no direction and dev set
+LOSS = "loss"  # the key of an evaluation's loss; the others are a direction and a dev set
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: x and y, both float [points]."""
+    """A curve: x and y, both float [points]."""
 
     x: np.ndarray
     y: np.ndarray
@@ -40,7 +40,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """loss: of training. dev: LOSS, or direction and dev set -> "weights" or "average" -> its line."""
+    """The curves of a run. dev: LOSS, or direction and dev set -> "weights" or "average" -> curve."""
 
     name: str
     loss: Curve
@@ -55,12 +55,14 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def read(path: Path, *, x: str = "tokens") -> TrainingRun:
-    """The log of a run: the file, or the folder of a run or checkpoint that holds it. x: a key of AXES.
-    ValueError if it is missing, damaged or empty."""
+    """Read the log of a run: the file, or the folder of a run or checkpoint with it. x: a key of AXES.
+
+    ValueError if it is missing, damaged or empty.
+    """
     file = path / LOG if path.is_dir() else path
     try:
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        trained = [line for line in lines if "loss" in line.keys()]  # .keys(): a line that is no object is an error
+        trained = [line for line in lines if "loss" in line.keys()]  # .keys() raises if a line is no object
         evaluated = [(line["update"], line["dev"]) for line in lines if "dev" in line]
         updates = [line["update"] for line in trained]
         steps = {
@@ -70,11 +72,11 @@ def read(path: Path, *, x: str = "tokens") -> TrainingRun:
         }[x]
         dev: dict[str, dict[str, list[tuple[float, float]]]] = {}
         for update, scores in evaluated:
-            # A log may lack its first lines (a run prolonged elsewhere): before its first line a run is at its start.
-            where = float(np.interp(update, [0, *updates], [0, *steps]))
+            # The log of a continued run may lack its first lines; earlier updates are drawn at the start.
+            position = float(np.interp(update, [0, *updates], [0, *steps]))
             for weights in ("weights", "average"):
                 for name, value in _values(scores.get(weights, {})):
-                    dev.setdefault(name, {}).setdefault(weights, []).append((where, value))
+                    dev.setdefault(name, {}).setdefault(weights, []).append((position, value))
         loss = Curve(np.array(steps, float), np.array([line["loss"] for line in trained], float))
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from error
@@ -91,19 +93,21 @@ def read(path: Path, *, x: str = "tokens") -> TrainingRun:
 
 
 def _values(scores: dict) -> list[tuple[str, float]]:
-    """What one evaluation found: the loss, and BLEU of each direction and dev set."""
-    found = [(LOSS, scores[LOSS])] if LOSS in scores else []
-    return found + [(name, value["bleu"]) for name, value in scores.items() if isinstance(value, dict)]
+    """Return the loss of an evaluation, and BLEU for each direction and dev set."""
+    values = [(LOSS, scores[LOSS])] if LOSS in scores else []
+    return values + [(name, value["bleu"]) for name, value in scores.items() if isinstance(value, dict)]
 
 
 def title(name: str) -> str:
-    """A panel's, of a key of TrainingRun.dev."""
+    """Return the title of the panel of a key of TrainingRun.dev."""
     return "dev loss" if name == LOSS else f"dev BLEU, {name.replace('-', ' → ', 1)}"
 
 
 def draw(runs: Sequence[TrainingRun], *, x: str = "tokens") -> Figure:
-    """A panel for the training loss, the dev loss, and BLEU of each direction and dev set; a colour a run. Of an
-    evaluation the averaged weights are drawn solid and the raw ones dotted; where nothing is averaged, these solid."""
+    """Draw panels of the training loss, the dev loss, and BLEU for each direction and dev set, with a colour per run.
+
+    Curves of averaged weights are solid, those of the last weights dotted, or solid if there are no averaged ones.
+    """
     names = list(dict.fromkeys(name for run in runs for name in run.dev))
 
     def training(axes: Axes) -> None:

@@ -1,6 +1,6 @@
-"""Colours and fonts, in one place: Gradio's theme, the CSS variables of our components, Plotly's layout.
+"""Colours and fonts, for Gradio's theme, the page's CSS variables and Plotly's layout.
 
-Every colour pair that carries text has a contrast of at least 4.5 : 1 on its own background, light and dark.
+Text has a contrast of at least 4.5 : 1 on its background, light and dark.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ COLOURS = {
     "good-soft": ("#e3f4e9", "#15341f"),
 }
 
-# One colour for each of several heads shown at once (Okabe and Ito 2008: told apart with any colour vision).
+# Colours of heads that are shown together, distinct for any colour vision (Okabe and Ito 2008).
 HEAD_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#9911ee", "#6b6b6b")
 
-# Sequential scales whose lightness rises or falls evenly, for any colour vision: viridis (van der Walt and Smith 2015),
-# cividis (Nunez et al. 2018), greys (ColorBrewer).
+# Sequential scales with monotonic lightness, for any colour vision: viridis (van der Walt and Smith 2015), cividis
+# (Nunez et al. 2018), greys (ColorBrewer).
 SCALES = {
     name: tuple(f"#{colour}" for colour in colours.split())
     for name, colours in {
@@ -40,20 +40,20 @@ SCALES = {
     }.items()
 }
 
-# Below 0, at 0 in the middle, above 0: the middle is the page's own colour, so that what is 0 recedes. Blue and orange
-# are told apart with any colour vision.
+# From negative to positive. The middle is close to the page's background; blue and orange are distinct for any colour
+# vision.
 DIVERGING = {
     "light": ("#1d5fbf", "#8eafdf", "#f4f5f7", "#e6ae80", "#ce5c00"),
     "dark": ("#7db3ff", "#4b6f9f", "#1b2433", "#8f5a2b", "#ff9d45"),
 }
 
-# Plotly text on a transparent background of a notebook, light or dark. The app gives it its own muted colour.
+# Plotly's text colour on the light or dark background of a notebook. The page replaces it.
 FIGURE_TEXT = "#7a8494"
 AXIS = {"gridcolor": "rgba(128,128,128,0.2)", "zerolinecolor": "rgba(128,128,128,0.6)"}
 
 
 def css_variables() -> str:
-    """The colours as CSS variables `--atlas-NAME`, for light and for dark pages."""
+    """Return CSS that defines the colours and fonts as variables `--atlas-NAME`, for light and dark pages."""
     colours = {**COLOURS, "above": (DIVERGING["light"][-1], DIVERGING["dark"][-1])}
     light, dark = ("; ".join(f"--atlas-{name}: {pair[i]}" for name, pair in colours.items()) for i in (0, 1))
     fonts = f"--atlas-font: {', '.join(FONT)}; --atlas-mono: {', '.join(MONO)}"
@@ -61,7 +61,7 @@ def css_variables() -> str:
 
 
 def figure_layout(**changes) -> dict:
-    """Plotly layout settings that every figure starts from: transparent, mid-grey text, tight margins."""
+    """Return the Plotly layout of all figures (transparent, mid-grey text, tight margins) with changes."""
     layout = {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",

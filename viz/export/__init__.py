@@ -1,1 +1,1 @@
-"""What people take away."""
+"""Files that people download, and the explorer for notebooks."""

@@ -1,4 +1,4 @@
-"""An answer of the tab "Why" as a file."""
+"""An answer of the tab "Why" as CSV, JSON or NPZ."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ import numpy as np
 from attention_atlas.model.trace.why.attribution import Why
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.why.parts import Parts
-from attention_atlas.viz.export.table import inert
+from attention_atlas.viz.export.table import escape_formula
 
 HEAD = ("row", "evidence", "unit")
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """fields   JSON-ready: "columns", and "rows" with what names them, then evidence, unit, and values, null for none
-    arrays   what an archive holds besides
+    """An answer ready to be written.
+
+    fields  JSON-ready: "columns", and "rows", each with the fields that name it, evidence, unit and values (null: none)
+    arrays  further arrays of an NPZ file
     """
 
     fields: Mapping[str, object]
@@ -30,7 +32,7 @@ class Explained:
 
     @classmethod
     def of(cls, why: Why, parts: Parts) -> Explained:
-        """The tokens' matrix and the parts of the decoder, both about one question."""
+        """Combine the attributions to tokens and the parts of the decoder, which answer the same question."""
         arrays = {f"parts.{kind.value}": keys for kind, keys in parts.keys.items()}
         return cls(
             {**to_jsonable(why), "parts": to_jsonable(parts)},
@@ -39,60 +41,66 @@ class Explained:
 
     @property
     def values(self) -> np.ndarray:
-        """float64 [row, column], NaN where there is nothing."""
+        """The values of the rows, float64 [row, column], NaN for none."""
         return _values(self.fields)
 
-    def heads(self) -> list[tuple[str, str, str]]:
-        """Of every row its name, evidence and unit."""
+    def headings(self) -> list[tuple[str, str, str]]:
+        """Return the name, the evidence and the unit of every row."""
         return [
             (" ".join(str(row[name]) for name in takewhile("evidence".__ne__, row)), row["evidence"], row["unit"])
             for row in self.fields["rows"]
         ]
 
 
-def to_csv(found: Explained) -> bytes:
-    """The rows (RFC 4180): a line each, with its evidence and unit. Every number reads back as the same float64; where
-    there is none, the cell is empty. No label is run as a formula (viz.export.table)."""
-    written = io.StringIO(newline="")
-    writer = csv.writer(written)
-    writer.writerow([*HEAD, *map(inert, found.fields["columns"])])
-    for head, values in zip(found.heads(), found.values, strict=True):
-        writer.writerow([*map(inert, head), *("" if np.isnan(value) else repr(float(value)) for value in values)])
-    return written.getvalue().encode()
+def to_csv(answer: Explained) -> bytes:
+    """Write a line for each row, with its evidence and unit (RFC 4180).
+
+    Every number reads back as the same float64; NaN is an empty cell. Labels are escaped for spreadsheets
+    (viz.export.table).
+    """
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow([*HEAD, *map(escape_formula, answer.fields["columns"])])
+    for heading, values in zip(answer.headings(), answer.values, strict=True):
+        writer.writerow(
+            [*map(escape_formula, heading), *("" if np.isnan(value) else repr(float(value)) for value in values)]
+        )
+    return file.getvalue().encode()
 
 
 def from_csv(data: bytes) -> np.ndarray:
-    """The values of to_csv()'s bytes."""
+    """Read the values of a result of to_csv()."""
     _, *lines = csv.reader(io.StringIO(data.decode(), newline=""))
     return np.array([[float(cell) if cell else np.nan for cell in line[len(HEAD) :]] for line in lines], np.float64)
 
 
-def to_json(found: Explained) -> bytes:
-    """The fields, as the API answers."""
-    return json.dumps(found.fields, ensure_ascii=False).encode()
+def to_json(answer: Explained) -> bytes:
+    """Write the fields, as in the API's answer."""
+    return json.dumps(answer.fields, ensure_ascii=False).encode()
 
 
 def from_json(data: bytes) -> np.ndarray:
-    """The values of to_json()'s bytes."""
+    """Read the values of a result of to_json()."""
     return _values(json.loads(data))
 
 
-def to_npz(found: Explained) -> bytes:
-    """Values [row, column], rows (names), evidence, units, columns, arrays, and all fields as JSON text. No pickle."""
-    written, heads = io.BytesIO(), np.array(found.heads()).T
+def to_npz(answer: Explained) -> bytes:
+    """Write values [row, column], the names, evidence and units of rows, columns, arrays, and the fields as JSON text,
+    without pickle."""
+    file, headings = io.BytesIO(), np.array(answer.headings()).T
     np.savez_compressed(
-        written,
-        values=found.values,
-        **dict(zip(("rows", "evidence", "units"), heads)),
-        columns=np.array(found.fields["columns"]),
-        **found.arrays,
-        fields=np.array(to_json(found).decode()),
+        file,
+        values=answer.values,
+        **dict(zip(("rows", "evidence", "units"), headings)),
+        columns=np.array(answer.fields["columns"]),
+        **answer.arrays,
+        fields=np.array(to_json(answer).decode()),
     )
-    return written.getvalue()
+    return file.getvalue()
 
 
 def from_npz(data: bytes) -> np.ndarray:
-    """The values of to_npz()'s bytes."""
+    """Read the values of a result of to_npz()."""
     with np.load(io.BytesIO(data), allow_pickle=False) as stored:
         return stored["values"]
 

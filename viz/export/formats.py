@@ -1,4 +1,4 @@
-"""The files that people can take away, by name. docs/contributing/extend.md says how to add one."""
+"""The registry of export formats, by name. docs/contributing/extend.md explains how to add one."""
 
 from __future__ import annotations
 
@@ -22,32 +22,31 @@ Write = TypeVar("Write", bound=Callable)
 
 @dataclass(frozen=True)
 class Scope(Generic[Write]):
-    """How a format holds a whole trace, one map, or an answer of the tab "Why".
+    """How a format writes and reads a whole trace, one map, or an answer of the tab "Why".
 
-    write   what it holds -> the file's bytes
-    read    the bytes -> the numbers in them: of a trace {kind: float32 [layers, heads, query, key]}, of a map float32
-            [row, column], of an answer float64 [row, column], exactly as they were written. ValueError if the bytes
-            are no such file
+    write  returns the file's bytes
+    read   returns the numbers of a file exactly: of a trace {kind: float32 [layers, heads, query, key]}, of a map
+           float32 [row, column], of an answer float64 [row, column]. ValueError for any other file
     """
 
     write: Write
     read: Callable[[bytes], Mapping[AttentionKind, np.ndarray] | np.ndarray]
 
 
-# A trace, and what a file that can be looked at opens with: viz.panels.scene.Selection, a link as text, or None.
+# (trace, what an HTML file opens with: a viz.panels.scene.Selection, the text of a link, or None) -> bytes
 WholeTrace = Callable[[TranslationTrace, object], bytes]
-# A trace, the view of it that is shown, and the map of that view, which may be another than attention's.
+# (trace, view, the view's map, which may be that of an overlay) -> bytes
 OneMap = Callable[[TranslationTrace, View, ScoreMap], bytes]
 Answer = Callable[[Explained], bytes]
 
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file, for a whole trace, for one map, for an answer of the tab "Why", or for several of them.
+    """A file format, for whole traces, maps, answers of the tab "Why", or several of these.
 
-    media_type   as in HTTP. In the API's answers text and JSON stand as they are, all else in base64
-    about        what its button on the page says when one points at it. The button gives the whole trace where the
-                 format can hold it, else the map that is shown
+    media_type  as in HTTP. The API sends text and JSON as they are, all else in base64
+    about       the tooltip of its button on the page, which downloads the whole trace if the format can hold it, else
+                the map
     """
 
     media_type: str

@@ -1,7 +1,7 @@
-"""The explorer in a notebook's cell: Jupyter, VS Code, Colab, and what is saved of them, without a server.
+"""The explorer in notebooks (Jupyter, VS Code, Colab) and in saved notebooks, without a server.
 
-A cell holds a frame with a document of its own, so that neither its keys nor its styles meet the notebook's. Plotly.js
-and the explorer's scripts are 2 MB: the first explorer of a session carries them, and those after it find them there.
+A cell's output is an iframe, so that keys and styles do not interfere with the notebook's. Plotly.js and the explorer's
+scripts have 2 MB: the first explorer of a session contains them, and later ones use that copy.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from attention_atlas.viz.words import for_page
 
 __all__ = ["Explorer", "compare", "explore"]
 
-HEIGHT = 760  # pixels, until the frame knows better
-_CARRIERS = "_attention_atlas"  # in the session's own names: cell -> the request for which it was run last
+HEIGHT = 760  # pixels, until the frame reports its height
+_CARRIERS = "_attention_atlas"  # a variable of the session: cell -> the last request that ran it
 
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """What explore() and compare() return: as a cell's last value it is shown; save() writes it as a file."""
+    """The result of explore() and compare(): notebooks display it, save() writes it as a file."""
 
     traces: tuple[TranslationTrace, ...]
     view: View
-    together: bool = False
+    side_by_side: bool = False
 
     def _repr_html_(self) -> str:
         lines = "".join(
@@ -52,29 +52,30 @@ class Explorer:
         return "\n".join(f"{trace.source_text} → {trace.translation}" for trace in self.traces)
 
     def save(self, path: Path | str) -> None:
-        """Write it as one HTML file that opens without a network. OSError where that cannot be written."""
+        """Write the explorer as one HTML file that opens without a network. OSError if it cannot be written."""
         page = document(self.traces, self._payloads(), heading=True)
         replace_file(Path(path), lambda partial: partial.write_text(page, encoding="utf-8"))
 
     def _payloads(self) -> list[dict]:
-        found: list[Any] = [for_page(payload(trace, exact=True)) for trace in self.traces]
+        payloads: list[Any] = [for_page(payload(trace, exact=True)) for trace in self.traces]
         view = self.view
-        found[-1]["selection"] = {
+        payloads[-1]["selection"] = {
             **{name: getattr(view, name) for name in ("layer", "head", "heads", "words")},
             "kind": view.kind.value,
             "combine": view.combine.value,
             "special": view.special.value,
-            **({"view": "compare"} if self.together else {}),
+            **({"view": "compare"} if self.side_by_side else {}),
         }
-        return found
+        return payloads
 
 
 def explore(trace: TranslationTrace, view: View | Kind | None = None) -> Explorer:
-    """The whole interactive explorer of a translation: every head small, one of them large, as lines or as text.
+    """Return the interactive explorer of a translation: thumbnails of all heads and one large map.
 
-    In a notebook it is shown where it is a cell's last value, with the exact weights in it: saved with the notebook, it
-    opens again without a server. view: the map it opens with; without one, the head that points most clearly. Rows of
-    the decoder are named by what they predict, as on the page. ValueError if the trace has no such head.
+    A notebook displays it if it is a cell's last value. It contains the exact weights, so that a saved notebook shows
+    it without a server. Decoder rows are labelled by the token that they predict, as on the page.
+
+    view: the map that it opens with; None: the head that points most clearly. ValueError if the trace has no such head.
     """
     view = most_telling(check_trace(trace)) if view is None else View.coerce(view)
     view.split(trace)[0].used_heads(trace)
@@ -82,27 +83,32 @@ def explore(trace: TranslationTrace, view: View | Kind | None = None) -> Explore
 
 
 def compare(trace_a: TranslationTrace, trace_b: TranslationTrace, view: View | Kind | None = None) -> Explorer:
-    """The explorer over two translations, the same head of both side by side; of two models, or of one with and without
-    an intervention. view as in explore(), of trace_b. ValueError if it has no such head, or if the two are the same."""
+    """Return the explorer of two translations, which shows the same head of both side by side.
+
+    They may be of two models, or of one model with and without interventions. view: as in explore(), of trace_b.
+    ValueError if trace_b has no such head, or if both are the same trace.
+    """
     if trace_a is trace_b:
         raise ValueError(f"two translations are compared, and this is one twice: {trace_a.source_text!r:.80}")
-    return Explorer((check_trace(trace_a), trace_b), explore(trace_b, view).view, together=True)
+    return Explorer((check_trace(trace_a), trace_b), explore(trace_b, view).view, side_by_side=True)
 
 
 def _carries_scripts() -> bool:
-    """Whether an explorer shown now must bring the scripts: the first of a session, and a cell that is run once more,
-    whose old output is gone. In Colab every cell: there no output sees another."""
+    """Whether an explorer must contain the scripts: the first of a session, a cell that is run again (its old output
+    is gone), and every cell in Colab, where outputs are isolated."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None or "google.colab" in sys.modules or not hasattr(shell, "get_parent"):
         return True
-    return first_of(shell.user_ns.setdefault(_CARRIERS, {}), shell.get_parent())
+    return needs_scripts(shell.user_ns.setdefault(_CARRIERS, {}), shell.get_parent())
 
 
-def first_of(carriers: MutableMapping[str, str], request: Mapping) -> bool:
-    """Note that a request (a message of Jupyter's protocol) shows an explorer, and say whether it must bring the
-    scripts. Front ends tell which cell they run; without that, only the first request brings them."""
+def needs_scripts(carriers: MutableMapping[str, str], request: Mapping) -> bool:
+    """Whether the explorer of a request (a message of Jupyter's protocol) must contain the scripts; updates carriers.
+
+    Without a cell id in the request, only the first request of a session contains them.
+    """
     run = request.get("header", {}).get("msg_id", "")
     cell = request.get("metadata", {}).get("cellId", run)
-    needed = not carriers or carriers.get(cell, run) != run
+    is_needed = not carriers or carriers.get(cell, run) != run
     carriers[cell] = run
-    return needed
+    return is_needed

@@ -1,4 +1,4 @@
-"""The explorer outside the app: as a single HTML file, or as a document that shares its scripts with others."""
+"""The explorer outside the app: a single HTML file, or an iframe's document that uses the scripts of another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from attention_atlas.viz.wire.payload import payload
 from attention_atlas.viz.wire.readback import payload_maps
 from attention_atlas.viz.words import for_page, say
 
-# Before anything can be drawn, and so beside the words of all else.
+# Shown before the scripts, and with them the other translations, are loaded.
 WAITING = say("This explorer's scripts are in the first explorer of this notebook. Run that cell, or this one again.")
 
 
@@ -32,8 +32,8 @@ _DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</scri
 class Bundle:
     """The scripts, styles and words of an explorer outside the app.
 
-    text      JSON of style, plotly, modules (name -> text) and languages, which viz/web/explorer/alone.js reads
-    words     of every language, by the English ones
+    text   JSON of style, plotly, modules (name -> text) and languages, which viz/web/explorer/alone.js reads
+    words  the translations of every language: code -> English -> text
     """
 
     text: str
@@ -41,26 +41,28 @@ class Bundle:
 
     @cached_property
     def name(self) -> str:
-        """Several explorers in one notebook find it under this name: of the same scripts the same."""
+        """The name under which other explorers of a notebook find it; equal for equal scripts."""
         return f"attention-atlas-{hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
 
     @cached_property
     def packed(self) -> str:
-        """base64(gzip(text)): 2 MB in place of 6."""
+        """base64(gzip(text)): 2 MB instead of 6."""
         return base64.b64encode(gzip.compress(self.text.encode(), compresslevel=6, mtime=0)).decode("ascii")
 
 
 @lru_cache(maxsize=1)
 def bundle_of(digest: str) -> Bundle:
-    """Return the bundle of the installed files, read and packed once: that takes a second. digest: of assets.digest().
-    It speaks every language of the page: nobody knows who will open it, and beside Plotly.js the words are small."""
+    """Return the bundle of the installed files, with all languages of the page. It takes a second, so it is cached.
+
+    digest: assets.digest(), the key of the cache.
+    """
     modules = assets.modules(assets.module("explorer"))
     languages = {language: words.read(path) for language, path in words.files().items()}
-    own = (assets.PICTURE_STYLE, *assets.styles("explorer"))
+    styles = (assets.PICTURE_STYLE, *assets.styles("explorer"))
     return Bundle(
         json.dumps(
             {
-                "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
+                "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in styles),
                 "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
                 "modules": {assets.name(path): assets.with_names(path) for path in modules},
                 "languages": languages,
@@ -72,23 +74,28 @@ def bundle_of(digest: str) -> Bundle:
 
 
 def to_html(trace: TranslationTrace, opens: object = None) -> str:
-    """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
-    browse every head, and carries the exact float32 weights. opens: a selection (viz.panels.scene.Selection), or the
-    fields of a link as text, which say all that was chosen: colours, whole words, the view."""
-    found = {"link": opens} if isinstance(opens, str) else {}
-    packed = payload(trace, None if found else opens, exact=True) | found
-    return document([trace], [for_page(packed)], heading=True)
+    """Return the explorer of a translation as one HTML file that works offline and contains the exact float32 weights.
+
+    opens: what it opens with: a viz.panels.scene.Selection, or the text of a link, which includes colours and the view.
+    """
+    link = {"link": opens} if isinstance(opens, str) else {}
+    data = payload(trace, None if link else opens, exact=True) | link
+    return document([trace], [for_page(data)], heading=True)
 
 
 def document(
     traces: Sequence[TranslationTrace], payloads: Sequence[dict], *, heading: bool = False, alone: bool = True
 ) -> str:
-    """A page with the explorer over these payloads (viz/wire/payload.py, ready for the page) of these traces, the last
-    one shown. heading: with the sentences above it. alone: with all that it needs; else another frame beside has it."""
+    """Return an HTML page with the explorer of these traces, which shows the last.
+
+    payloads  of the traces (viz/wire/payload.py), converted by for_page()
+    heading   show the sentences above the explorer
+    alone     include the scripts; otherwise another frame on the page has them
+    """
     bundle = bundle_of(assets.digest())
     waiting = {language: texts.get(WAITING.english) or WAITING.english for language, texts in bundle.words.items()}
     lines = [f"{trace.source_text} → {trace.translation}" for trace in traces]
-    said = html.escape(json.dumps(waiting, ensure_ascii=False))
+    waiting_json = html.escape(json.dumps(waiting, ensure_ascii=False))
     title, frame = html.escape(" | ".join(lines)), assets.ALONE.with_suffix(".css").read_text(encoding="utf-8")
     return "\n".join(
         (
@@ -101,9 +108,9 @@ def document(
             "<body><main>",
             *(_heading(trace, line) for trace, line in zip(traces, lines) if heading),
             f'<div class="atlas-root atlas-explorer" id="explorer" data-bundle="{bundle.name}">',
-            f'<p class="waiting" hidden data-words="{said}">{html.escape(WAITING.english)}</p>',
+            f'<p class="waiting" hidden data-words="{waiting_json}">{html.escape(WAITING.english)}</p>',
             "</div></main>",
-            *(f'<script type="application/json" class="payload">{_json(value)}</script>' for value in payloads),
+            *(f'<script type="application/json" class="payload">{_script_json(value)}</script>' for value in payloads),
             *([f'<script type="text/plain" id="bundle">{bundle.packed}</script>'] if alone else []),
             f"<script>{assets.ALONE.read_text(encoding='utf-8')}</script>",
             "</body></html>",
@@ -118,15 +125,15 @@ def _heading(trace: TranslationTrace, line: str) -> str:
     )
 
 
-def _json(value: object) -> str:
-    # "<" could end the script element that holds the data; in JSON it may be written as its code.
+def _script_json(value: object) -> str:
+    # An unescaped "<" could end the script element.
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def from_html(text: str) -> dict[AttentionKind, np.ndarray]:
-    """The weights [layers, heads, query, key] by kind that to_html()'s page shows. ValueError if it is no such page."""
-    data = _DATA.search(text)
-    if data is None:
+    """Read the weights [layers, heads, query, key] by kind of a result of to_html(). ValueError for any other text."""
+    match = _DATA.search(text)
+    if match is None:
         raise ValueError("not an explorer with a translation in it")
-    packed = json.loads(data[1])
-    return payload_maps(packed["blocks"], packed["kinds"])
+    data = json.loads(match[1])
+    return payload_maps(data["blocks"], data["kinds"])

@@ -1,1 +1,1 @@
-"""Plotly figures of arrays, and matplotlib's for documents."""
+"""Plotly figures for notebooks and panels, and matplotlib figures for documents."""

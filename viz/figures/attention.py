@@ -1,4 +1,4 @@
-"""Attention maps as Plotly figures: one map as a heatmap or as lines, and all heads of a kind as a grid."""
+"""Plotly figures of attention: one map as a heatmap or as lines, and all heads of a kind as a grid."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from attention_atlas.viz.maps.reduce import Combine, View, pool, score_map
 
 __all__ = ["ColourScale", "Transform", "plot_grid", "plot_heatmap", "plot_lines"]
 
-DECADES = 4  # a log scale ends this many powers of ten below its maximum
-GAP = 0.12  # of a map's side, between the maps of a grid
-SIDE = 64  # cells a side of a grid's map; longer maps show the largest weight of each block
-STRENGTHS = 10  # line widths and opacities told apart
+DECADES = 4  # a log scale covers this many powers of ten
+GAP = 0.12  # between the maps of a grid, as a share of a map's side
+SIDE = 64  # cells on a side of a grid's map; longer maps show the largest weight of each block
+STRENGTHS = 10  # different line widths and opacities
 AXIS = {"tickmode": "array", "showgrid": False, "zeroline": False}
 
 
 class Transform(str, Enum):
-    """How weights are spread over the colours."""
+    """How weights are mapped to colours."""
 
     LINEAR = "linear"
     SQRT = "sqrt"
@@ -38,7 +38,14 @@ class Transform(str, Enum):
 
 @dataclass(frozen=True)
 class ColourScale:
-    """name: one of theme.SCALES. maximum: the weight of the last colour (1 makes all heads comparable)."""
+    """A colour scale.
+
+    name       one of theme.SCALES
+    transform  how weights are mapped to colours
+    maximum    the weight of the last colour; 1 makes all heads comparable
+
+    ValueError for an unknown name and for a maximum that is not positive.
+    """
 
     name: str = "viridis"
     transform: Transform = Transform.LINEAR
@@ -56,8 +63,8 @@ class ColourScale:
         """Return the scale, or the scale of this name; None: the default."""
         return scale if isinstance(scale, ColourScale) else cls() if scale is None else cls(scale)
 
-    def place(self, values: np.ndarray) -> np.ndarray:
-        """Values of any shape -> place on the scale, 0 to 1 (float64); NaN stays NaN."""
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """Map values of any shape to positions on the scale, float64 from 0 to 1; NaN stays NaN."""
         share = np.clip(np.asarray(values, np.float64) / self.maximum, 0.0, 1.0)
         if self.transform == Transform.SQRT:
             return np.sqrt(share)
@@ -66,7 +73,7 @@ class ColourScale:
         return share
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """Places on the scale and the weights they stand for. A log scale's lowest colour means that or less."""
+        """Return tick positions on the scale and their weights as text. The lowest of a log scale means "or less"."""
         shares = {
             Transform.LINEAR: (0.0, 0.25, 0.5, 0.75, 1.0),
             Transform.SQRT: (0.0, 0.05, 0.2, 0.5, 1.0),
@@ -76,17 +83,17 @@ class ColourScale:
         texts = [f"{value:.3g}" for value in values]
         if self.transform == Transform.LOG:
             texts[0] = f"≤ {texts[0]}"
-        return [float(p) for p in self.place(np.array(values))], texts
+        return [float(p) for p in self.apply(np.array(values))], texts
 
     def heatmap(self, values: np.ndarray, **options: object) -> go.Heatmap:
-        """A heatmap [row, column] in these colours, whose colour bar has weights, not places, at its ticks."""
-        colours, (places, texts) = theme.SCALES[self.name], self.ticks()
+        """Make a heatmap of values [row, column], with weights at the ticks of its colour bar."""
+        colours, (positions, texts) = theme.SCALES[self.name], self.ticks()
         return go.Heatmap(
-            z=self.place(values),
+            z=self.apply(values),
             zmin=0,
             zmax=1,
             colorscale=[[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)],
-            colorbar={"tickvals": places, "ticktext": texts, "thickness": 10, "outlinewidth": 0},
+            colorbar={"tickvals": positions, "ticktext": texts, "thickness": 10, "outlinewidth": 0},
             hovertemplate="%{text}<extra></extra>",
             **options,
         )
@@ -95,11 +102,12 @@ class ColourScale:
 def plot_heatmap(
     trace: TranslationTrace, view: View | Kind | None = None, *, scale: ColourScale | str | None = None
 ) -> go.Figure:
-    """The map that a view shows (the first head of a kind; of cross-attention for None), queries down, keys across.
+    """Draw the map of a view as a heatmap, queries down and keys across. Hovering shows query, key and weight.
 
-    scale: colours or their name, fixed from 0 to 1 by default so that heads can be compared; the colour bar shows
-    weights whatever the transform. Hover shows query, key and weight. ValueError if the trace has no such layer or
-    head, or for several heads that are not combined.
+    view   a kind stands for its first head, None for the first head of cross-attention
+    scale  a colour scale or its name, by default from 0 to 1, so that heads can be compared
+
+    ValueError if the trace has no such layer or head, and for several heads that are not combined.
     """
     view, scale = View.coerce(view), ColourScale.coerce(scale)
     view, *others = view.split(trace)
@@ -107,30 +115,30 @@ def plot_heatmap(
         raise ValueError(
             'a heatmap shows one map: combine several heads by "mean" or "max", or draw them by plot_lines'
         )
-    found = score_map(trace, view)
-    rows, columns = ([labels.escape(label) for label in side] for side in (found.rows, found.columns))
+    scores = score_map(trace, view)
+    rows, columns = ([labels.escape(label) for label in side] for side in (scores.rows, scores.columns))
     text = [
         [f"{row} → {column}: {value:.3g}" for column, value in zip(columns, values)]
-        for row, values in zip(rows, found.values)
+        for row, values in zip(rows, scores.values)
     ]
     return Figure(
-        scale.heatmap(found.values, text=text, xgap=1, ygap=1),
+        scale.heatmap(scores.values, text=text, xgap=1, ygap=1),
         theme.figure_layout(
-            title={"text": f"{labels.KIND_TITLES[view.kind]}, {_which(view)}: {found.unit}"},
-            xaxis={**_axis(found.columns, found.column_title), "side": "top"},
-            yaxis={**_axis(found.rows, found.row_title), "autorange": "reversed"},
+            title={"text": f"{labels.KIND_TITLES[view.kind]}, {_heads_title(view)}: {scores.unit}"},
+            xaxis={**_axis(scores.columns, scores.column_title), "side": "top"},
+            yaxis={**_axis(scores.rows, scores.row_title), "autorange": "reversed"},
             margin={"l": 8, "r": 8, "t": 96, "b": 8},
         ),
     )
 
 
 def _axis(names: tuple[str, ...], title: str) -> dict:
-    """A token axis: whole numbers under the labels, since a category axis would merge equal tokens."""
-    where, texts = labels.ticks(names)
-    return {**AXIS, "tickvals": where, "ticktext": texts, "title": {"text": title}, "automargin": True, "ticks": ""}
+    """Return a token axis, numeric since a category axis would merge equal tokens."""
+    positions, texts = labels.ticks(names)
+    return {**AXIS, "tickvals": positions, "ticktext": texts, "title": {"text": title}, "automargin": True, "ticks": ""}
 
 
-def _which(view: View) -> str:
+def _heads_title(view: View) -> str:
     if view.combine == Combine.SINGLE:
         return f"layer {view.layer + 1}, head {view.head + 1}"
     if view.heads and view.combine != Combine.ROLLOUT:
@@ -141,13 +149,13 @@ def _which(view: View) -> str:
 def plot_grid(
     trace: TranslationTrace, kind: AttentionKind | str = AttentionKind.CROSS, *, scale: ColourScale | str | None = None
 ) -> go.Figure:
-    """Every head of a kind as a thumbnail, on one colour scale. Hover names the head, its pattern and its entropy."""
+    """Draw every head of a kind as a thumbnail, on one colour scale. Hovering shows its pattern and entropy."""
     kind, scale = AttentionKind(kind), ColourScale.coerce(scale)
     weights = check_trace(trace).maps(kind).of_heads(lambda weights: pool(weights, SIDE))
     layers, heads, rows, columns = weights.shape
     gap_rows, gap_columns = max(1, round(GAP * rows)), max(1, round(GAP * columns))
     shape = (layers, rows + gap_rows, heads, columns + gap_columns)
-    # One heatmap of all maps with blank gaps: 48 subplots take Plotly seconds, one trace takes none.
+    # One heatmap with blank gaps between the maps: 48 subplots would take Plotly seconds.
     tiled, text = np.full(shape, np.nan), np.full(shape, "", object)
     tiled[:, :rows, :, :columns] = weights.transpose(0, 2, 1, 3)
     for layer, patterns in enumerate(head_patterns(trace, kind)):
@@ -165,7 +173,7 @@ def plot_grid(
             margin={"l": 8, "r": 8, "t": 72, "b": 8},
         ),
     )
-    figure.data[0].text = text.reshape(size)  # here, since a figure copies twice, cell by cell, what it is made of
+    figure.data[0].text = text.reshape(size)  # set afterwards: the constructor copies cell by cell
     return figure
 
 
@@ -179,10 +187,10 @@ def _ticks(letter: str, count: int, step: int, length: int) -> dict:
 
 
 def plot_lines(trace: TranslationTrace, view: View | Kind | None = None, *, coverage: float = 0.7) -> go.Figure:
-    """The map that a view shows as lines; with SINGLE and `heads`, each of them in its own colour.
+    """Draw the map of a view as lines between tokens; with SINGLE and `heads`, each head in its own colour.
 
-    coverage: for each row, only the fewest edges that hold this share (0 to 1] of its weight are drawn. ValueError
-    for another coverage, or if the trace has no such layer or head.
+    coverage: draw the fewest lines of each row that hold this share, (0, 1], of its weight. ValueError for any other
+    coverage, and if the trace has no such layer or head.
     """
     view = View.coerce(view)
     if not (is_number(coverage) and 0 < coverage <= 1):
@@ -195,23 +203,25 @@ def plot_lines(trace: TranslationTrace, view: View | Kind | None = None, *, cove
             margin={"l": 8, "r": 8, "t": 40, "b": 8},
         )
     )
-    for one, colour in zip(views, theme.HEAD_COLOURS):
-        found = score_map(trace, one)
-        name = f"layer {one.layer + 1}, head {one.head + 1}" if one.combine == Combine.SINGLE else found.unit
-        for i, line in enumerate(_strands(edges(found, coverage), colour)):
+    for part, colour in zip(views, theme.HEAD_COLOURS):
+        scores = score_map(trace, part)
+        name = _heads_title(part) if part.combine == Combine.SINGLE else scores.unit
+        for i, line in enumerate(_lines(strongest_edges(scores, coverage), colour)):
             figure.add_trace(line.update(name=name, legendgroup=name, showlegend=i == 0))
-    for side, names, anchor, shift in ((0, found.rows, "right", -6), (1, found.columns, "left", 6)):
+    for side, names, anchor, shift in ((0, scores.rows, "right", -6), (1, scores.columns, "left", 6)):
         for i, name in enumerate(names):
             text = labels.escape(labels.shorten(name))
             figure.add_annotation(x=side, y=i, text=text, showarrow=False, xanchor=anchor, xshift=shift)
-    figure.update_xaxes(ticktext=[found.row_title, found.column_title])
+    figure.update_xaxes(ticktext=[scores.row_title, scores.column_title])
     return figure
 
 
-def edges(score_map: ScoreMap, coverage: float) -> list[tuple[int, int, float]]:
-    """(row, column, value) of the fewest cells of each row that hold `coverage` of its sum, strongest first; equal
-    ones from left to right. A blank row has none."""
-    found = []
+def strongest_edges(score_map: ScoreMap, coverage: float) -> list[tuple[int, int, float]]:
+    """Return (row, column, value) of the fewest cells of each row that hold `coverage` of its sum, strongest first.
+
+    Equal values are taken from left to right. Blank rows have no edges.
+    """
+    edges = []
     for row, values in enumerate(score_map.values.astype(np.float64)):
         if np.isnan(values).any():
             continue
@@ -219,16 +229,16 @@ def edges(score_map: ScoreMap, coverage: float) -> list[tuple[int, int, float]]:
         for column in np.argsort(-values, kind="stable"):
             if covered >= coverage * total - 1e-9 or values[column] <= 0:
                 break
-            found.append((row, int(column), float(values[column])))
+            edges.append((row, int(column), float(values[column])))
             covered += values[column]
-    return found
+    return edges
 
 
-def _strands(found: Sequence[tuple[int, int, float]], colour: str) -> list[go.Scatter]:
-    """One trace for each of ten strengths: a few traces however many edges there are."""
+def _lines(edges: Sequence[tuple[int, int, float]], colour: str) -> list[go.Scatter]:
+    """Return one Plotly trace for each strength, so that many edges need few traces."""
     lines = []
     for strength in range(STRENGTHS):
-        ends = [ends for *ends, value in found if min(STRENGTHS - 1, int(value * STRENGTHS)) == strength]
+        ends = [ends for *ends, value in edges if min(STRENGTHS - 1, int(value * STRENGTHS)) == strength]
         if ends:
             x, y = [0, 1, None] * len(ends), [y for row, column in ends for y in (row, column, None)]
             share = (strength + 0.5) / STRENGTHS

@@ -1,4 +1,4 @@
-"""A circuit as a layered graph: from the words of the source to the token, the encoder left, the decoder right."""
+"""A Plotly figure of a circuit: a layered graph from the source to the logits, encoder left and decoder right."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from attention_atlas.model.trace.kinds import Side
 from attention_atlas.viz import theme
 from attention_atlas.viz.words import Words, join, say
 
-__all__ = ["Drawn", "Shape", "plot_circuit"]
+__all__ = ["DrawnEdge", "ModelShape", "plot_circuit"]
 
-FOR, AGAINST = "#e0701a", "#4b86d9"  # seen on a light page and on a dark one, told apart with any colour vision
-WIDEST = 9.0  # pixels
-NODE = "#5f6b7d"  # white reads on it, and it stands out from either page
+FOR, AGAINST = "#e0701a", "#4b86d9"  # visible on light and dark pages, distinct for any colour vision
+MAX_WIDTH = 9.0  # pixels
+NODE = "#5f6b7d"  # readable below white text, visible on light and dark pages
 BAND = {"yref": "paper", "y0": 0, "y1": 1, "fillcolor": "rgba(128, 128, 128, 0.07)", "line_width": 0, "layer": "below"}
 PARTS = {Side.ENCODER: {"self": 0, "ffn": 1}, Side.DECODER: {"self": 0, "cross": 1, "ffn": 2}}  # columns of a layer
 SYMBOLS = {"self": "circle", "cross": "diamond", "ffn": "square", "embed": "circle", "logits": "circle"}
-APART = {"q": 0.35, "k": 0.0, "v": -0.35}  # rows by which an edge is bent: three may lead into one head
-BENT = 0.06  # rows a column more: an edge passes by what stands on its line
+BENDS = {"q": 0.35, "k": 0.0, "v": -0.35}  # rows by which an edge is bent, since three may lead into one head
+BEND_PER_COLUMN = 0.06  # for edges within a row, which would cross the nodes between their ends
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """An edge from what writes to what reads: "encoder.1.self.3" (a head), "decoder.0.ffn", "encoder.embed", "logits".
-    letter: "q", "k" or "v" of a head, else empty; worth: in nats, positive: it speaks for the token."""
+class DrawnEdge:
+    """An edge between two nodes: "encoder.1.self.3" (a head), "decoder.0.ffn", "encoder.embed" or "logits".
+
+    sender  the node that writes to the residual stream
+    reader  the node that reads from it
+    letter  the reading head's input: "q", "k" or "v"; "" for other nodes
+    worth   its effect in nats; positive: it raises the token's probability
+    """
 
     sender: str
     reader: str
@@ -35,19 +40,24 @@ class Drawn:
 
     @property
     def name(self) -> str:
-        """The edge's name: both ends, and for a head's input its letter."""
+        """The edge's name: both nodes and the letter."""
         return f"{self.sender} → {self.reader}" + (f", {self.letter}" if self.letter else "")
 
     @property
-    def spoken(self) -> Words:
-        """The edge in words, which the page translates."""
-        return join((spoken(self.sender), " → ", spoken(self.reader), f", {self.letter}" if self.letter else ""))
+    def description(self) -> Words:
+        """The edge's translatable description."""
+        return join(
+            (describe_node(self.sender), " → ", describe_node(self.reader), f", {self.letter}" if self.letter else "")
+        )
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Of the model: a node has its own place, whatever else is drawn. A head's row is its number, feed-forwards are
-    below all heads; ends: what is shown at the source and at the logits, such as a changed word and the token."""
+class ModelShape:
+    """The model's numbers of layers and heads, which determine the position of every node.
+
+    A head's row is its number; feed-forward layers are below all heads. ends: the texts at the source and at the
+    logits, such as a changed word and the token.
+    """
 
     encoder: int
     decoder: int
@@ -55,12 +65,12 @@ class Shape:
     ends: tuple[str, str] = ("", "")
 
     def column(self, side: Side, layer: int) -> int:
-        """The first one of a layer; after the last layer, the next free one."""
+        """Return the first column of a layer; for the number of layers, the first column after them."""
         before = 0 if side is Side.ENCODER else self.column(Side.ENCODER, self.encoder)
         return before + 1 + layer * len(PARTS[side])
 
-    def place(self, name: str) -> tuple[float, float]:
-        """x and y of a node."""
+    def position(self, name: str) -> tuple[float, float]:
+        """Return x and y of a node."""
         side, *rest = name.split(".")
         middle = (1 - self.heads) / 2
         if name == "logits":
@@ -71,41 +81,44 @@ class Shape:
         return column, -self.heads if rest[1] == "ffn" else -int(rest[-1])
 
 
-def plot_circuit(edges: Sequence[Drawn], shape: Shape) -> go.Figure:
-    """Draw edges: width by worth, colour by sign. Points at nodes and in the middle of edges have the names as ids."""
+def plot_circuit(edges: Sequence[DrawnEdge], shape: ModelShape) -> go.Figure:
+    """Draw edges with their worth as width and its sign as colour.
+
+    The points of nodes and of the edges' middles have their names as ids.
+    """
     names = sorted({name for edge in edges for name in (edge.sender, edge.reader)})
     largest = max((abs(edge.worth) for edge in edges), default=1.0) or 1.0
-    drawn = sorted(edges, key=lambda edge: -abs(edge.worth))
-    ways = [_way(edge, shape) for edge in drawn]
+    by_worth = sorted(edges, key=lambda edge: -abs(edge.worth))
+    paths = [_path(edge, shape) for edge in by_worth]
     lines = []
-    for edge, way in zip(drawn, ways):
-        x, y = zip(*way)
-        look = {"shape": "spline", "width": max(1.0, WIDEST * abs(edge.worth) / largest), "color": _colour(edge)}
+    for edge, path in zip(by_worth, paths):
+        x, y = zip(*path)
+        look = {"shape": "spline", "width": max(1.0, MAX_WIDTH * abs(edge.worth) / largest), "color": _colour(edge)}
         lines.append(go.Scatter(x=x, y=y, mode="lines", line=look, opacity=0.7, hoverinfo="skip"))
     middles = go.Scatter(
-        x=[way[1][0] for way in ways],
-        y=[way[1][1] for way in ways],
+        x=[path[1][0] for path in paths],
+        y=[path[1][1] for path in paths],
         mode="markers",
-        marker={"size": 9, "color": [_colour(edge) for edge in drawn]},
-        text=[edge.spoken for edge in drawn],
-        ids=[edge.name for edge in drawn],
-        customdata=[f"{edge.worth:+.2f}".replace("-", "−") for edge in drawn],
+        marker={"size": 9, "color": [_colour(edge) for edge in by_worth]},
+        text=[edge.description for edge in by_worth],
+        ids=[edge.name for edge in by_worth],
+        customdata=[f"{edge.worth:+.2f}".replace("-", "−") for edge in by_worth],
         hovertemplate=join(("%{text}<br>", say("estimated"), " %{customdata} ", say("nats"), "<extra></extra>")),
     )
-    x, y = zip(*map(shape.place, names)) if names else ((), ())
+    x, y = zip(*map(shape.position, names)) if names else ((), ())
     symbols = [SYMBOLS[_part(name)] for name in names]
     nodes = go.Scatter(
         x=x,
         y=y,
         mode="markers+text",
         marker={"size": 26 if shape.heads <= 8 else 20, "color": NODE, "opacity": 1, "symbol": symbols},
-        text=[short(name) for name in names],
+        text=[node_label(name) for name in names],
         textfont={"size": 11, "color": "#ffffff"},
         ids=names,
-        customdata=[spoken(name) for name in names],
+        customdata=[describe_node(name) for name in names],
         hovertemplate="%{customdata}<extra></extra>",
     )
-    (x, y), (to_x, to_y) = shape.place("encoder.embed"), shape.place("logits")
+    (x, y), (to_x, to_y) = shape.position("encoder.embed"), shape.position("logits")
     ends = go.Scatter(
         x=[x, to_x],
         y=[y + 0.7, to_y + 0.7],
@@ -118,14 +131,14 @@ def plot_circuit(edges: Sequence[Drawn], shape: Shape) -> go.Figure:
     return go.Figure([*lines, middles, nodes, ends], _layout(shape))
 
 
-def _layout(shape: Shape) -> dict:
-    """Every layer has its band, whether anything of it is drawn or not."""
+def _layout(shape: ModelShape) -> dict:
+    """Return the layout, with a band for every layer."""
     bands = {
         _layer(side, layer): (shape.column(side, layer), shape.column(side, layer + 1))
         for side, layers in ((Side.ENCODER, shape.encoder), (Side.DECODER, shape.decoder))
         for layer in range(layers)
     }
-    last, _ = shape.place("logits")
+    last, _ = shape.position("logits")
     axis = {"showgrid": False, "zeroline": False, "title": {"text": ""}}
     return theme.figure_layout(
         showlegend=False,
@@ -145,16 +158,16 @@ def _layout(shape: Shape) -> dict:
     )
 
 
-def _way(edge: Drawn, shape: Shape) -> tuple[tuple[float, float], ...]:
-    """Where an edge begins, bends and ends."""
-    (x, y), (to_x, to_y) = shape.place(edge.sender), shape.place(edge.reader)
-    bent = APART.get(edge.letter, 0.0)
+def _path(edge: DrawnEdge, shape: ModelShape) -> tuple[tuple[float, float], ...]:
+    """Return the points where an edge starts, bends and ends."""
+    (x, y), (to_x, to_y) = shape.position(edge.sender), shape.position(edge.reader)
+    bend = BENDS.get(edge.letter, 0.0)
     if y == to_y:
-        bent -= BENT * (to_x - x) + 0.2
-    return (x, y), ((x + to_x) / 2, (y + to_y) / 2 + bent), (to_x, to_y)
+        bend -= BEND_PER_COLUMN * (to_x - x) + 0.2
+    return (x, y), ((x + to_x) / 2, (y + to_y) / 2 + bend), (to_x, to_y)
 
 
-def _colour(edge: Drawn) -> str:
+def _colour(edge: DrawnEdge) -> str:
     return FOR if edge.worth > 0 else AGAINST
 
 
@@ -166,14 +179,14 @@ def _part(name: str) -> str:
     return name if name == "logits" else name.split(".")[2 - name.endswith("embed")]
 
 
-def short(name: str) -> str:
-    """The label of a node: the number of a head, from 1, or which part it is."""
+def node_label(name: str) -> str:
+    """Return the label of a node: the number of a head, from 1, or a short name."""
     *_, last = name.split(".")
     return str(int(last) + 1) if last.isdigit() else {"embed": "x", "ffn": "FF", "logits": "p"}[last]
 
 
-def spoken(name: str) -> Words:
-    """A node or what it reads, in words."""
+def describe_node(name: str) -> Words:
+    """Return the translatable description of a node."""
     side, *rest = name.split(".")
     if name == "logits":
         return say("the logits")
@@ -183,5 +196,5 @@ def spoken(name: str) -> Words:
     if rest[1] == "ffn":
         return join((where, say("feed-forward")), ", ")
     head = int(rest[-1]) + 1
-    what = say("head {n}", n=head) if rest[1] == "self" else say("cross-attention head {n}", n=head)
-    return join((where, what), ", ")
+    name = say("head {n}", n=head) if rest[1] == "self" else say("cross-attention head {n}", n=head)
+    return join((where, name), ", ")

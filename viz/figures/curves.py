@@ -1,4 +1,4 @@
-"""Curves over positions, offsets or widths; a curve fitted to points; and pairs of dimensions as points on a circle."""
+"""Plotly figures of curves, of a curve fitted to points, and of rotating pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,12 @@ def plot_curves(
     limits: tuple[float, float] | None = None,
     logarithmic: bool = False,
 ) -> go.Figure:
-    """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y;
-    logarithmic: the axis of x, whole numbers, where 0 stands at 0.5.
+    """Draw named curves [n].
+
+    x            [n]; None: 0, 1, 2 ..
+    marks        (x, text) of dotted vertical lines
+    limits       the range of y
+    logarithmic  whether x, integers, has a logarithmic axis, on which 0 is drawn at 0.5
     """
     lines = []
     for index, (name, values) in enumerate(curves.items()):
@@ -79,7 +83,7 @@ def _ticks(x: np.ndarray) -> dict:
 def plot_regression(
     keys: np.ndarray, values: np.ndarray, queries: np.ndarray, fitted: np.ndarray, true: np.ndarray
 ) -> go.Figure:
-    """Points (keys, values) [point]; over queries [query] the fitted curve (gaps where NaN) and the true one."""
+    """Draw points (keys, values) [point], and over queries [query] the fitted curve (gaps at NaN) and the true one."""
     dots = {"size": 7, "color": theme.HEAD_COLOURS[7]}
     dotted = {"width": 1.5, "dash": "dot", "color": theme.HEAD_COLOURS[5]}
     solid = {"width": 2.5, "color": theme.HEAD_COLOURS[0]}
@@ -101,9 +105,12 @@ def plot_regression(
 
 
 def plot_rotation(points: np.ndarray, shift: int, *, name: str) -> go.Figure:
-    """points [position, 2]: sine and cosine of one pair of dimensions of the positional encoding. Every position on the
-    circle, and an arrow from a few of them to the position `shift` further on: all turn by the same angle. name: the
-    pair, for the axes."""
+    """Draw one pair of dimensions of the positional encoding as points on a circle.
+
+    Arrows from a few positions to those `shift` further on show that all are rotated by the same angle.
+
+    points: [position, 2], sine and cosine; name: the name of the pair, for the axes.
+    """
     points = np.asarray(points, np.float64)
     circle = np.linspace(0, 2 * np.pi, 181)
     faint, strong, ring = theme.HEAD_COLOURS[4], theme.HEAD_COLOURS[5], {"color": "rgba(128,128,128,0.35)", "width": 1}
@@ -135,8 +142,8 @@ def plot_rotation(points: np.ndarray, shift: int, *, name: str) -> go.Figure:
     )
     look = {"showarrow": True, "arrowhead": 2, "arrowwidth": 1.5, "arrowcolor": strong, "standoff": 5}
     look |= {"startstandoff": 5, "text": "", "xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
-    room = len(points) - shift
-    for start in range(0, room, max(1, room // 3)) if shift and room > 0 else ():
+    starts = len(points) - shift
+    for start in range(0, starts, max(1, starts // 3)) if shift and starts > 0 else ():
         (y, x), (from_y, from_x) = points[start + shift], points[start]
         picture.add_annotation(x=x, y=y, ax=from_x, ay=from_y, **look)
     return picture

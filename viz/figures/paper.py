@@ -1,4 +1,4 @@
-"""Pictures for documents: matplotlib figures on white, written as PNG. What the page draws is Plotly's."""
+"""Matplotlib figures on a white background, written as PNG, for documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attention_atlas.viz import theme
 
-if TYPE_CHECKING:  # not every environment has it
+if TYPE_CHECKING:  # matplotlib is an optional dependency
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -20,7 +20,7 @@ PANEL = (4.2, 2.9)  # inches
 
 
 def panels(draw: list[Callable[[Axes], None]]) -> Figure:
-    """Return a figure with a panel for each function, which draws on the axes that it gets; two or three in a row."""
+    """Return a figure with a panel for each function, which is called with its axes; two or three panels in a row."""
     from matplotlib.figure import Figure
 
     columns = min(len(draw), 2 if len(draw) in (2, 4) else 3)
@@ -42,13 +42,13 @@ def panels(draw: list[Callable[[Axes], None]]) -> Figure:
 
 
 def legend(axes: Axes) -> None:
-    """A small legend without a frame, where several lines are named."""
+    """Add a small legend without a frame if several lines are labelled."""
     if len(axes.get_legend_handles_labels()[1]) > 1:
         axes.legend(fontsize=8, frameon=False, labelcolor=INK)
 
 
 def write_png(figure: Figure, path: Path) -> None:
-    """Write a figure as a PNG file. ValueError if the folder is missing or cannot be written."""
+    """Write a figure as a PNG file. ValueError if it cannot be written."""
     try:
         figure.savefig(path, format="png", dpi=110, metadata={"Software": None})
     except OSError as error:

@@ -14,7 +14,7 @@ import pytest
 
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.viz.export import table
-from attention_atlas.viz.figures.attention import ColourScale, Transform, edges
+from attention_atlas.viz.figures.attention import ColourScale, Transform, strongest_edges
 from attention_atlas.viz.maps import reduce
 from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
 from attention_atlas.viz.wire import payload
@@ -159,7 +159,7 @@ def test_lines_choose_the_same_edges(script_page, hand_made_trace):
                return m.strongestEdges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
             [as_options(view), coverage],
         )
-        expected = edges(score_map(hand_made_trace, view), coverage)
+        expected = strongest_edges(score_map(hand_made_trace, view), coverage)
         assert [(r, c) for r, c, _ in found] == [(r, c) for r, c, _ in expected]
 
 
@@ -172,7 +172,7 @@ def test_colours_and_legends_agree(script_page):
                return [weights.map(m.createPlacer(transform, maximum)), m.scaleTicks(transform, maximum)]; }""",
             [transform.value, maximum, weights],
         )
-        assert np.allclose(found[0], scale.place(np.array(weights)), atol=1e-9)
+        assert np.allclose(found[0], scale.apply(np.array(weights)), atol=1e-9)
         places, texts = scale.ticks()
         assert np.allclose(found[1]["places"], places, atol=1e-9)
         assert [float(t.removeprefix("≤ ")) for t in found[1]["texts"]] == [float(t.removeprefix("≤ ")) for t in texts]
@@ -187,7 +187,7 @@ def test_a_signed_scale_has_zero_in_its_middle(script_page):
                return [values.map(m.createPlacer(transform, maximum, true)), [found.places, found.texts]]; }""",
             [transform.value, maximum, values],
         )
-        above = ColourScale(transform=transform, maximum=maximum).place(np.abs(values))
+        above = ColourScale(transform=transform, maximum=maximum).apply(np.abs(values))
         assert np.allclose(place, 0.5 + np.sign(values) * above / 2, atol=1e-9)
         assert places == sorted(places) and (places[0], places[2], places[4]) == (0, 0.5, 1)
         assert texts[0] == f"−{maximum:g}" and texts[4] == f"{maximum:g}" and texts[2].lstrip("≈ ") == "0"

@@ -25,12 +25,12 @@ def request(run: str, cell: str | None = None) -> dict:
 def test_the_first_explorer_of_a_session_carries_the_scripts_and_so_does_a_cell_run_again():
     carriers: dict[str, str] = {}
     shown = [
-        notebook.first_of(carriers, request(run, cell))
+        notebook.needs_scripts(carriers, request(run, cell))
         for run, cell in (("1", "a"), ("1", "a"), ("2", "b"), ("3", "a"), ("3", "a"), ("4", "b"), ("5", "c"))
     ]
     assert shown == [True, False, False, True, False, True, False]
     unnamed: dict[str, str] = {}
-    assert [notebook.first_of(unnamed, request(run)) for run in "123"] == [True, False, False]
+    assert [notebook.needs_scripts(unnamed, request(run)) for run in "123"] == [True, False, False]
 
 
 def test_a_cell_shows_the_exact_weights_and_no_text_as_markup(hand_made_trace):

@@ -9,7 +9,7 @@ import pytest
 
 from attention_atlas import viz
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
-from attention_atlas.viz.figures.attention import edges
+from attention_atlas.viz.figures.attention import strongest_edges
 from attention_atlas.viz.maps.reduce import View, score_map
 from tests.pages import block
 
@@ -41,7 +41,7 @@ def test_a_heatmaps_legend_tells_the_weights(hand_made_trace):
     bar = figure.data[0].colorbar
     assert list(bar.ticktext) == ["≤ 0.0001", "0.001", "0.01", "0.1", "1"]
     assert np.allclose(bar.tickvals, [0, 0.25, 0.5, 0.75, 1])
-    assert np.allclose(np.array(figure.data[0].z, float), scale.place(hand_made_trace.cross.weights[1, 1]))
+    assert np.allclose(np.array(figure.data[0].z, float), scale.apply(hand_made_trace.cross.weights[1, 1]))
 
 
 def test_a_grid_holds_every_head_in_its_place(hand_made_trace):
@@ -60,7 +60,7 @@ def test_a_grid_holds_every_head_in_its_place(hand_made_trace):
 @pytest.mark.parametrize("coverage", [0.05, 0.5, 0.9, 1.0])
 def test_lines_are_the_fewest_edges_that_cover_the_share(hand_made_trace, coverage):
     found = score_map(hand_made_trace, View("cross", 2, 3))
-    chosen = edges(found, coverage)
+    chosen = strongest_edges(found, coverage)
     for row, values in enumerate(found.values.astype(float)):
         mine = [value for r, _, value in chosen if r == row]
         assert sum(mine) >= coverage * values.sum() - 1e-6
@@ -74,7 +74,7 @@ def test_lines_draw_each_chosen_head_in_its_own_colour(hand_made_trace):
     assert len({line.line.color for line in figure.data}) == 3
     drawn = sum(sum(x is None for x in line.x) for line in figure.data)
     expected = sum(
-        len(edges(score_map(hand_made_trace, View("cross", layer, head)), 0.6)) for layer, head in view.heads
+        len(strongest_edges(score_map(hand_made_trace, View("cross", layer, head)), 0.6)) for layer, head in view.heads
     )
     assert drawn == expected
     texts = [a.text for a in figure.layout.annotations]

@@ -9,7 +9,7 @@ import pytest
 from attention_atlas.model.analysis import circuits
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
+from attention_atlas.viz.figures.circuit import DrawnEdge, ModelShape, describe_node, plot_circuit
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import circuit
 from attention_atlas.viz.wire.heads import format_effect
@@ -42,7 +42,7 @@ def test_the_picture_has_the_edges_that_the_library_finds(scene):
     expected = circuits.find_circuit(scene.translator, [pair])
     edges = [edge for edge, _ in expected.top_edges(20)]
     into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(found, "table")["rows"]]
-    assert for_page(into) == for_page([spoken(e.reader) for e in edges[:12]])
+    assert for_page(into) == for_page([describe_node(e.reader) for e in edges[:12]])
     picture = of_type(found, "figure")
     assert len(picture["figure"]["data"]) == len(edges) + 3
     (facts,) = (block for block in found if block["type"] == "facts")
@@ -107,11 +107,11 @@ def test_what_cannot_be_compared_is_said_beside_the_words(scene, text, said):
 
 def test_edges_that_lead_into_one_head_are_named_apart():
     edges = [
-        Drawn(sender, "decoder.0.cross.1", letter, 1.0)
+        DrawnEdge(sender, "decoder.0.cross.1", letter, 1.0)
         for sender in ("encoder.embed", "encoder.0.ffn")
         for letter in "qkv"
     ]
-    shape = Shape(1, 1, 8, ("Hund", "dog"))
+    shape = ModelShape(1, 1, 8, ("Hund", "dog"))
     figure = plot_circuit(edges, shape)
     middles, nodes, ends = figure.data[-3:]
     assert len({*zip(middles.x, middles.y)}) == len(edges)
@@ -121,9 +121,11 @@ def test_edges_that_lead_into_one_head_are_named_apart():
     where = dict(zip(nodes.ids, zip(nodes.x, nodes.y)))
     assert {name: place for name, place in zip(alone.ids, zip(alone.x, alone.y))}.items() <= where.items()
     order = ["encoder.embed", "encoder.0.self.0", "encoder.0.ffn", "decoder.embed", "decoder.0.self.0"]
-    places = [shape.place(name) for name in (*order, "decoder.0.cross.0", "decoder.0.ffn", "logits")]
+    places = [shape.position(name) for name in (*order, "decoder.0.cross.0", "decoder.0.ffn", "logits")]
     assert [x for x, _ in places] == sorted({x for x, _ in places})
-    assert len({shape.place(f"decoder.0.cross.{head}") for head in range(8)} | {shape.place("decoder.0.ffn")}) == 9
+    assert (
+        len({shape.position(f"decoder.0.cross.{head}") for head in range(8)} | {shape.position("decoder.0.ffn")}) == 9
+    )
 
 
 def test_of_unequal_lengths_the_decoder_alone_is_drawn(scene):

@@ -29,7 +29,7 @@ def test_sixteen_bits_are_right_to_three_decimals_on_every_scale(large_trace):
         assert np.abs(decoded - weights).max() < 3.1e-5
         for transform in Transform:
             scale = ColourScale(transform=transform)
-            assert np.abs(scale.place(decoded) - scale.place(weights)).max() < 5e-4
+            assert np.abs(scale.apply(decoded) - scale.apply(weights)).max() < 5e-4
         assert np.array_equal(decoded == 0, weights == 0)
 
 
@@ -103,7 +103,7 @@ def test_long_inputs_come_layer_by_layer():
         assert values.max() == pytest.approx(trace.maps(kind).weights.max(), abs=0.01)
         for transform in Transform:  # on no scale of colours more than what an eye can tell apart
             scale = ColourScale(transform=transform)
-            assert np.abs(scale.place(values) - scale.place(expected)).max() < 0.01
+            assert np.abs(scale.apply(values) - scale.apply(expected)).max() < 0.01
     for kind in TRANSFORMER_KINDS:
         block = payload.block(trace, kind, 2, 3)
         found = ROOT.decode(block["data"], trace.maps(kind).weights[2:3].shape)
@@ -147,9 +147,9 @@ def test_colour_scales_and_legends_say_the_same():
             assert places == sorted(places) and places[0] == 0 and places[-1] == 1
             for place, text in zip(places, texts):
                 value = float(text.removeprefix("≤ "))
-                assert scale.place(np.array(value)) == pytest.approx(place, abs=2e-3)
-    assert ColourScale(transform="log").place(np.array([0.0, 1e-9, 1e-4, 1e-2, 1.0])).tolist() == [0, 0, 0, 0.5, 1]
-    assert np.isnan(ColourScale().place(np.array([np.nan]))[0])
+                assert scale.apply(np.array(value)) == pytest.approx(place, abs=2e-3)
+    assert ColourScale(transform="log").apply(np.array([0.0, 1e-9, 1e-4, 1e-2, 1.0])).tolist() == [0, 0, 0, 0.5, 1]
+    assert np.isnan(ColourScale().apply(np.array([np.nan]))[0])
     for wrong in ({"name": "rainbow"}, {"maximum": 0.0}, {"transform": "cubic"}):
         with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
             ColourScale(**wrong)

@@ -27,7 +27,7 @@ from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.export.explained import Explained
-from attention_atlas.viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
+from attention_atlas.viz.figures.circuit import DrawnEdge, ModelShape, describe_node, plot_circuit
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
@@ -250,8 +250,8 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
     about = f"log p({token}) − log p({contrast})"
     # The encoder is drawn only if the tokens of the two sentences are aligned.
     encoder, begin = (config.num_encoder_layers, changed_words(scene, pair)) if pair.is_aligned else (0, "")
-    shape = Shape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
-    drawn = [Drawn(edge.sender, edge.reader, edge.letter, nats) for edge, nats in top_edges]
+    shape = ModelShape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
+    drawn = [DrawnEdge(edge.sender, edge.reader, edge.letter, nats) for edge, nats in top_edges]
     clicks = _clicks(scene, pair, top_edges)
     best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
@@ -297,7 +297,7 @@ def _table(circuit: Circuit, top_edges: list[tuple[Edge, float]], clicks: dict[s
     """Return a table of the largest edges."""
 
     def node(name: str) -> dict | str:
-        return blocks.button(spoken(name), clicks[name]) if name in clicks else spoken(name)
+        return blocks.button(describe_node(name), clicks[name]) if name in clicks else describe_node(name)
 
     return blocks.table(
         blocks.headings("From", "into", "by", "nats", "exactly"),
@@ -319,7 +319,7 @@ def _clicks(scene: Scene, pair: Pair, top_edges: list[tuple[Edge, float]]) -> di
     """Return what a click on a head or an edge of the drawing does, by its name."""
     heads = {name for edge, _ in top_edges for name in (edge.sender, edge.reader) if name.count(".") == 3}
     maps = {name: _to_map(scene, pair, name) for name in heads}
-    return maps | {Drawn(e.sender, e.reader, e.letter, 0).name: _to_measure(e) for e, _ in top_edges}
+    return maps | {DrawnEdge(e.sender, e.reader, e.letter, 0).name: _to_measure(e) for e, _ in top_edges}
 
 
 def _to_measure(edge: Edge) -> dict:
@@ -365,14 +365,14 @@ def measure_edge(scene: Scene, data: Mapping[str, object], text: str, edges: int
     if edge.letter:
         readers.append((say("queries, keys and values together"), edge.reader))
     if receiver != "logits" and Edge(sender, "logits") in circuit.graph.edge_numbers:
-        readers.append((say("{node} directly into the logits", node=spoken(sender)), "logits"))
-    readers.append((say("{node}, all of its edges: its total effect", node=spoken(sender)), ""))
+        readers.append((say("{node} directly into the logits", node=describe_node(sender)), "logits"))
+    readers.append((say("{node}, all of its edges: its total effect", node=describe_node(sender)), ""))
     losses = circuit.path_effects(sender, [reader for _, reader in readers])
     return [
         blocks.paragraph(
             "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
             "puts there.",
-            edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
+            edge=DrawnEdge(sender, edge.reader, edge.letter, 0.0).description,
         ),
         blocks.facts(*((name, format_effect(lost), say("measured")) for (name, _), lost in zip(readers, losses))),
     ]
