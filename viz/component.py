@@ -1,5 +1,8 @@
-"""Components of the page: a gr.HTML whose JavaScript and CSS are files under viz/web/, and labels of Gradio's own
-components in the visitor's language (the browser's, if viz/web/words/ has it, else English)."""
+"""Components of the page, and translated labels of Gradio's own components.
+
+A component is a gr.HTML whose JavaScript and CSS are files below viz/web/. Labels follow the browser's language if
+viz/web/words/ has it, else they are English.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ _I18N = gr.I18n()
 ON_LOAD = """
 const web = new URL({web}, document.baseURI);
 const [mount, module, ...styles] = ["{mount}", "{module}", ...{styles}].map((name) => new URL(name, web).href);
-const told = {{ events: {events}, options: {options}, plotly: {plotly} }};
+const context = {{ events: {events}, options: {options}, plotly: {plotly} }};
 Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
-  mount(component.default, element, {{ props, trigger, styles, ...told }}));
+  mount(component.default, element, {{ props, trigger, styles, ...context }}));
 """
 
 
@@ -34,13 +37,14 @@ def add_component(
 ) -> gr.HTML:
     """Add a component drawn by the module that viz/assets.py names for it, and styled by the sheet beside that.
 
-    The module's default is `(root, api) => ...`, where api has value(), trigger(event, data) and options. Values are
-    JSON, never markup: the module builds the page's elements itself with textContent, so that nothing a person typed is
-    ever read as HTML.
+    The module's default export is `(root, api) => ...`; api has value(), trigger(event, data) and options. Values are
+    JSON, never markup: the module creates elements with textContent, so typed text is never read as HTML.
 
-    plotly: whether it may ask for Plotly.js. events: names that it triggers; a Python listener is
-    `component.EVENT(handler)`, which Gradio offers only if the name stands in the script that it is given. options:
-    JSON that does not change, api.options.
+    value    the initial value, JSON-ready
+    plotly   whether the module may load Plotly.js
+    events   names that the module triggers. A Python listener is `component.EVENT(handler)`; Gradio offers it only if
+             the script contains the name
+    options  constant JSON, api.options
     """
     script = ON_LOAD.format(
         web=json.dumps(assets.address()),
@@ -52,7 +56,7 @@ def add_component(
         plotly=json.dumps(f"{assets.address()}{assets.PLOTLY.name}" if plotly else None),
     )
     return gr.HTML(
-        # As text: of a nested value Gradio's page would make thousands of observed objects first.
+        # As a string: Gradio's page would wrap every object of a nested value in a proxy.
         json.dumps(for_page(value), allow_nan=False, ensure_ascii=False, separators=(",", ":")),
         html_template=f'<div class="atlas-root atlas-{name}"></div>',
         css_template="",
@@ -64,15 +68,15 @@ def add_component(
 
 
 def label(text: Words | str) -> object:
-    """Return a text for Gradio's components: words are a key of translations(), without placeholders."""
+    """Return a label for Gradio's components. Words must have no placeholders and be among those of translations()."""
     return _I18N(text.english) if isinstance(text, Words) else text
 
 
 def translations(labels: Iterable[Words]) -> gr.I18n:
-    """Return these labels in every language, for launch(). All of it goes into the page."""
+    """Return these labels in every language, for Blocks.launch()."""
     english = {text.english for text in labels}
-    own = {
+    translated = {
         language: {key: text for key, text in words.read(path).items() if text and key in english}
         for language, path in words.files().items()
     }
-    return gr.I18n(en={key: key for key in sorted(english)}, **own)
+    return gr.I18n(en={key: key for key in sorted(english)}, **translated)

@@ -1,4 +1,7 @@
-"""From which language into which, and by which model: a menu, and two searchable ones for a model of many languages."""
+"""The menus of the page's head: the translation direction and its model, with two more menus for multilingual models.
+
+A route (model.trace.directions.Route) is a direction of one model. An entry is a line of the first menu.
+"""
 
 from __future__ import annotations
 
@@ -31,53 +34,58 @@ RECURRENT_PAIRS = {("de", "en"): say("German → English (recurrent)")}
 TOY = "toy"  # the menu's entry for the network that the visitor trained
 YOURS = say("Your toy")
 LABELS = (*LANGUAGE_PAIRS.values(), *RECURRENT_PAIRS.values(), YOURS)
-LARGE = 50_000_000  # parameters, above which the page says what a model costs
-SHOWN = 6  # sentences of a toy's corpus
-OFFERED = 4  # sentences of another model to try
+LARGE = 50_000_000  # parameters from which the page says what a model costs
+SHOWN = 6  # example sentences of a toy
+OFFERED = 4  # example sentences borrowed from another model
 
 
 def entries(translators: Translators) -> list[tuple[object, str]]:
-    """The menu: (what it shows, the label of a route). A model of many languages is one entry. No label of a route may
-    be a label of the page: Gradio 6.31 translates those, too, and then refuses them."""
-    found: dict[str, Words | str] = {}
+    """Return the lines of the menu: (text, label of a route). A multilingual model has one line.
+
+    No label of a route may be a label of the page: Gradio 6.31 translates the values of a menu, and then rejects them.
+    """
+    names: dict[str, Words | str] = {}
     for route in translators.routes:
-        found.setdefault(entry_of(translators, route), name_of(translators, route))
-    return [(label(text), entry) for entry, text in found.items()]
+        names.setdefault(entry_of(translators, route), name_of(translators, route))
+    return [(label(text), entry) for entry, text in names.items()]
 
 
 def name_of(translators: Translators, route: Route) -> Words | str:
-    """ "German → English"; of a recurrent network "German → English (recurrent)"; with the checkpoint's name in
-    brackets where others of its kind serve the same direction before it; of a model of many languages its name."""
+    """Return the name of a route, such as "German → English".
+
+    A recurrent network is marked as such. The checkpoint's name follows in brackets if other models of its kind precede
+    it. A multilingual model has its checkpoint's name.
+    """
     if translators[route.label].languages:
         return route.checkpoint
     network = type(translators[route.label].model)
-    alike = [
-        other
-        for other in translators.routes
-        if other.direction == route.direction and type(translators[other.label].model) is network
-    ]
-    if network is Recurrent and alike[0] is route and (route.source, route.target) in RECURRENT_PAIRS:
+    alike = (
+        candidate
+        for candidate in translators.routes
+        if candidate.direction == route.direction and type(translators[candidate.label].model) is network
+    )
+    if network is Recurrent and next(alike) is route and (route.source, route.target) in RECURRENT_PAIRS:
         return RECURRENT_PAIRS[route.source, route.target]
     name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
     return name if route.is_first else f"{label(name)} ({route.checkpoint})"
 
 
 def entry_of(translators: Translators, route: Route) -> str:
-    """The entry of the menu that a route belongs to."""
+    """Return the entry of the menu that a route belongs to."""
     translator = translators[route.label]
     if not translator.languages:
         return route.label
-    return next(one.label for one in translators.routes if translators[one.label] is translator)
+    return next(line.label for line in translators.routes if translators[line.label] is translator)
 
 
 def route_of(translators: Translators, entry: str, pair: str) -> Route:
-    """Return the route that the menus name. pair: of a model of many languages, or "". ValueError for others."""
+    """Return the route that the menus name. pair: the direction of a multilingual model, or ""."""
     first = translators.route(entry)
     return translators.find(pair, first.checkpoint) or first if pair and translators[entry].languages else first
 
 
 def menus(translators: Translators, route: Route) -> dict | None:
-    """The two menus of languages with what is chosen in them; None for a model that needs none."""
+    """Return the two menus of languages with their values; None for a model of one pair."""
     languages = translators[route.label].languages
     return languages and {
         "sources": languages.sources,
@@ -89,42 +97,42 @@ def menus(translators: Translators, route: Route) -> dict | None:
     }
 
 
-def chosen(translators: Translators, route: Route) -> dict:
-    """Return what the page shows of a route, JSON-ready: its menus, sentences to try, and what a large model costs."""
+def describe_route(translators: Translators, route: Route) -> dict:
+    """Return the menus of a route, its example sentences, and what a large model costs, JSON-ready."""
     offer = {"sentences": sentences(translators, route), "cost": cost(translators[route.label])}
     return {"entry": entry_of(translators, route), "menus": menus(translators, route), "offer": offer}
 
 
-def chosen_toy(recipe: ToyRecipe) -> dict:
-    """chosen() of a visitor's own network. ValueError, in words, for what cannot be trained."""
+def describe_toy(recipe: ToyRecipe) -> dict:
+    """Return describe_route() of a network that the visitor trained. ValueError if it cannot be trained."""
     pairs, _ = parse(recipe)
     return {"entry": TOY, "menus": None, "offer": {"sentences": [text for text, _ in pairs[:SHOWN]], "cost": None}}
 
 
-def recipe_of(fields: Mapping) -> ToyRecipe:
-    """The recipe of the visitor's own network, in a question's fields. A Refusal where there is none."""
+def read_recipe(fields: Mapping) -> ToyRecipe:
+    """Read the recipe of the network that the visitor trained. A Refusal without one."""
     if fields.get("recipe") is None:
         raise Refusal("“Your toy” is the network that you train in the tab Train and open there: there is none yet.")
     return normalise(ToyRecipe.from_plain(fields["recipe"]))
 
 
 def sentences(translators: Translators, route: Route) -> list[str]:
-    """The model's own for this direction, else a few in the same language that another one brings."""
+    """Return the model's example sentences for a direction, else a few of other models in the same language."""
     own = translators[route.label].examples.get(route.direction, ())
-    others = [
+    borrowed = [
         example
-        for other in translators.routes
-        if language_of(other.source) == language_of(route.source)
-        for example in translators[other.label].examples.get(other.direction, ())
+        for line in translators.routes
+        if language_of(line.source) == language_of(route.source)
+        for example in translators[line.label].examples.get(line.direction, ())
     ]
-    return list(dict.fromkeys(example.text for example in own or others[:OFFERED]))
+    return list(dict.fromkeys(example.text for example in own or borrowed[:OFFERED]))
 
 
 def mismatch(translators: Translators, trace: TranslationTrace) -> dict | None:
-    """Return a hint where a text is clearly in another language than its direction reads, JSON-ready; else None.
+    """Return a hint if a text is clearly in another language than its direction reads, else None.
 
-    {text, switch}; switch is {label, link} of a direction that reads the language, preferably into the one that was to
-    be read, or None if none is served.
+    The hint is {text, switch}. switch is {label, link} of a direction that reads the language, preferably into the
+    expected one, or None if no model reads it.
     """
     expected = language_of(parse_direction(trace.direction)[0])
     language = other_language(trace.source_text, expected)
@@ -145,12 +153,12 @@ def mismatch(translators: Translators, trace: TranslationTrace) -> dict | None:
 
 
 def is_large(translator: Translator) -> bool:
-    """Whether a model is of the size of published ones."""
+    """Return whether a model is as large as published ones."""
     return translator.weight_bytes >= FLOAT * LARGE
 
 
 def cost(translator: Translator) -> Words | None:
-    """What a large model costs before it is asked for anything; None: it is none."""
+    """Return the memory and speed of a large model in words, None for a small one."""
     if not is_large(translator):
         return None
     weights = list(translator.model.parameters())

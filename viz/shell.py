@@ -42,7 +42,9 @@ SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Transla
 def _build_explorer(context: Context, first: TranslationTrace | None) -> None:
     """Lay out the tab of the maps. Later translations reach it through the page's store."""
     explorer.add_explorer(
-        explorer.sent(context.translators, first, most_telling(first)) if first else {"invitation": INVITATION},
+        explorer.explorer_payload(context.translators, first, most_telling(first))
+        if first
+        else {"invitation": INVITATION},
         model=True,
     )
 
@@ -184,7 +186,7 @@ def _header(context: Context) -> TranslationTrace | None:
             elem_id="source-text",
             submit_btn=False,
         )
-        add_component("examples", directions.chosen(translators, default), elem_id="examples")
+        add_component("examples", directions.describe_route(translators, default), elem_id="examples")
         menu = gr.Dropdown(
             [*directions.entries(translators), (label(directions.YOURS), directions.TOY)],
             value=directions.entry_of(translators, default),

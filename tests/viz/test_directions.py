@@ -89,9 +89,9 @@ def test_sentences_to_try_are_in_the_language_whoever_brings_them(served, tiny_t
 
 def test_what_a_large_model_costs_is_said_before_it_is_asked(served, monkeypatch) -> None:
     many = served.all[0]
-    assert directions.chosen(served, served.routes[0])["offer"]["cost"] is None
+    assert directions.describe_route(served, served.routes[0])["offer"]["cost"] is None
     monkeypatch.setattr(directions, "LARGE", 100)
-    said = directions.chosen(served, served.routes[0])["offer"]["cost"]
+    said = directions.describe_route(served, served.routes[0])["offer"]["cost"]
     decoder = sum(weight.numel() for weight in many.model.decoder.parameters())
     assert many.model.step_numbers == decoder + many.config.num_target_tokens * many.config.d_model
     assert said.values["read"] == f"{4e-6 * many.model.step_numbers:.0f}" and "parameters" in said

@@ -1,1 +1,1 @@
-"""What the page's explorer asks besides the maps: overlays, a second sentence, and edges cut out of the model."""
+"""The explorer of attention maps: its payload, overlays, a second sentence to compare with, and cut edges."""

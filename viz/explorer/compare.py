@@ -1,4 +1,4 @@
-"""Two sentences beside each other in the explorer: minimal pairs to choose from, and the words that both have."""
+"""Comparison of two sentences in the explorer: minimal pairs to choose from, and the words that both share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from attention_atlas.viz.wire import fields
 from attention_atlas.viz.wire.tiles import is_large
 from attention_atlas.viz.words import Words, say
 
-MOST = 40  # words that a table has
+MOST = 40  # words in the table
 
-# What differs between two sentences -> (its name, what to look for).
+# The difference within a pair -> (its name, what to look for).
 KINDS: dict[str, tuple[Words, Words]] = {
     "order": (
         say("Word order"),
@@ -75,46 +75,47 @@ KINDS: dict[str, tuple[Words, Words]] = {
 }
 
 
-def offered() -> dict[str, list[dict]]:
-    """By language of a sentence, in two letters: the pairs that the page's menu has."""
+def pair_menus() -> dict[str, list[dict]]:
+    """Return the minimal pairs of the page's menu by language code."""
     named = {kind: {"title": title, "look": look} for kind, (title, look) in KINDS.items()}
     return {
         language: [
-            {**named[one.kind], "first": one.first, "second": one.second, "word": one.word}
-            for one in minimal_pairs(language)
+            {**named[pair.kind], "first": pair.first, "second": pair.second, "word": pair.word}
+            for pair in minimal_pairs(language)
         ]
         for language in minimal_pair_languages()
     }
 
 
 def language(trace: TranslationTrace) -> str:
-    """Of its sentence, as offered() names it."""
+    """Return the language code of a trace's sentence, as in pair_menus()."""
     return language_of(parse_direction(trace.direction)[0])
 
 
-def glossed(trace: TranslationTrace, survey: DirectionSurvey | None) -> dict[str, list[str]] | None:
-    """By side, of every token what its word became by the model's own links; None where the words of so long a text
-    are not drawn."""
+def gloss_words(trace: TranslationTrace, survey: DirectionSurvey | None) -> dict[str, list[str]] | None:
+    """Return the linked word of the other side for every token, by side; None for a text too long to draw words.
+
+    Words are linked by the heads that the survey chose.
+    """
     if any(is_large(trace, kind) for kind in trace.kinds):
         return None
     source, target = glosses(trace, survey.linked_by if survey else ())
     return {"source": source, "target": target}
 
 
-def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
-    """The text that the page names by the trace's model, unchanged, in its direction. A ValueError, in words, for what
-    cannot be read."""
+def translate_second(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """Translate data["text"] by the plain model of the scene, in its direction. ValueError if it cannot be read."""
     return scene.translator.translate(fields.read_text(data, "text"), scene.trace.direction)
 
 
-def answered(scene: Scene, first: TranslationTrace) -> dict:
-    """The words that this sentence shares with the first one, those that part the most above."""
+def compare_words(scene: Scene, first: TranslationTrace) -> dict:
+    """Return the words that this sentence shares with the first one, the least similar ones first."""
     if first.digest != scene.trace.digest:
         raise Refusal("The two sentences were read by different models: their vectors cannot be compared.")
-    found = compare_shared_words(scene.translator, first, scene.trace)
-    order = np.argsort(found.cosine[:, -1], kind="stable")[:MOST]
+    shared = compare_shared_words(scene.translator, first, scene.trace)
+    order = np.argsort(shared.cosine[:, -1], kind="stable")[:MOST]
     return {
-        "words": [found.words[i] for i in order],
-        "cosine": np.round(found.cosine[order], 3).tolist(),
-        "others": np.round(found.baseline.mean(0), 3).tolist(),
+        "words": [shared.words[i] for i in order],
+        "cosine": np.round(shared.cosine[order], 3).tolist(),
+        "others": np.round(shared.baseline.mean(0), 3).tolist(),
     }

@@ -1,4 +1,4 @@
-"""The explorer's pinned cell cut out of the model: the sentence is translated again, and what changed is said."""
+"""Cutting edges of attention in the explorer: the sentence is translated without them, and the effect is measured."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from attention_atlas.viz.wire import fields
 from attention_atlas.viz.wire.question import format_nats, token_names, with_minus_sign
 from attention_atlas.viz.words import say
 
-MOST = 4096  # edges at once: those of a few words in all heads of a layer
+MOST = 4096  # edges cut at once: a few words in all heads of a layer
 
 
-def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], CutMode]:
-    """Which edges the page asks to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError for
-    what is none of a map's."""
+def read_edges(data: Mapping[str, object]) -> tuple[frozenset[Edge], CutMode]:
+    """Read the edges to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError if malformed."""
     kind, how = AttentionKind(data.get("kind")), CutMode(data.get("how"))
     heads = [
         (layer, head)
@@ -28,25 +27,29 @@ def changes(data: Mapping[str, object]) -> tuple[frozenset[Edge], CutMode]:
     ]
     queries, keys = fields.read_integers(data, "queries"), fields.read_integers(data, "keys")
     count = len(heads) * len(queries) * len(keys)
-    if not 0 < count <= MOST:  # before any is made
+    if not 0 < count <= MOST:  # checked before the edges are created
         raise ValueError(f"1 to {MOST} edges can be cut at once, found {count}")
     edges = frozenset(Edge(kind, query, key, layer, head) for layer, head in heads for query in queries for key in keys)
-    if kind is AttentionKind.DECODER_SELF:  # a word's pieces read each other, but none reads what comes after it
+    if (
+        kind is AttentionKind.DECODER_SELF
+    ):  # a rectangle over the pieces of a word includes cells that the causal mask closes
         edges = frozenset(edge for edge in edges if edge.key <= edge.query)
         if not edges:
             raise Refusal("There is no such edge: the decoder does not look ahead.")
     return edges, how
 
 
-def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
-    """The sentence translated without these edges, beside whatever the trace was made without already."""
-    trace, (edges, how) = scene.trace, changes(data)
+def translate_without(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """Translate the sentence without these edges, in addition to the trace's interventions."""
+    trace, (edges, how) = scene.trace, read_edges(data)
     return again.translated(scene.translator, trace, cut_edges(trace.interventions, edges, how))
 
 
-def answered(scene: Scene, data: Mapping[str, object], broken: TranslationTrace) -> dict:
+def describe_effect(scene: Scene, data: Mapping[str, object], broken: TranslationTrace) -> dict:
     """Return both translations, and the effect on the pinned token after the same prefix, in words.
-    broken: what translated() returned."""
+
+    broken: the trace of translate_without().
+    """
     trace = scene.trace
     same = broken.target_ids == trace.target_ids
     return {
@@ -61,10 +64,10 @@ def answered(scene: Scene, data: Mapping[str, object], broken: TranslationTrace)
 
 
 def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
-    (edges, how), question = changes(data), scene.question
+    (edges, how), question = read_edges(data), scene.question
     try:
         case = scene.case
-    except Refusal as error:  # too long to be asked about: the translation itself says enough
+    except Refusal as error:  # too long for the question: the translations are still compared
         return [error.words]
     before, after = case.metric(), metric_without_edges(case, edges, how)
     token, contrast = token_names(scene.trace, question)

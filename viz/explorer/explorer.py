@@ -1,4 +1,4 @@
-"""The explorer tab: every head of the model on one screen. The page draws; the server sends a payload a translation."""
+"""The explorer: every head of the model on one screen. The page draws it from one payload for each translation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from attention_atlas.viz.words import Words, say
 
 
 def add_explorer(value: dict, *, model: bool = False) -> None:
-    """Add the explorer of a payload. model: whether a model answers its questions."""
+    """Add the explorer with a payload. model: whether a model is there to answer its questions."""
     options = {
         "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
         **overlays.options(model=model),
-        "pairs": compare.offered() if model else {},
+        "pairs": compare.pair_menus() if model else {},
     }
     add_component("explorer", value, plotly=True, options=options, elem_id="explorer")
 
 
-def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None) -> dict:
-    """What the page is told of a translation: the trace, and what its heads are named where these very weights were
-    surveyed. selection: what was chosen when it was asked for; None: the page knows."""
+def explorer_payload(
+    translators: Translators | None, trace: TranslationTrace, selection: Selection | None = None
+) -> dict:
+    """Return the explorer's payload of a translation: its maps, and the names of heads if these weights were surveyed.
+
+    selection: what to open with; None to keep the page's selection.
+    """
     made_by, address = translators.by_digest(trace.digest) if translators else None, Address.of(trace)
     survey = made_by.survey if made_by else None
     measured = survey.directions.get(trace.direction) if survey else None
@@ -37,12 +41,12 @@ def sent(translators: Translators | None, trace: TranslationTrace, selection: Se
         "marks": marks(measured),
         "beyond": _beyond(made_by, trace) if made_by else None,
         "language": compare.language(trace),
-        "glosses": compare.glossed(trace, measured),
+        "glosses": compare.gloss_words(trace, measured),
     }
 
 
 def _beyond(made_by: Translator, trace: TranslationTrace) -> Words | None:
-    """Where a text is longer than those that its model was made for."""
+    """Return a warning if a text is longer than those that its model was made for, else None."""
     made_for = made_by.config.max_length
     if max(len(trace.source_ids), len(trace.target_ids)) <= made_for:
         return None

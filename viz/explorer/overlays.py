@@ -1,4 +1,4 @@
-"""The maps that can be shown in attention's place, by name. docs/contributing/extend.md says how to add one."""
+"""Maps that can be shown in place of attention, by name (docs/contributing/extend.md says how to add one)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from attention_atlas.viz.maps.reduce import Combine, View, arrange, label_scores
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.words import Words, say
 
-MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two cores for the longest of such sentences
+MOST_EDGES = 2000  # largest map whose edges are cut one by one: a few seconds on two cores
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """title        in the menu and after the head's name
-    about        what a number says, in a sentence: whether it is measured, exact or a proxy
-    compute      (scene, the view's kind, layer and head) -> a map of the tokens as viz.maps.reduce.label_scores()
-                 makes one: not yet hidden, not merged
-    scope        what it is computed for: the page asks again only where that changes
-    needs_model  whether compute asks for scene.translator; it then waits for its turn like all work on the model
-    asks         whether it is about the pinned token: the page asks again where another one is pinned
+    """A map that replaces attention in the explorer.
+
+    title        in the menu, and after the head's name
+    about        the meaning of a value, in a sentence, and whether it is measured, exact or a proxy
+    compute      compute(scene, view) -> the map of the view's head over all tokens (viz.maps.reduce.label_scores)
+    scope        what it is computed for; the page requests it again only if that changes
+    needs_model  whether compute uses scene.translator
+    asks         whether it is about the pinned token; the page then requests it again for another one
     """
 
     title: Words
@@ -41,25 +42,27 @@ class Overlay:
 
 
 def layer_difference(scene: Scene, view: View) -> ScoreMap:
-    """The head's weights minus the mean of its layer's heads: where it reads otherwise than they do. Its limits are
-    those of all heads of the kind, so that heads can be compared."""
+    """Return the head's weights minus the mean over the heads of its layer.
+
+    All heads of the kind share the limits, so that they can be compared.
+    """
     trace = scene.trace
     weights = trace.maps(view.kind).weights.astype(np.float64)
     apart = weights - weights.mean(axis=1, keepdims=True)  # [layers, heads, query, key]
     limit = float(np.abs(apart).max())
-    found = label_scores(apart[view.layer, view.head], trace, view, say("difference of attention weights"))
-    return replace(found, signed=True, additive=True, limits=(-limit, limit))
+    difference = label_scores(apart[view.layer, view.head], trace, view, say("difference of attention weights"))
+    return replace(difference, signed=True, additive=True, limits=(-limit, limit))
 
 
 def effect_if_cut(scene: Scene, view: View) -> ScoreMap:
-    """What the pinned token would lose with each edge cut alone. Rows after it cannot matter to it: blank."""
+    """Return what the pinned token loses with each edge cut alone, in nats. Later rows cannot affect it and are NaN."""
     trace = scene.trace
     edges = trace.maps(view.kind).weights.shape[2:]
     if (count := edges[0] * edges[1]) > MOST_EDGES:
         raise Refusal("This map has {n} edges; up to {limit} can be cut one by one.", n=count, limit=MOST_EDGES)
-    found = measure_edges(scene.case, view.kind, view.layer, view.head)
+    effects = measure_edges(scene.case, view.kind, view.layer, view.head)
     values = np.full(edges, np.nan)
-    values[: found.shape[0], : found.shape[1]] = found
+    values[: effects.shape[0], : effects.shape[1]] = effects
     limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     return replace(label_scores(values, trace, view, say("nats, if cut")), signed=True, limits=(-limit, limit))
 
@@ -87,20 +90,22 @@ OVERLAYS: dict[str, Overlay] = {
 }
 
 
-def shown(name: object, scene: Scene, view: View) -> ScoreMap:
-    """An overlay's map the way the view asks for it. ValueError if there is none of this name for its kind, or no such
-    head; and where its model can no longer be asked."""
+def overlay_map(name: object, scene: Scene, view: View) -> ScoreMap:
+    """Return the map of an overlay for a view.
+
+    ValueError for an unknown overlay or head, or if the model is not served any more.
+    """
     overlay = OVERLAYS.get(name) if isinstance(name, str) else None
     if overlay is None or view.kind not in overlay.kinds:
         raise ValueError(f"There is no {name!r} to show of {view.kind.value}.")
     alone = replace(view, combine=Combine.SINGLE, heads=())
     alone.used_heads(scene.trace)
-    found = arrange(overlay.compute(scene, alone), scene.trace, alone)
-    return replace(found, values=found.values.astype(np.float32))
+    score_map = arrange(overlay.compute(scene, alone), scene.trace, alone)
+    return replace(score_map, values=score_map.values.astype(np.float32))
 
 
 def options(*, model: bool) -> Mapping[str, object]:
-    """What the page is told of them, once. model: whether there is one to ask; else those that need it are left out."""
+    """Return the description of all overlays for the page. model: whether to include those that need a model."""
     return {
         "overlays": [
             {

@@ -14,7 +14,7 @@ from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, SignalScore
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import directions
-from attention_atlas.viz.explorer.explorer import sent
+from attention_atlas.viz.explorer.explorer import explorer_payload
 from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.panel import TRANSFORMER
@@ -53,13 +53,16 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     if address is not None:
         return describe(context, context.trace(address))
     if fields.get("entry") == directions.TOY or fields.get("recipe") is not None:
-        recipe = directions.recipe_of(fields)
+        recipe = directions.read_recipe(fields)
         translator, code = context.traces.translator_of(Address("", recipe=recipe))
-        menus, fills = directions.chosen_toy(recipe), fields.get("direction")
+        menus, fills = directions.describe_toy(recipe), fields.get("direction")
     else:
         route = route_of(context.translators, fields)
         translator, code = context.translators[route.label], route.direction
-        menus, fills = directions.chosen(context.translators, route), fields.get("direction") or not fields.get("entry")
+        menus, fills = (
+            directions.describe_route(context.translators, route),
+            fields.get("direction") or not fields.get("entry"),
+        )
     beam = beam_of(fields)
     fill = {"beam": beam, **menus} if fills or fields.get("fills") else None
     text, interventions = (str(fields.get(name) or "") for name in ("text", "interventions"))
@@ -96,7 +99,7 @@ def _read_interventions(text: str) -> Interventions:
 def describe(context: Context, trace: TranslationTrace) -> dict:
     """Return the translation line and the explorer's maps, and cache the trace for later questions."""
     context.traces.add(trace)
-    return {**line(context.translators, trace), "map": sent(context.translators, trace)}
+    return {**line(context.translators, trace), "map": explorer_payload(context.translators, trace)}
 
 
 def line(translators: Translators, trace: TranslationTrace) -> dict:
@@ -188,7 +191,7 @@ def page_direction(context: Context, address: Address | None, fields: Mapping) -
     fields: entry, of the menu of directions; pair, of a model of many languages; recipe, of the visitor's own network.
     """
     if fields.get("entry") == directions.TOY:
-        return directions.chosen_toy(directions.recipe_of(fields))
+        return directions.describe_toy(directions.read_recipe(fields))
     entry, pair = (str(fields.get(name) or "") for name in ("entry", "pair"))
     route = directions.route_of(context.translators, entry, pair)
-    return directions.chosen(context.translators, route)
+    return directions.describe_route(context.translators, route)

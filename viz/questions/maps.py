@@ -9,7 +9,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.explorer import compare, cut, overlays
-from attention_atlas.viz.explorer.explorer import sent
+from attention_atlas.viz.explorer.explorer import explorer_payload
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, label_rows_by_both, score_map
 from attention_atlas.viz.questions.panels import scene_of
@@ -78,7 +78,7 @@ def page_overlay(context: Context, address: Address | None, fields: Mapping) -> 
     The fields are overlay (its name), view, as (the page's name for the answer), selection and asked.
     """
     scene, name, view = scene_of(context, address, fields), fields.get("overlay"), View.from_plain(fields.get("view"))
-    score_map = overlays.shown(name, scene, view)
+    score_map = overlays.overlay_map(name, scene, view)
     payload = descriptor(name, overlays.OVERLAYS[name].title, view.kind, score_map)
     return {"key": key_of(scene.trace), "overlay": payload, "as": fields.get("as")}
 
@@ -99,7 +99,7 @@ def page_export(context: Context, address: Address | None, fields: Mapping) -> A
     else:
         view, overlay = View.from_plain(fields.get("view")), fields.get("overlay")
         file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
-        values = overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
+        values = overlays.overlay_map(overlay, scene, view) if overlay else score_map(trace, view)
         content = form.map.write(trace, view, label_rows_by_both(values, trace, view) if fields.get("both") else values)
     return File(f"{file}.{name}", form.media_type, content)
 
@@ -112,22 +112,22 @@ def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answ
     The fields are kind, heads, queries, keys, how (see viz.explorer.cut), selection and asked.
     """
     scene = scene_of(context, address, fields)
-    broken = cut.translated(scene, fields)
+    broken = cut.translate_without(scene, fields)
     context.traces.add(broken)
-    return {"cut": {**cut.answered(scene, fields, broken), "opens": Address.of(broken).to_plain()}}
+    return {"cut": {**cut.describe_effect(scene, fields, broken), "opens": Address.of(broken).to_plain()}}
 
 
 @question(lane="translate")
 def page_beside(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Translate a second sentence with the same model and return its maps. The field is text."""
     scene = scene_of(context, address, {})
-    trace = compare.translated(scene, fields)
+    trace = compare.translate_second(scene, fields)
     context.traces.add(trace)
-    return {"kept": sent(context.translators, trace)}
+    return {"kept": explorer_payload(context.translators, trace)}
 
 
 @question(lane="model")
 def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the words that two sentences share and their cosines. The field other is the first sentence's address."""
     first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
-    return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **compare.answered(scene, first)}}
+    return {"alike": {"key": key_of(scene.trace), "other": key_of(first), **compare.compare_words(scene, first)}}

@@ -56,11 +56,11 @@ def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answ
 
     The fields are recipe, and pair, the number of a sentence of the corpus.
     """
-    recipe = directions.recipe_of(fields)
+    recipe = directions.read_recipe(fields)
     pairs, _ = parse(recipe)
     text = pairs[field.read_integer(fields, "pair", 0) % len(pairs)][0]
     trace = context.trace(Address(text, recipe=recipe))
-    return {"opens": Address.of(trace).to_plain(), "fill": {"text": text, **directions.chosen_toy(recipe)}}
+    return {"opens": Address.of(trace).to_plain(), "fill": {"text": text, **directions.describe_toy(recipe)}}
 
 
 def describe_run(run: ToyRun) -> dict:

@@ -79,7 +79,7 @@ def largest(values: np.ndarray, margin: float = ALIKE) -> tuple[int, ...]:
     return tuple(int(i) for i in np.flatnonzero(values >= values.max() - margin))
 
 
-def error_message(tokens: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
+def content_words(tokens: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
     """The words of a side as they are read, without symbols and punctuation, and their positions. A Refusal for fewer
     than two, or for more than anybody would choose from."""
     found = [
@@ -100,7 +100,7 @@ def about(scene: StopScene) -> StopScene:
     """The scene with a word of the translation to ask about: the one that it names, else the longest. A Refusal for one
     that was not written."""
     if scene.pair is None:
-        word = max((word for word, _ in error_message(scene.trace.target_tokens)), key=len)
+        word = max((word for word, _ in content_words(scene.trace.target_tokens)), key=len)
         scene = replace(scene, pair=Pair("", (word,)))
     if not scene.target:
         raise Refusal(
@@ -117,7 +117,7 @@ def reader(scene: StopScene) -> tuple[StopScene, list[str], np.ndarray]:
     kind = next((kind for kind in BACK if kind in scene.trace.kinds), None)
     if kind is None:
         raise Refusal("This cannot be asked here: this network has no attention to the sentence that it reads.")
-    scene, words = about(scene), error_message(scene.trace.source_tokens)
+    scene, words = about(scene), content_words(scene.trace.source_tokens)
     rows = scene.trace.maps(kind).weights[:, :, scene.target[0]]  # [layers, heads, key]
     given = np.stack([rows[..., list(group)].sum(-1) for _, group in words], -1)  # [layers, heads, word]
     if scene.head is None or scene.head[0] is not kind:
@@ -173,7 +173,7 @@ def read_most(scene: StopScene) -> Task:
 def next_piece(scene: StopScene) -> Task:
     """Which piece was found most probable: where the word asked about begins, else where it was hardest to tell."""
     trace = scene.trace
-    starts = scene.target[:1] or [group[0] for _, group in error_message(trace.target_tokens)]
+    starts = scene.target[:1] or [group[0] for _, group in content_words(trace.target_tokens)]
     step = max(starts, key=lambda step: float(trace.entropy[step]))
     found = [(_piece(token), float(p)) for token, p in zip(trace.top_tokens[step], trace.top_probabilities[step])]
     found = sorted({text: p for text, p in reversed(found[:CHOICES])}.items(), key=lambda one: one[0].casefold())
@@ -204,7 +204,7 @@ def _piece(token: str) -> str:
 
 def least_sure(scene: StopScene) -> Task:
     """Of which word of its translation the model was least sure."""
-    words = error_message(scene.trace.target_tokens)
+    words = content_words(scene.trace.target_tokens)
     texts = [word for word, _ in words]
     values = np.exp([float(scene.trace.log_probability[list(group)].sum()) for _, group in words])
     least, most = int(values.argmin()), int(values.argmax())
@@ -223,7 +223,7 @@ def least_sure(scene: StopScene) -> Task:
 
 def pieces(scene: StopScene) -> Task:
     """Into how many pieces a word of the source is cut: the one that the scene names, else the one of most pieces."""
-    words = error_message(scene.trace.source_tokens)
+    words = content_words(scene.trace.source_tokens)
     named = [(word, group) for word, group in words if set(group) & set(scene.source)]
     word, group = named[0] if named else max(words, key=lambda one: len(one[1]))
     tokens = [text for i in group if (text := text_of(scene.trace.source_tokens, (i,)))]
@@ -242,7 +242,7 @@ def steps(scene: StopScene) -> Task:
     return _number(
         say("How many pieces does the model write for this sentence, the sign that ends it included?"),
         n,
-        {len(error_message(trace.target_tokens)), n + 2, 2 * n},
+        {len(content_words(trace.target_tokens)), n + 2, 2 * n},
         say("Its pieces: {pieces}", pieces=" + ".join(map(_piece, trace.target_tokens))),
         seen(scene, "stepper"),
     )
@@ -300,7 +300,7 @@ def costs_most(scene: StopScene) -> Task:
     scene = about(scene)
     case = scene.case
     found = occlusion.measure_losses(case)
-    shown = error_message(scene.trace.source_tokens)
+    shown = content_words(scene.trace.source_tokens)
     at = [case.columns.source.index(group) for _, group in shown]
     words, lost = [word for word, _ in shown], found.of_metric[at]
     worst = int(lost.argmax())

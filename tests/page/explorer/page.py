@@ -15,7 +15,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import shell
 from attention_atlas.viz.explorer import explorer
-from attention_atlas.viz.explorer.explorer import sent
+from attention_atlas.viz.explorer.explorer import explorer_payload
 from attention_atlas.viz.panels.scene import Selection
 from attention_atlas.viz.questions import registry
 from attention_atlas.viz.questions.registry import Context
@@ -52,7 +52,7 @@ COUNT_DOWNLOADS = """() => {
 def page_of(*traces) -> shell.Page:
     """The explorer alone over these traces. It shows the first, and a link opens any by its sentence."""
     with gr.Blocks(analytics_enabled=False) as demo:
-        explorer.add_explorer(sent(None, traces[0], Selection()))
+        explorer.add_explorer(explorer_payload(None, traces[0], Selection()))
     context = Context(NO_MODELS, Traces(NO_MODELS))
     for trace in traces:
         context.traces.add(trace)
@@ -63,7 +63,7 @@ def page_of(*traces) -> shell.Page:
 def show(page: Page, trace: TranslationTrace) -> None:
     """Show another translation, as the answer to a question does."""
     use_modules(page, "store/store.js")
-    page.evaluate("map => atlas.store.set({ translation: { map } })", for_page(sent(None, trace)))
+    page.evaluate("map => atlas.store.set({ translation: { map } })", for_page(explorer_payload(None, trace)))
 
 
 def select(page: Page, **selection: object) -> None:
@@ -90,7 +90,7 @@ def serve_traces(serve, monkeypatch):
     def start(*traces) -> str:
         def translate(context: Context, address: Address | None, fields: dict) -> dict:
             trace = next(trace for trace in traces if trace.source_text == fields["text"])
-            return {"map": sent(None, trace)}
+            return {"map": explorer_payload(None, trace)}
 
         monkeypatch.setitem(registry.QUESTIONS, "page_translate", registry.Question(translate, "translate"))
         started.append(page_of(*traces))

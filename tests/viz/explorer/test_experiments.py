@@ -68,7 +68,7 @@ def test_every_head_is_estimated_first_and_then_measured(scene):
 @pytest.mark.parametrize("how", list(CutMode))
 def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": how.value}
-    found = cut.answered(scene, data, cut.translated(scene, data))
+    found = cut.describe_effect(scene, data, cut.translate_without(scene, data))
     edges = frozenset({Edge(CROSS, 3, 2, 1, 2)})
     changes = Interventions(cut_edges=edges) if how is CutMode.RENORMALISE else Interventions(zeroed_edges=edges)
     expected = scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=changes)
@@ -91,11 +91,11 @@ def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
 def test_edges_that_are_none_are_refused(change):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": "zero", **change}
     with pytest.raises(ValueError):
-        cut.changes(data)
+        cut.read_edges(data)
 
 
 def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
-    found = overlays.shown("effect_if_cut", scene, View(DECODER, 1, 2))
+    found = overlays.overlay_map("effect_if_cut", scene, View(DECODER, 1, 2))
     expected = measure_edges(scene.case, DECODER, 1, 2)
     np.testing.assert_allclose(found.values[:4, :4], expected, atol=1e-6)
     assert np.isnan(found.values[4:]).all() and found.signed and not found.attention
@@ -122,4 +122,4 @@ def test_too_many_edges_are_refused_before_one_is_made(monkeypatch):
     monkeypatch.setattr(cut, "Edge", None)  # who made one would fail otherwise
     many = {"kind": "cross", "how": "zero", "heads": [[0, 0]], "queries": [*range(65)], "keys": [*range(64)]}
     with pytest.raises(ValueError, match=r"1 to 4096 edges can be cut at once, found 4160"):
-        cut.changes(many)
+        cut.read_edges(many)

@@ -50,7 +50,7 @@ def ask(translator: Translator, trace, name: str, **data) -> dict | File:
 
 def test_the_whole_trace_is_exported_whatever_is_shown(tiny_translator, trace, monkeypatch):
     """An overlay that would be refused, and take its time before that, is neither computed nor named."""
-    monkeypatch.setattr(overlays, "shown", lambda *_: pytest.fail("no map is needed"))
+    monkeypatch.setattr(overlays, "overlay_map", lambda *_: pytest.fail("no map is needed"))
     file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")
     assert file.name == f"attention-{key_of(trace)}.json" and file.media_type == "application/json"
     assert np.array_equal(storage.from_json(file.content.decode()).cross.weights, trace.cross.weights)

@@ -26,7 +26,7 @@ def test_the_difference_from_the_layers_mean(hand_made_trace, kind):
     weights = hand_made_trace.maps(kind).weights.astype(np.float64)
     widest = max(np.abs(layer - layer.mean(0)).max() for layer in weights)
     for layer, head in product(range(len(weights)), range(4)):
-        found = overlays.shown("layer_difference", Scene(hand_made_trace), View(kind, layer, head))
+        found = overlays.overlay_map("layer_difference", Scene(hand_made_trace), View(kind, layer, head))
         assert np.allclose(found.values, weights[layer, head] - weights[layer].mean(0), atol=1e-6)
         assert np.allclose(found.values.sum(1), 0, atol=1e-6)
         assert found.signed and not found.attention and found.limits == pytest.approx((-widest, widest))
@@ -38,7 +38,7 @@ def test_words_and_hidden_tokens_are_those_of_attention(hand_made_trace, kind, s
     """The difference of two maps in words is the words' difference of them: nothing is lost on the way."""
     for words, predicted in product((False, True), repeat=2):
         view = View(kind, 1, 2, words=words, special=special, predicted=predicted)
-        found = overlays.shown("layer_difference", Scene(hand_made_trace), view)
+        found = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
         shown = replace(view, special=Special.HIDE if special == Special.RENORMALISE else special)
         head, mean = (score_map(hand_made_trace, replace(shown, combine=combine)) for combine in ("single", "mean"))
         assert (found.rows, found.columns) == (head.rows, head.columns)
@@ -56,7 +56,7 @@ def test_a_score_that_is_not_additive_keeps_what_is_furthest_from_zero():
 
 def test_what_is_sent_says_everything(hand_made_trace):
     view = View("cross", 2, 1, predicted=True)
-    found = overlays.shown("layer_difference", Scene(hand_made_trace), view)
+    found = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
     sent = json.loads(json.dumps(for_page(descriptor("layer_difference", "t", view.kind, found))))
     assert sent.keys() == {"id", "title", "kind", "unit", "signed", "range", "rows", "columns", "codec", "data"}
     assert sent["codec"] == "signed16" and sent["signed"] is True and sent["range"][0] == -sent["range"][1] < 0
@@ -78,7 +78,7 @@ def test_what_cannot_be_shown_is_refused_in_words(hand_made_trace, monkeypatch):
         ("layer_difference", View(layer=7), "found layer 7"),
     ):
         with pytest.raises(ValueError, match=words):
-            overlays.shown(name, Scene(hand_made_trace), view)
+            overlays.overlay_map(name, Scene(hand_made_trace), view)
 
 
 def test_an_overlay_may_ask_the_model(tiny_translator, monkeypatch):
@@ -92,10 +92,10 @@ def test_an_overlay_may_ask_the_model(tiny_translator, monkeypatch):
     monkeypatch.setitem(OVERLAYS, "largest", Overlay("Largest logit", "", largest, needs_model=True))
     trace = tiny_translator.translate("Der kleine Hund schläft.")
     scene = Scene(trace, made_by=tiny_translator)
-    found = overlays.shown("largest", scene, View("cross", 0, 0))
+    found = overlays.overlay_map("largest", scene, View("cross", 0, 0))
     assert found.values.shape == (len(trace.target_ids), len(trace.source_ids) + len(trace.target_ids))
-    merged = overlays.shown("largest", scene, View("cross", 0, 0, words=True))
+    merged = overlays.overlay_map("largest", scene, View("cross", 0, 0, words=True))
     assert sum(map(len, merged.column_positions)) == found.values.shape[1] > merged.values.shape[1]
     assert merged.values.max() == found.values.max()
     with pytest.raises(Refusal, match="translate again"):
-        overlays.shown("largest", Scene(trace), View("cross", 0, 0))
+        overlays.overlay_map("largest", Scene(trace), View("cross", 0, 0))

@@ -73,7 +73,7 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
             for kind, k in found.kinds.items()
         },
     )
-    told = explorer.sent(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
+    told = explorer.explorer_payload(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
     expected = {
         (kind.value, str(STATISTICS[name].title), layer, head, round(float(k.statistics[name].value[layer, head]), 2))
         for kind, k in bold.kinds.items()
@@ -84,7 +84,7 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
     assert {(one["kind"], str(one["title"]), *head) for one in told["named"] for head in one["heads"]} == expected
     assert expected and told["sentences"] == found.sentences
     for translators in (Translators([tiny_translator]), None):
-        assert explorer.sent(translators, scene.trace, Selection())["marks"] == {}
+        assert explorer.explorer_payload(translators, scene.trace, Selection())["marks"] == {}
     assert set(MARKS) == {name for name, statistic in STATISTICS.items() if statistic.threshold is not None}
     assert len(json.dumps(for_page(told))) < 100 + 150 * len(STATISTICS) + 16 * len(expected)
 
