@@ -57,11 +57,9 @@ export const button = (words, onclick, attributes = {}) =>
  * @param {any[][]} options [value, words] pairs @param {any} selected value @param {Record<string, any>} [attributes]
  */
 export const menu = (options, selected, attributes = {}) =>
-  el(
-    "select",
-    attributes,
+  el("select", attributes, [
     options.map(([value, words]) => el("option", { value, selected: value === selected }, words)),
-  );
+  ]);
 
 /**
  * Create a table.

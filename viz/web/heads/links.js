@@ -110,22 +110,16 @@ export function links(block, keep, api) {
   const save = (name, links) =>
     download(name, new Blob([`${links.join(" ")}\n`], { type: "text/plain" }));
   const list = el("ul", { class: "link-list" });
-  const root = el(
-    "div",
-    { class: "links" },
+  const root = el("div", { class: "links" }, [
     stage,
-    el(
-      "p",
-      { class: "count" },
+    el("p", { class: "count" }, [
       t(
         "A word of each side: linked, possibly linked, not linked. A line is as wide as what the two have of each other.",
       ),
       " ",
       status,
-    ),
-    el(
-      "div",
-      { class: "row" },
+    ]),
+    el("div", { class: "row" }, [
       button(t("Score every head by these links"), () =>
         api.act("score", "score", { sure: of("sure"), possible: of("possible") }),
       ),
@@ -147,9 +141,9 @@ export function links(block, keep, api) {
           of("sure").map((pair) => pair.join("-")),
         ),
       ),
-    ),
+    ]),
     el("details", {}, el("summary", {}, t("The links as a list")), list),
-  );
+  ]);
   let width = 0;
   new ResizeObserver(() => {
     if (stage.clientWidth !== width) draw(); // only a new width: the height follows the content

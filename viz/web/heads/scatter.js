@@ -119,18 +119,14 @@ export function drawScatter(
   }
   root.append(...labels.map(({ node }) => node)); // above all bubbles
   const seen = new Set(points.map((head) => named(head)[0]));
-  return el(
-    "div",
-    {},
+  return el("div", {}, [
     root,
-    el(
-      "p",
-      { class: "names" },
+    el("p", { class: "names" }, [
       Object.keys(hue)
         .filter((name) => seen.has(name))
         .map((name) => el("span", {}, el("i", { style: `--hue: ${hue[name]}` }), title(name))),
       el("span", {}, el("i", { class: "unnamed" }), t("no name")),
       el("span", {}, t("size: {statistic}", { statistic: title(importance) })),
-    ),
-  );
+    ]),
+  ]);
 }

@@ -144,11 +144,9 @@ export function survey(block, keep, api) {
         draw();
       };
       const arrow = { descending: " ↓", ascending: " ↑" }[order] ?? "";
-      return el(
-        "th",
-        { scope: "col", class: "right", "aria-sort": order },
+      return el("th", { scope: "col", class: "right", "aria-sort": order }, [
         button(`${title(name)}${arrow}`, by),
-      );
+      ]);
     };
     const number = (head, name) => {
       const [value, low, high] = ["value", "low", "high"].map((part) => head.of(name, part));
@@ -158,13 +156,11 @@ export function survey(block, keep, api) {
     const row = (head) => {
       const name = `${toText(head.title)} ${head.layer + 1}.${head.head + 1}`,
         chooses = button(name, () => choose(head, chooses));
-      return el(
-        "tr",
-        {},
+      return el("tr", {}, [
         el("th", { scope: "row" }, chooses),
         columns.map((name) => number(head, name)),
         el("td", {}, named(head).map(title).join(", ")),
-      );
+      ]);
     };
     return createScrollBox(
       tableOf([t("head"), ...columns.map(heading), t("names")], rows.map(row)),
@@ -288,18 +284,14 @@ export function survey(block, keep, api) {
     about = el("p", { class: "text note" });
   const copyStatus = el("span", { class: "copied", role: "status" });
   const link = button(t("Copy link"), copy, { title: t("A link that restores this view") });
-  const root = el(
-    "div",
-    { class: "survey" },
-    el(
-      "div",
-      { class: "survey-controls" },
+  const root = el("div", { class: "survey" }, [
+    el("div", { class: "survey-controls" }, [
       Object.values(menus).map((menu) => menu.parentElement),
       threshold,
       count,
       link,
       copyStatus,
-    ),
+    ]),
     about,
     createPicture(stage, {
       title: () =>
@@ -307,7 +299,7 @@ export function survey(block, keep, api) {
       caption: () => about.textContent,
       main: true,
     }),
-  );
+  ]);
   keep.push(() => {
     takeOverCurrent = () => root.isConnected && takeOver();
     tabLinks.heads = () => (root.offsetParent ? linkOfView() : tabLinks.explorer());

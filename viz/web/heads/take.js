@@ -7,12 +7,10 @@ import { showHead } from "../core/links.js";
 
 /** A block that offers long work, with whose result the panel's answer begins. @param {any} block @param {any} keep @param {any} api */
 export const take = (block, keep, api) =>
-  el(
-    "div",
-    { class: "take" },
+  el("div", { class: "take" }, [
     el("p", { class: "text" }, block.about),
     button(toText(block.begin), () => api.begin(block.work), { class: "begin" }),
-  );
+  ]);
 
 /**
  * Create a progress bar beside the button that started the work, or at the top of a panel.
@@ -58,22 +56,12 @@ export function createProgress(root, halt) {
 /** A menu whose choice is answered in a slot of the panel. @param {any} block @param {any} keep @param {any} api */
 export function pick(block, keep, api) {
   const onchange = ({ target }) => api.act(block.act, block.slot, { option: target.selectedIndex });
-  const choices = el(
-    "select",
-    { onchange },
-    block.options.map((name) => el("option", {}, name)),
-  );
-  return el(
-    "div",
-    { class: "survey-controls" },
+  const choices = el("select", { onchange }, [block.options.map((name) => el("option", {}, name))]);
+  return el("div", { class: "survey-controls" }, [
     el("label", {}, el("span", {}, block.title), choices),
-  );
+  ]);
 }
 
 /** A button that shows a head in the explorer. @param {any} block */
 export const open_head = ({ kind, layer, head }) =>
-  el(
-    "p",
-    {},
-    button(t("Open this head in the explorer"), () => showHead({ kind, layer, head })),
-  );
+  el("p", {}, [button(t("Open this head in the explorer"), () => showHead({ kind, layer, head }))]);

@@ -20,26 +20,22 @@ function scoreTable({ scores }) {
   const scoresTable = table(
     runs.flatMap(() => ["BLEU", "chrF"]),
     [...rows.values()].map((row) =>
-      el(
-        "tr",
-        {},
+      el("tr", {}, [
         el("th", { scope: "row", lang: "en" }, row[0].data),
         el("td", {}, row[0].direction),
         runs.flatMap((name) => {
           const score = row.find((score) => run(score) === name);
           return [number(score?.bleu), number(score?.chrf)];
         }),
-      ),
+      ]),
     ),
   );
   scoresTable.tHead.prepend(
-    el(
-      "tr",
-      {},
+    el("tr", {}, [
       heading(t("Sentences of"), { rowspan: 2 }),
       heading(t("Direction"), { rowspan: 2 }),
       runs.map((name) => heading(name, { colspan: 2, scope: "colgroup" })),
-    ),
+    ]),
   );
   return el("div", { class: "scroll" }, scoresTable);
 }
@@ -48,23 +44,19 @@ export function createModelSection(about) {
   const size = about.parameters
     ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}`
     : "";
-  return el(
-    "section",
-    { class: "about" },
+  return el("section", { class: "about" }, [
     el("h2", {}, t("About this model")),
-    el(
-      "p",
-      {},
+    el("p", {}, [
       `${t("Checkpoint {name} ({digest}).", about)}${size} `,
       el("span", { lang: "en" }, about.training),
-    ),
+    ]),
     about.origin ? el("p", {}, about.origin) : null,
     about.notes.map((note) => el("p", { lang: "en" }, note)),
     about.lacking.map(({ panel, why }) =>
       el("p", {}, t("Does not apply here: {panel}.", { panel }), " ", why),
     ),
     scoreTable(about),
-  );
+  ]);
 }
 
 /**
@@ -81,14 +73,12 @@ export function createDoubts(doubts, pin) {
     return button(text, go, { class: null, title: about, "aria-description": about });
   };
   const close = button("×", () => root.remove(), { class: "close", "aria-label": t("Close") });
-  const root = el(
-    "p",
-    { class: "doubts" },
+  const root = el("p", { class: "doubts" }, [
     t("Do not trust this blindly:"),
     " ",
     doubts.flatMap((doubt, i) => [i ? " · " : "", lead(doubt), " (", doubt.right, ")"]),
     " ",
     close,
-  );
+  ]);
   return root;
 }

@@ -45,26 +45,18 @@ export function createDisplayMenu() {
     if (name === "language") location.reload(); // core/links.js restores the page
   }
   const choice = (name, label, options, now) =>
-    el(
-      "label",
-      {},
+    el("label", {}, [
       el("span", {}, label),
       menu(options, String(now ?? ""), { onchange: ({ target }) => choose(name, target.value) }),
-    );
+    ]);
   const label = t("Language, colours, text size");
   return closeOnLeave(
-    el(
-      "details",
-      { class: "display" },
-      el(
-        "summary",
-        { class: "way", title: label },
+    el("details", { class: "display" }, [
+      el("summary", { class: "way", title: label }, [
         el("span", { "aria-hidden": "true" }, "Aa"),
         el("span", { class: "sr-only" }, label),
-      ),
-      el(
-        "div",
-        { class: "choices" },
+      ]),
+      el("div", { class: "choices" }, [
         choice(
           "language",
           t("Language"),
@@ -82,8 +74,8 @@ export function createDisplayMenu() {
           new URL(location.href).searchParams.get("__theme"),
         ),
         choice("size", t("Text size"), Object.entries(SIZES), choices.size ?? 1),
-      ),
-    ),
+      ]),
+    ]),
   );
 }
 

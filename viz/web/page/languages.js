@@ -69,11 +69,9 @@ export default function languages(root) {
     show();
     return [
       el("label", {}, el("span", {}, title), input),
-      el(
-        "datalist",
-        { id: list },
+      el("datalist", { id: list }, [
         [...all].map(([code, name]) => el("option", { value: name, label: code })),
-      ),
+      ]),
     ];
   }
 
@@ -112,13 +110,11 @@ export default function languages(root) {
       ...menu("source", t("From"), value.sources),
       swap,
       ...menu("target", t("Into"), value.targets),
-      el(
-        "span",
-        { class: "caption" },
+      el("span", { class: "caption" }, [
         t("{n} languages: type a name or a code.", {
           n: new Set([...value.sources, ...value.targets]).size,
         }),
-      ),
+      ]),
     );
     enableSwap();
   }

@@ -34,13 +34,9 @@ function teach(hasTours) {
     return button([el("b", {}, words), el("small", {}, about)], choose, { class: null });
   };
   const lesson = () => startTour({ tour: "lesson", stop: 1 });
-  const root = el(
-    "details",
-    { class: "teach" },
+  const root = el("details", { class: "teach" }, [
     el("summary", { class: "way" }, t("For a class")),
-    el(
-      "div",
-      { class: "choices" },
+    el("div", { class: "choices" }, [
       hasTours
         ? entry(t("A lesson of 45 minutes"), t("A tour that asks before it shows"), lesson)
         : null,
@@ -48,8 +44,8 @@ function teach(hasTours) {
         openSheet({}),
       ),
       entry(t("My views"), t("Collected, ordered, played as slides"), openViews),
-    ),
-  );
+    ]),
+  ]);
   return closeOnLeave(root);
 }
 

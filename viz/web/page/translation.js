@@ -23,16 +23,12 @@ export default function translation(root, api) {
 
   // A row of a side's tokens.
   const row = (label, tokens) =>
-    el(
-      "div",
-      { class: "row" },
+    el("div", { class: "row" }, [
       el("span", { class: "label" }, label),
-      el(
-        "div",
-        { class: "chips" },
+      el("div", { class: "chips" }, [
         tokens.map((token) => el("span", { class: chipClass(token) }, tokenText(token))),
-      ),
-    );
+      ]),
+    ]);
 
   // The words about the token that was pointed at, and a link from the pinned token to the tab
   // "Why".
@@ -102,11 +98,9 @@ export default function translation(root, api) {
       token.symbol ? [chip(step, tokenText(token))] : [],
     );
     return [
-      el(
-        "strong",
-        { class: "sentence", id: "translation-text", dir: "auto" },
+      el("strong", { class: "sentence", id: "translation-text", dir: "auto" }, [
         text.length ? text : t("(nothing)"),
-      ),
+      ]),
       " ",
       ...marks,
     ];
@@ -153,18 +147,14 @@ export default function translation(root, api) {
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       ...(value.mismatch ? [mismatchNotice(value.mismatch)] : []),
-      el(
-        "div",
-        { class: "strip" },
-        el(
-          "p",
-          { class: "sentences" },
+      el("div", { class: "strip" }, [
+        el("p", { class: "sentences" }, [
           el("span", { class: "source", dir: "auto" }, plain(inText(value.read, value.source))),
           el("span", { class: "arrow", "aria-hidden": "true" }, " → "),
           ...writtenNodes(value),
-        ),
+        ]),
         more,
-      ),
+      ]),
       el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
       details,
     );
@@ -180,29 +170,23 @@ export default function translation(root, api) {
 
   // The text is in another language than the direction reads: offer a direction that fits.
   const mismatchNotice = ({ text, switch: suggestion }) =>
-    el(
-      "p",
-      { class: "notice warn" },
+    el("p", { class: "notice warn" }, [
       text,
       suggestion ? [" ", button(suggestion.label, () => translateLink(suggestion.link))] : null,
-    );
+    ]);
 
   // Another direction was chosen: hide the translation, which does not belong to it.
   function showOutdated() {
     current = null;
     document.body.classList.add("atlas-outdated"); // hides the tabs
     root.replaceChildren(
-      el(
-        "div",
-        { class: "strip" },
-        el(
-          "p",
-          { class: "invitation" },
+      el("div", { class: "strip" }, [
+        el("p", { class: "invitation" }, [
           t("Press “{translate}” to translate in the direction chosen.", {
             translate: t("Translate"),
           }),
-        ),
-      ),
+        ]),
+      ]),
     );
   }
 

@@ -71,19 +71,15 @@ function createPresentation() {
   const lectern = el(
     "section",
     { class: "atlas-lectern", popover: "manual", "aria-label": t("Presentation") },
-    el(
-      "header",
-      {},
+    el("header", {}, [
       title,
-      el(
-        "div",
-        { class: "keys" },
+      el("div", { class: "keys" }, [
         hint,
         back,
         next,
         createKey("✕", t("End the presentation"), leave),
-      ),
-    ),
+      ]),
+    ]),
     room,
     caption,
   );

@@ -56,26 +56,16 @@ function createViews(present) {
   const root = el(
     "section",
     { class: "atlas-views", "aria-labelledby": "atlas-views-title", hidden: true, onkeydown: keys },
-    el(
-      "div",
-      { class: "bar" },
+    el("div", { class: "bar" }, [
       el("h2", { id: "atlas-views-title", tabindex: "-1" }, t("My views")),
       button("✕", leave, { "aria-label": t("Close my views") }),
-    ),
-    el(
-      "p",
-      {},
+    ]),
+    el("p", {}, [
       t("What you see now can be added. When played, each view fills the screen: ← → move on."),
-    ),
+    ]),
     el("div", { class: "bar" }, button(t("Add what I see"), add), play),
     list,
-    el(
-      "div",
-      { class: "bar" },
-      keep,
-      button(t("Open a file"), () => file.click()),
-      file,
-    ),
+    el("div", { class: "bar" }, [keep, button(t("Open a file"), () => file.click()), file]),
     status,
   );
   document.body.append(root);
@@ -124,19 +114,15 @@ function createViews(present) {
         .focus();
       changed();
     };
-    return el(
-      "li",
-      {},
+    return el("li", {}, [
       title,
-      el(
-        "span",
-        { class: "tools" },
+      el("span", { class: "tools" }, [
         button(t("Open"), () => show(at())),
         button("↑", () => move(-1), { "aria-label": t("Move up") }),
         button("↓", () => move(1), { "aria-label": t("Move down") }),
         button("✕", drop, { "aria-label": t("Remove this view") }),
-      ),
-    );
+      ]),
+    ]);
   }
   const draw = () => list.replaceChildren(...views.map(row));
 

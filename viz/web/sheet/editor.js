@@ -43,13 +43,11 @@ export function createEditor(offer, changed) {
     };
     fields.text.value = text;
     fields.word.value = word;
-    const tools = el(
-      "span",
-      { class: "tools" },
+    const tools = el("span", { class: "tools" }, [
       button("↑", () => move(fields, -1), { "aria-label": t("Move up") }),
       button("↓", () => move(fields, 1), { "aria-label": t("Move down") }),
       button("✕", () => drop(fields), { "aria-label": t("Remove this question") }),
-    );
+    ]);
     fields.node = el("li", {}, fields.text, el("div", {}, fields.ask, fields.word, tools));
     return fields;
   }
@@ -88,15 +86,13 @@ export function createEditor(offer, changed) {
     changed();
   });
 
-  const node = el(
-    "form",
-    { class: "editor", onsubmit: (event) => event.preventDefault() },
+  const node = el("form", { class: "editor", onsubmit: (event) => event.preventDefault() }, [
     field(t("Title"), title),
     field(t("Direction"), directions),
     list,
     add,
     say,
-  );
+  ]);
 
   function put(sheet) {
     title.value = sheet.title;

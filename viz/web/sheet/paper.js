@@ -22,35 +22,23 @@ export function createPaper({ title, questions }, { key, link }) {
   const numbered = questions.filter((item) => item === null || item.ask || item.error);
   const number = (item) => numbered.indexOf(item) + 1;
   const answers = () =>
-    el(
-      "section",
-      { class: "key" },
+    el("section", { class: "key" }, [
       el("h2", {}, t("Teacher’s key: {title}", { title })),
       numbered.map((item) => item?.ask?.choices && answer(item, number(item), link)),
-      el(
-        "p",
-        { class: "how" },
+      el("p", { class: "how" }, [
         t(
           "Every answer was computed from the model’s own pass over the sentence, by the program that made this sheet.",
         ),
-      ),
-    );
-  return el(
-    "article",
-    { class: "paper", lang: document.documentElement.lang },
-    el(
-      "header",
-      {},
+      ]),
+    ]);
+  return el("article", { class: "paper", lang: document.documentElement.lang }, [
+    el("header", {}, [
       el("h1", {}, title),
       el("p", { class: "who" }, blank(t("Name")), blank(t("Date"))),
-    ),
-    el(
-      "div",
-      { class: "questions" },
-      questions.map((item) => question(item, number(item))),
-    ),
+    ]),
+    el("div", { class: "questions" }, [questions.map((item) => question(item, number(item)))]),
     key ? answers() : null,
-  );
+  ]);
 }
 
 const blank = (words) => el("span", {}, `${words} `, el("span", { class: "blank" }));
@@ -68,29 +56,23 @@ function question(item, number) {
   if (!missing && !ask) return el("div", { class: "note" }, heading, lines("", "", ""));
   const itsNumber = title ? "" : `${number}. `;
   if (missing)
-    return el(
-      "div",
-      { class: "question" },
+    return el("div", { class: "question" }, [
       heading,
       read ? el("p", { class: "sentence" }, source(read)) : "",
       el("p", { class: "missing" }, itsNumber, missing),
-    );
+    ]);
   const choices = ask.choices.map(toText),
     isTall = choices.some((choice) => [...choice].length > MANY);
-  return el(
-    "div",
-    { class: "question" },
+  return el("div", { class: "question" }, [
     heading,
     el("p", { class: "sentence" }, source(read), ask.hides ? "" : [" → ", source(wrote)]),
     el("p", { class: "prompt" }, itsNumber, ask.prompt),
-    el(
-      "ul",
-      { class: isTall ? "choices tall" : "choices" },
+    el("ul", { class: isTall ? "choices tall" : "choices" }, [
       choices.map((choice) => el("li", {}, "☐ ", choice)),
-    ),
+    ]),
     figureOf(ask, false),
     lines(t("Because")),
-  );
+  ]);
 }
 
 const lines = (...words) => words.map((text) => el("p", { class: "line" }, text));
@@ -101,29 +83,23 @@ function figureOf({ picture: content }, filled) {
     content.unit === "nats"
       ? t("Draw how much you expect each to cost.")
       : t("Shade what you expect, then compare with the page.");
-  return el(
-    "figure",
-    {},
+  return el("figure", {}, [
     drawPicture(content, filled),
     filled ? null : el("figcaption", {}, about),
-  );
+  ]);
 }
 
 const answer = ({ ask }, number, link) =>
-  el(
-    "div",
-    { class: "answer" },
-    el(
-      "p",
-      {},
+  el("div", { class: "answer" }, [
+    el("p", {}, [
       el("b", {}, `${number}. ${ask.right.map((i) => toText(ask.choices[i])).join(t(" or "))}`),
       " · ",
       ask.told,
       " ",
       el("a", { href: link(ask.view) }, t("See it on the page")),
-    ),
+    ]),
     figureOf(ask, true),
-  );
+  ]);
 
 // --- pictures: empty, to be filled in with a pencil, or filled, in the key ----------------------------------------------
 const drawing = (width, height, ...parts) =>

@@ -61,9 +61,7 @@ function createSheets(answered, offer) {
       hidden: true,
       onkeydown: keys,
     },
-    el(
-      "div",
-      { class: "bar" },
+    el("div", { class: "bar" }, [
       el("h2", { id: "atlas-sheet-title", tabindex: "-1" }, t("Worksheet")),
       source,
       el("label", { for: key.id }, key, " ", t("With the teacher’s key")),
@@ -72,7 +70,7 @@ function createSheets(answered, offer) {
       button(t("Save as a page"), save),
       button(t("Print"), () => print(), { class: "strong" }),
       button("✕", leave, { "aria-label": t("Close the worksheet") }),
-    ),
+    ]),
     status,
     el("div", { class: "both" }, editor.node, table),
   );

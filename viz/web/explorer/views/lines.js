@@ -106,8 +106,7 @@ export function createLines(hooks) {
           choose();
         },
       },
-      svg("rect", { x, y: middle - 11, width, height: ROW - 2, rx: 4 }),
-      written,
+      [svg("rect", { x, y: middle - 11, width, height: ROW - 2, rx: 4 }), written],
     );
   }
 
