@@ -122,7 +122,7 @@ function visitorHeaders() {
  * Send JSON to an address below the page's own.
  * @param {string} path @param {any} content @param {AbortSignal | null} [signal] @param {Record<string, string>} [headers]
  */
-export const postJson = (path, content, signal, headers = {}) =>
+const postJson = (path, content, signal, headers = {}) =>
   fetch(new URL(path, document.baseURI), {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
@@ -228,7 +228,7 @@ function withNewWeights(name, question, address) {
  * @param {any} stream
  * @returns {AsyncGenerator<string>}
  */
-export async function* readLines(stream) {
+async function* readLines(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -18,7 +18,7 @@ import { createThumbnails } from "./views/atlas.js";
 import { createSentence } from "./views/sentence.js";
 import { createViews } from "./views/views.js";
 
-const REMEMBERED = 6; // translations
+const REMEMBERED = 6; // translations that a person can return to
 
 export default function explorer(root, api) {
   const { formats, pairs, diverging, overlays = [] } = api.options ?? {};
@@ -66,8 +66,17 @@ export default function explorer(root, api) {
   };
   const sentence = createSentence({ pin }), // pins a word of the sentences; the map may name it by its tokens
     lines = createPicture(sentence.root, { ...about, name: t("What each word read") });
-  const looks = { controls, thumbnails, views, sentence, lines, cut };
-  const drawing = createDrawing({ scene, maps, diverging, ...looks });
+  const drawing = createDrawing({
+    scene,
+    maps,
+    diverging,
+    controls,
+    thumbnails,
+    views,
+    sentence,
+    lines,
+    cut,
+  });
   const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
   const exports = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
   const heads = createPicture(el("div", {}, thumbnails.root, legend), {

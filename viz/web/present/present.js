@@ -30,11 +30,11 @@ const pictures = () =>
 
 // The target of a tour's stop: a picture, or a part of the page.
 function pointedPicture() {
-  const about = document.querySelector(".atlas-pointed"),
-    within = pictures().filter((picture) => about?.contains(picture));
+  const target = document.querySelector(".atlas-pointed"),
+    within = pictures().filter((picture) => target?.contains(picture));
   return (
-    about?.closest(".pictured") ??
-    (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : about)
+    target?.closest(".pictured") ??
+    (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : target)
   );
 }
 
@@ -52,13 +52,13 @@ export const ready = async () => {
 };
 
 function createPresentation() {
-  let on = false,
-    current = null,
-    chosenPicture = null,
-    opener = null,
-    lastStep = null,
+  let isOn = false,
+    current = null, // the picture, or a panel without one
+    chosenPicture = null, // the picture that the presenter went to
+    place = Number(pageLink().get("present")), // its number among the tab's pictures, from 1
+    opener = null, // had the focus before the start
     slides = null, // views to play: {about(), has(by), go(by)}, or null
-    place = Number(pageLink().get("present"));
+    lastStep = null; // {from, by}: a step of a picture that changed nothing
 
   const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }),
     hint = el("p", { class: "hint" }),
@@ -126,7 +126,7 @@ function createPresentation() {
 
   function refresh() {
     frame = 0;
-    if (!on) return;
+    if (!isOn) return;
     const tour = tourSheet();
     show(choose());
     const now = about();
@@ -162,7 +162,7 @@ function createPresentation() {
 
   // Make the address a link to the picture.
   function updateAddress() {
-    if (!on || !current) return;
+    if (!isOn || !current) return;
     const fields = tourSheet() ? pageLink() : viewLink();
     fields.set("present", tourSheet() ? "1" : String(Math.max(1, pictures().indexOf(current) + 1)));
     if (pageLink().toString() !== fields.toString()) replaceFields(fields);
@@ -248,8 +248,8 @@ function createPresentation() {
   // Start. from: {opener, pointed, slides}: the element that had the focus, the picture that was
   // pointed at, and views to play.
   async function start(from) {
-    if (on) return;
-    on = true;
+    if (isOn) return;
+    isOn = true;
     opener = from.opener;
     chosenPicture = from.pointed;
     slides = from.slides ?? null;
@@ -273,8 +273,8 @@ function createPresentation() {
   }
 
   function leave() {
-    if (!on) return;
-    on = false;
+    if (!isOn) return;
+    isOn = false;
     observer.disconnect();
     sizes.disconnect();
     window.removeEventListener("keydown", keys, true);
