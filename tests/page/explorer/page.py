@@ -23,7 +23,7 @@ from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.words import for_page
 from tests.page.browser import use_modules
 
-NO_MODELS = SimpleNamespace(made=lambda digest: None)  # in the place of Translators: the traces are all there is
+NO_MODELS = SimpleNamespace(by_digest=lambda digest: None)  # in the place of Translators: the traces are all there is
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
 DRAWN = """() => {
   const plot = document.querySelector('.atlas-explorer .detail .plot');
