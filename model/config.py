@@ -212,7 +212,7 @@ class ModelConfig:
         passing = 3 * heads * longest**2 + longest * (8 * d + 2 * max(wide)) + 4 * self.num_target_tokens
         return 2 * self.map_numbers(source, target) + streams + passing
 
-    def held_numbers(self, source: int, target: int) -> int:
+    def long_text_numbers(self, source: int, target: int) -> int:
         """Return pass_numbers() of a long sentence, for which queries and keys are recorded in place of maps."""
         heads, width, *wide = self._widest
         longest = max(source, target)

@@ -18,7 +18,7 @@ class Network:
 
     config   a frozen dataclass of JSON values that raises ValueError for what cannot be built. It has vocabulary_size,
              num_target_tokens, pad_id, banned_ids, max_length and reach, and the methods map_numbers, pass_numbers and
-             held_numbers, which say how large a sentence becomes; panels read more of a Transformer's
+             long_text_numbers, which say how large a sentence becomes; panels read more of a Transformer's
     network  a module made from that config alone, also on torch's "meta" device, with Transformer's encode, decode,
              new_cache, project, read, forward and check. Its ForwardOutput holds its records; a kind of attention that
              it does not have is absent there and in every trace

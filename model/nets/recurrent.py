@@ -61,7 +61,7 @@ class RecurrentConfig:
         d = self.d_model
         return 2 * source * target + (source + target) * 12 * d + source * 8 * d + 4 * self.num_target_tokens
 
-    held_numbers = pass_numbers  # the one alignment is small
+    long_text_numbers = pass_numbers  # the one alignment is small
 
     @property
     def d_encoder(self) -> int:

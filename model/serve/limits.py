@@ -81,7 +81,7 @@ class BatchLimits:
             bisect_right(
                 range(most + 1),
                 False,
-                key=lambda n: FLOAT * config.held_numbers(n, n) > self.batch_bytes,
+                key=lambda n: FLOAT * config.long_text_numbers(n, n) > self.batch_bytes,
             )
             - 1
         )

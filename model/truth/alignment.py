@@ -34,7 +34,7 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
     gold = sentences(folder, bench.languages)[: bench.limit]
     pairs, golds = [pair for pair, _ in gold], [links for _, links in gold]
     aligner = Aligner(bench.translator, bench.direction, reverse)
-    heads_chosen = aligner.choose_heads(pairs[:CHOOSE_ON])
+    aligning_heads = aligner.choose_heads(pairs[:CHOOSE_ON])
     maps, back_maps = aligner.score_maps(pairs), aligner.score_back(pairs)
 
     def rate(links: Sequence[Links]) -> float:
@@ -47,15 +47,15 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
             for row in RowToken
         }
 
-    heads = bench.translator.model.num_heads[AttentionKind.CROSS]
-    every = all_voters(bench.translator.model.num_layers[AttentionKind.CROSS], heads)
+    num_heads = bench.translator.model.num_heads[AttentionKind.CROSS]
+    every = all_voters(bench.translator.model.num_layers[AttentionKind.CROSS], num_heads)
     by_place = {(v.row, v.layer, v.head): [v] for v in every if not v.by_length}
     return {
         "sentences": len(pairs),
         "reverse": reverse.name if reverse else None,
         "heads": table(
             lambda sentence, row, layer, head: link_by_rows(sum_heads(sentence, by_place[row, layer, head])),
-            heads,
+            num_heads,
         ),
         "means": {
             row: [values[0] for values in rows]
@@ -63,8 +63,8 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
                 lambda sentence, row, layer, _: link_by_rows(sentence[row, False][layer, :, :, :-1].mean(0)), 1
             ).items()
         },
-        "chosen_heads": describe_heads(heads_chosen),
-        "chosen": {mode: rate(link_words(maps, back_maps, heads_chosen, mode)) for mode in MODES},
+        "chosen_heads": describe_heads(aligning_heads),
+        "chosen": {mode: rate(link_words(maps, back_maps, aligning_heads, mode)) for mode in MODES},
         "diagonal": rate([diagonal(*map(len, pair)) for pair in pairs]),
         "others": external_rates(benchmark, folder),
         "published": benchmark.options.get("published", {}),

@@ -87,7 +87,7 @@ def made(model: Transformer, tokenizer, limits: BatchLimits = BatchLimits()) -> 
 
 
 def test_a_text_that_is_too_long_is_refused_with_the_limit(tokenizer, tiny_model):
-    room = FLOAT * tiny_model.config.held_numbers(40, 40)
+    room = FLOAT * tiny_model.config.long_text_numbers(40, 40)
     translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=room))
     assert translator.max_tokens == 40
     with pytest.raises(Refusal, match="the limit is 40 tokens"):
@@ -127,7 +127,7 @@ def test_the_memory_of_a_batch_is_close_to_its_bound(tokenizer, changes):
     with TensorMemory() as memory:
         (trace,) = trace_requests(translator, [request])
     map_bytes_read = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
-    bound = FLOAT * model.config.held_numbers(length, length)
+    bound = FLOAT * model.config.long_text_numbers(length, length)
     assert 0.4 * bound < memory.peak + map_bytes_read <= bound
 
 
