@@ -193,8 +193,9 @@ class ModelConfig:
 
     def map_numbers(self, source: int, target: int) -> int:
         """Return the number of weights in all attention maps of a sentence with these numbers of tokens."""
-        read, wrote = (self.of(side).num_heads for side in Side)
-        return read * self.num_encoder_layers * source**2 + wrote * self.num_decoder_layers * target * (target + source)
+        encoder_heads, decoder_heads = (self.of(side).num_heads for side in Side)
+        encoder = encoder_heads * self.num_encoder_layers * source**2
+        return encoder + decoder_heads * self.num_decoder_layers * target * (target + source)
 
     def pass_numbers(self, source: int, target: int) -> int:
         """Return an upper bound on the numbers in memory while a sentence of a batch is decoded and recorded.
