@@ -1,5 +1,5 @@
-// The blocks that a panel is made of (viz/wire/blocks.py), as elements. A block's function takes the block, `keep`, an array of
-// callbacks that run once the block is on the page, and the panel's `api` (panel.js, drawBlock).
+// The blocks that a panel is made of (viz/wire/blocks.py), as elements. The function of a block takes the block, an array of
+// callbacks that run once the block is on the page, and what it may do in its panel.
 import { button, download, el, table as tableOf } from "../core/dom.js";
 import { cellAt } from "../core/keys.js";
 import { localizeNumber, toText, t } from "../core/language.js";
@@ -12,6 +12,17 @@ import { createScrollBox } from "./scroll.js";
 import { createPicture, svgToPng } from "../picture/copy.js";
 import * as picture from "../picture/drawing.js";
 import { askQuestion } from "../why/question.js";
+
+/**
+ * @typedef {object} Panel what blocks may do in their panel (panel.js)
+ * @property {(name: string, slot: string, data?: object) => void} act ask a question whose answer fills a slot
+ * @property {(name: string, data: object, callback: (answer: any) => void) => void} request ask a question
+ * @property {(key: string) => void} begin begin long work
+ * @property {(event: string, data: object) => void} ask ask for another translation, or for a text for the panel's field
+ * @property {(link: any) => void} open open a link's fields
+ * @property {(title: string) => {title: () => string, caption: () => string}} about describe a picture
+ * @property {(block: any, keep: (() => unknown)[]) => Element} block draw a block
+ */
 
 // A row of numbers as coloured cells on a canvas. Its title shows the number under the pointer.
 function strip(cell) {
@@ -37,7 +48,8 @@ function strip(cell) {
 
 const actionButton = (text, onclick) => button(text, onclick, { class: "plain action" });
 
-const cells = {
+// The functions that draw the cells of tables, by type. A cell without a type is a text.
+const CELLS = {
   number: (cell) => el("span", { class: "number" }, localizeNumber(cell.text)),
   symbols: (cell) => math(toText(cell.text)),
   strip,
@@ -69,15 +81,17 @@ const cells = {
   token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
   button: (cell, api) => actionButton(cell.text, () => follow(cell.to, api)),
 };
-const draw = (cell, api) =>
-  cell === null
-    ? ""
-    : cell.cell
-      ? cells[cell.cell](cell, api)
-      : localizeNumber(String(toText(cell)));
+function drawCell(cell, api) {
+  if (cell === null) return "";
+  return cell.cell ? CELLS[cell.cell](cell, api) : localizeNumber(String(toText(cell)));
+}
 
-// Follow a click's target: {look: a head for the explorer}, {open: a link's fields}, {ask: a question of the tab "Why"}, or
-// {act, slot, data} for the panel.
+/**
+ * Follow the target of a click.
+ * @param {{look?: any, open?: any, ask?: any, act?: string, slot?: string, data?: object}} to a head for the explorer, a link's
+ *   fields, a question of the tab "Why", or a question of the panel
+ * @param {Panel} api
+ */
 function follow(to, api) {
   if (to.look) showHead(to.look);
   else if (to.open) api.open(to.open);
@@ -90,49 +104,48 @@ const NUMBER = /^[^\p{L}]*[\d–][^\p{L}]*$/u; // or a dash in place of a number
 const isNumeric = (cell) => ["number", "shade"].includes(cell?.cell);
 
 // The class of a table cell. next: the cell to its right; the last shade of several in a row looks different.
-function classOf(cell, next) {
+function classOf(cell, next = null) {
   if (cell?.cell === "shade") return next?.cell === "shade" ? null : "last";
+  if (cell?.cell === "number") return "right";
   const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
-  return cell?.cell === "number"
-    ? "right"
-    : String(toText(words) ?? "").length > LONG
-      ? "words"
-      : null;
+  return String(toText(words) ?? "").length > LONG ? "words" : null;
 }
 
 function table(block, keep, api) {
-  const lines = [...block.rows, ...(block.foot ? [block.foot] : [])];
-  const numbers = block.columns.map((_, i) => lines.some((cells) => isNumeric(cells[i])));
-  function cellOf(value, i, values) {
-    const isRight = numbers[i] && typeof value === "string" && NUMBER.test(value);
-    return el("td", { class: isRight ? "right" : classOf(value, values[i + 1]) }, draw(value, api));
+  const rows = [...block.rows, ...(block.foot ? [block.foot] : [])],
+    isNumberColumn = block.columns.map((_, i) => rows.some((cells) => isNumeric(cells[i])));
+  function createCell(value, i, values) {
+    const isRight = isNumberColumn[i] && typeof value === "string" && NUMBER.test(value);
+    return el(
+      "td",
+      { class: isRight ? "right" : classOf(value, values[i + 1]) },
+      drawCell(value, api),
+    );
   }
-  const row = ([name, ...values], isMarked) =>
+  const createRow = ([name, ...values], isMarked) =>
     el(
       "tr",
       { class: isMarked ? "marked" : null },
       el(
         "th",
         { scope: "row", class: classOf(name) === "words" ? "words" : null },
-        draw(name, api),
+        drawCell(name, api),
       ),
-      values.map((value, i) => cellOf(value, i + 1, [name, ...values])),
+      values.map((value, i) => createCell(value, i + 1, [name, ...values])),
     );
-  const drawn = tableOf(
+  const element = tableOf(
     block.columns.map((name, i) =>
-      name ? el("th", { scope: "col", class: numbers[i] ? "right" : null }, name) : el("td"),
+      name ? el("th", { scope: "col", class: isNumberColumn[i] ? "right" : null }, name) : el("td"),
     ),
-    block.rows.map((values, i) => row(values, block.marked.includes(i))),
+    block.rows.map((values, i) => createRow(values, block.marked.includes(i))),
   );
-  if (block.foot) drawn.append(el("tfoot", {}, row(block.foot, false)));
+  if (block.foot) element.append(el("tfoot", {}, createRow(block.foot, false)));
+  const firstTitle = toText(block.columns[0] || block.columns[1]);
   return el(
     "div",
     { class: "titled" },
     block.caption ? el("p", { class: "caption" }, block.caption) : null,
-    createScrollBox(drawn, {
-      "aria-label":
-        block.caption || `${t("table")}: ${toText(block.columns[0] || block.columns[1])}`,
-    }),
+    createScrollBox(element, { "aria-label": block.caption || `${t("table")}: ${firstTitle}` }),
   );
 }
 
@@ -158,7 +171,7 @@ function frames(block, keep, api) {
   const current = () => Number(slider.value);
   function show() {
     slider.setAttribute("aria-valuetext", t("{n} of {all}", { n: current() + 1, all: last + 1 }));
-    box.replaceChildren(...block.frames[current()].map((part) => api.block(part, () => {})));
+    box.replaceChildren(...block.frames[current()].map((part) => api.block(part, [])));
   }
   function pause() {
     clearInterval(timer);
@@ -225,7 +238,7 @@ function exports(block, keep, api) {
   );
 }
 
-// The blocks that need no module of their own, and small imported ones, by type.
+// The functions that draw most types of blocks; panel.js adds the others.
 export const SIMPLE_BLOCKS = {
   frames,
   text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),

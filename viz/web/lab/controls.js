@@ -3,9 +3,13 @@ import { el, menu } from "../core/dom.js";
 import { pageLink } from "../core/links.js";
 import { store } from "../store/store.js";
 
-// Create the controls of a panel. declared: field -> description; button: {id, label}, or null. onMove: called when a person has
-// moved a control; onPress: when the button was pressed. Returns {element, values, set, update, fill}; element is null if
-// there are no controls.
+/**
+ * Create the controls of a panel, or {element: null, ..} if it has none.
+ * @param {string} panel its name
+ * @param {Record<string, any>} declared field -> description
+ * @param {{id: string, label: any} | null} button
+ * @param {{onMove: () => void, onPress: () => void}} hooks onMove: a person has moved a control
+ */
 export function createControls(panel, declared, button, { onMove, onPress }) {
   const controls = Object.entries(declared).map(([field, description]) => [
     field,

@@ -8,7 +8,10 @@ import { drawThumbnail } from "./maps.js";
 const BEND = 9; // radius of an arrow's corners, in pixels
 const TIP = 5; // length of an arrow's tip
 
-// An arrow through points, with rounded corners: its line and its tip.
+/**
+ * An arrow through points, with rounded corners: its line and its tip.
+ * @param {any[]} points [x, y] each
+ */
 function drawArrow(points) {
   const [last, before] = [points.at(-1), points.at(-2)];
   // The point at a distance from one point towards another, at most half-way.
@@ -30,6 +33,12 @@ function drawArrow(points) {
   ];
 }
 
+/**
+ * The block of the whole model.
+ * @param {{stacks: any[]}} block
+ * @param {(() => unknown)[]} keep
+ * @param {import("./blocks.js").Panel} api
+ */
 export function flow(block, keep, api) {
   const createBox = ({ name, shape, axes, maps, link }, kind = "") => {
     const content = [

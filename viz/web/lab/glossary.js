@@ -62,7 +62,7 @@ function getTerms() {
   return terms;
 }
 
-// Split a text of the page's language into texts and, where it first uses a term, nodes.
+/** Split a text of the page's language into texts and, where it first uses a term, nodes. @param {string} text */
 export function markTerms(text) {
   const { pattern, explanations } = getTerms(),
     seen = new Set(),

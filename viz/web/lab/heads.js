@@ -10,17 +10,19 @@ import { choicesFor, headKey } from "../why/choices.js";
 const MAX_NAMED = 24; // heads that are switched off and have a button of their own
 let current = null; // the block that is on the page: {about, update(), focusedCell()}
 
-// A link has switched heads off: draw them if the block on the page is about the same translation.
+/** A link has switched heads off: draw them if the block on the page is about this translation. @param {string} about */
 export const showRestoredHeads = (about) => current?.about === about && current.update();
 
-// Create a grid {name, columns, rows: [{label, title, cells: [{value, text, name, marks}]}], corner}. A cell's value is its share
-// of the largest, -1 to 1, or null; marks are class names. describe(name) is called with the name of the cell that is
-// pointed at, and with null when the pointer leaves. actRow(row): a click on a row's heading; hooks: of createGrid.
-export function drawGrid(
-  { name, columns, rows, corner },
-  describe,
-  { actRow, ...hooks } = /** @type {any} */ ({}),
-) {
+/**
+ * Create a grid. A cell's value is its share of the largest, -1 to 1, or null; marks are class names.
+ * @param {{
+ *   name: any, columns: any[], corner?: any,
+ *   rows: {label: any, title?: any, cells: {value: number | null, text: any, name: any, marks?: string[]}[]}[],
+ * }} grid
+ * @param {(name: any) => void} describe is called with the name of the cell that is pointed at; null: the pointer has left
+ * @param {any} [hooks] those of createGrid(), and actRow(row) for clicks on a row's heading
+ */
+export function drawGrid({ name, columns, rows, corner }, describe, { actRow, ...hooks } = {}) {
   return createGrid(
     {
       name,
@@ -91,8 +93,13 @@ function createKinds(block, about, hooksFor) {
   return { root, grids };
 }
 
-// A block {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done}. joint: the slot for
-// the joint effect of the heads that are switched off; without it, the grids are only to be read.
+/**
+ * The block of all heads. Without the slot `joint`, for the joint effect of the heads that are switched off, its grids are only
+ * to be read.
+ * @param {any} block {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done}
+ * @param {(() => unknown)[]} keep
+ * @param {import("./blocks.js").Panel} api
+ */
 export function heads(block, keep, api) {
   if (!block.joint) return createKinds(block, api.about, () => ({})).root;
   const { off } = choicesFor(block.about),
@@ -170,7 +177,12 @@ export function heads(block, keep, api) {
   return root;
 }
 
-// A block that is one grid {name, columns, rows: [{label, cells}], corner}, only to be read (viz/panels/why/patch.py).
+/**
+ * The block of one grid, only to be read (viz/panels/why/patch.py).
+ * @param {any} block {name, columns, rows: [{label, cells}], corner}
+ * @param {unknown} keep
+ * @param {import("./blocks.js").Panel} api
+ */
 export function grid(block, keep, api) {
   const status = el("p", { class: "status", role: "status" });
   const { root } = drawGrid(block, (name) => (status.textContent = toText(name ?? "")));

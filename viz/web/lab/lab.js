@@ -8,6 +8,10 @@ import question from "../why/question.js";
 import { createPanel } from "./panel.js";
 import { createTabs } from "./tabs.js";
 
+/**
+ * @param {Element} root
+ * @param {{options: any}} api options: viz/panels/registry.py, the tab's places and panels
+ */
 export default function lab(root, api) {
   const { tab, asks, places, folded, follows } = api.options,
     panels = new Map(), // name -> panel, of the panels that were opened

@@ -10,8 +10,13 @@ import { createPicture } from "../picture/copy.js";
 const MISSING = [128, 128, 128, 89]; // red, green, blue, opacity
 const isMissing = (value) => value === null || Number.isNaN(value);
 
-// Draw rows of `width` numbers on a canvas, a pixel each. limit: the number with the full colour; signed: whether negative
-// numbers have a colour of their own. null and NaN are missing numbers.
+/**
+ * Draw rows of numbers on a canvas, a pixel each.
+ * @param {ArrayLike<number | null>} values null and NaN are missing numbers
+ * @param {number} width numbers in a row
+ * @param {number} limit the number that has the full colour
+ * @param {boolean} signed whether negative numbers have a colour of their own
+ */
 export function drawNumbers(values, width, limit, signed) {
   const canvas = el("canvas"),
     colour = divergingScale();
@@ -31,7 +36,7 @@ function cellSize(count, available) {
 
 const decodeNumbers = (map) => new Float32Array(base64ToBytes(map.data).buffer);
 
-// Draw a heatmap (viz/wire/blocks.py) without names and values.
+/** Draw a heatmap (viz/wire/blocks.py) without names and values. @param {any} map */
 export const drawThumbnail = (map) =>
   drawNumbers(decodeNumbers(map), map.shape[1], map.limit, map.signed);
 
@@ -126,18 +131,24 @@ function createHeatmap(map) {
   );
 }
 
-// Several heatmaps. wrap(figure, title) returns the node that is put on the page for a heatmap.
-export const maps = (
-  block,
-  wrap = /** @type {(figure: any, title?: any) => any} */ ((figure) => figure),
-) =>
+/**
+ * The block of several heatmaps.
+ * @param {{maps: any[]}} block
+ * @param {(figure: any, title?: any) => any} [wrap] returns the node that is put on the page for a heatmap
+ */
+export const maps = (block, wrap = (figure) => figure) =>
   el(
     "div",
     { class: "maps" },
     block.maps.map((map) => wrap(createHeatmap(map), toText(map.title))),
   );
 
-// Bar charts {title, note, marked, rows: [label, shares, texts]}; a row has a bar for each of its shares.
+/**
+ * The block of bar charts. A row [label, shares, texts] has a bar for each of its shares.
+ * @param {{legend: any[], charts: {title: any, note: any, marked: boolean, rows: any[]}[]}} block
+ * @param {unknown} keep
+ * @param {import("./blocks.js").Panel} api
+ */
 export function bars(block, keep, api) {
   const row = ([label, shares, texts]) =>
     el(

@@ -28,7 +28,7 @@ const needsSpace = (before = "", after = "") =>
   (NAME.test(after) && /[\p{L}\p{N}]$/u.test(before));
 const isBlank = (token) => token !== undefined && !token.trim();
 
-// Return a formula as a <math> element; a sentence stays a text.
+/** Return a formula as a <math> element; a sentence stays a text. @param {string} text */
 export function math(text) {
   if (PROSE.test(text)) return text;
   const tokens = text.match(TOKEN) ?? [];

@@ -28,6 +28,12 @@ function moveFocus(event) {
   next.focus();
 }
 
+/**
+ * The block of a matrix.
+ * @param {any} block viz/wire/matrix.py
+ * @param {(() => unknown)[]} keep
+ * @param {import("./blocks.js").Panel} api
+ */
 export function matrix(block, keep, api) {
   const { columns, groups, margins } = block;
   const firsts = new Set(); // columns with which a further group begins

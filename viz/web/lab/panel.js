@@ -23,8 +23,13 @@ const BLOCKS = { ...SIMPLE_BLOCKS, ...SURVEY_BLOCKS, grid, heads, matrix, words 
 
 const begunWorks = new Set(); // keys of long work that the visitor has begun, and that any server process may do
 
-// Create a panel. description: from viz/panels/registry.py; parent: the element that it is put into; follows: the fields of the
-// store whose change makes it ask again; link: fields that set its controls. Returns {set(link)}.
+/**
+ * Create a panel, and put it into an element.
+ * @param {any} description from viz/panels/registry.py
+ * @param {{parent: Element, follows: string[], link: any}} options follows: the fields of the store whose change makes the
+ *   panel ask again; link: fields that set its controls
+ * @returns {{set: (link: any) => void}} set: set the controls by a link's fields, and ask again
+ */
 export function createPanel(description, { parent, follows, link }) {
   const { name, title, look, section, paper, streams, stops } = description,
     checksPage = description.checks_page,
@@ -83,6 +88,7 @@ export function createPanel(description, { parent, follows, link }) {
     ask();
   }
 
+  // Show an answer, or a part of one: {error}, {blocks, controls, about, more, ..}, or {more: false} at the end.
   function receive(answer) {
     if (answer.error) {
       begunWorks.delete(work);
@@ -115,7 +121,6 @@ export function createPanel(description, { parent, follows, link }) {
     return Promise.allSettled(callbacks.map((callback) => callback()));
   }
 
-  // keep: an array of callbacks that run once the block is on the page.
   const drawBlock = (block, keep) =>
     BLOCKS[block.type](block, keep, {
       act,
@@ -155,8 +160,8 @@ export function createPanel(description, { parent, follows, link }) {
   async function askElsewhere(event, data) {
     const number = ++questions,
       isText = event === "find",
-      name = isText ? "page_panel_fill" : "page_panel_translate";
-    const answer = await askServer(name, question({ data }));
+      endpoint = isText ? "page_panel_fill" : "page_panel_translate";
+    const answer = await askServer(endpoint, question({ data }));
     if (number !== questions) return;
     if (answer.error) return receive(answer);
     if (!isText) return openAddress(answer.opens, { asks: answer.asks });

@@ -1,7 +1,11 @@
 // A box for content that may be wider than the page. It scrolls on its own, by keyboard too, and shows at which end it goes on.
 import { el } from "../core/dom.js";
 
-// Create the box around a node. attributes: the name that is read out ("aria-label"), and others.
+/**
+ * Create the box around a node.
+ * @param {Element} node
+ * @param {Record<string, any>} attributes the name that is read out ("aria-label"), and others
+ */
 export function createScrollBox(node, attributes) {
   const box = el("div", { class: "scroll", tabindex: "0", role: "region", ...attributes }, node);
   const markEnds = () => {
@@ -16,8 +20,12 @@ export function createScrollBox(node, attributes) {
   return box;
 }
 
-// Scroll a cell of a table to the middle of the space between its sticky columns, unless it is visible there. first, last: a
-// cell of each sticky column; last may be missing.
+/**
+ * Scroll a cell of a table to the middle of the space between its sticky columns, unless it is visible there.
+ * @param {Element} box @param {Element} cell
+ * @param {Element} first a cell of the sticky column on the left
+ * @param {Element} [last] a cell of the sticky column on the right
+ */
 export function scrollToCell(box, cell, first, last) {
   const { left, right, width } = cell.getBoundingClientRect(),
     start = first.getBoundingClientRect().right,

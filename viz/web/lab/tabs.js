@@ -3,7 +3,10 @@
 import { button, el } from "../core/dom.js";
 import { arrowStep, hasModifier } from "../core/keys.js";
 
-// Move the focus along nodes with the arrow keys, Home and End. The Tab key stops at one of them only.
+/**
+ * Move the focus along nodes with the arrow keys, Home and End. The Tab key stops at one of them only.
+ * @param {any} event @param {any[]} nodes
+ */
 export function moveTabFocus(event, nodes) {
   const current = nodes.indexOf(event.target),
     [, step] = arrowStep(event) ?? [0, 0];
@@ -15,8 +18,12 @@ export function moveTabFocus(event, nodes) {
   nodes[next].focus();
 }
 
-// Create a strip of tabs. tabs: [{name, id, title, fill}]; fill(panel) is called when the tab is opened for the first time.
-// Returns {element, open, disable, opened}.
+/**
+ * Create a strip of tabs.
+ * @param {string} id
+ * @param {{name: string, id: string, title: string, fill: (panel: any) => void}[]} tabs fill is called when the tab is opened
+ *   for the first time
+ */
 export function createTabs(id, tabs, attributes = {}) {
   let current = null; // the name of the open tab
   const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...createPart(tab) }])),
@@ -50,7 +57,7 @@ export function createTabs(id, tabs, attributes = {}) {
     return { tab, panel, isFilled: false, isChosen: false };
   }
 
-  // isChosen: whether a person or a link opens it. Such a tab stays open even if it is disabled.
+  // A tab that a person or a link opens (isChosen) stays open even if it is disabled.
   function open(name, { isChosen = false } = {}) {
     for (const part of all) {
       const isOpen = part.name === name;

@@ -14,13 +14,13 @@ const loadTours = loadWithWords(async () =>
   (await import("./tour.js")).createTours((await mounted).root, openSheet),
 );
 
-// Start a tour: {tour, stop, direction}.
+/** Start a tour. @param {import("./tour.js").Place} place */
 export async function startTour(place) {
   hasStarted = true;
   (await loadTours())?.go(place);
 }
 
-// Open a worksheet: {sheet, direction}.
+/** Open a worksheet, or the list of them. @param {{sheet?: string, direction?: string}} place */
 export const openSheet = async (place) => (await loadSheets())?.open(place);
 
 // Open what the page's link names. A link without a tour ends the tour, since the view of a stop is a link that names it.
@@ -33,6 +33,10 @@ function followLink() {
   else if (hasStarted) loadTours().then((tours) => tours?.leave());
 }
 
+/**
+ * @param {Element} root the element for the tours
+ * @param {{options: {words: any}}} api options.words: those of tours and worksheets, by language
+ */
 export default function guide(root, api) {
   setMounted({ root, words: api.options.words });
   window.addEventListener("hashchange", followLink);

@@ -15,7 +15,13 @@ const PATIENCE = 15000; // milliseconds until the search ends
 const PAGE = ".atlas-title, #atlas-input, .atlas-translation, #tabs > *, footer"; // hidden behind a question
 const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // with which a visitor looks around
 
-// Create the tours in `root`. openSheet({sheet, direction}) opens a worksheet. Returns {go({tour, stop, direction}), leave()}.
+/** @typedef {{tour: string, stop: number, direction?: string}} Place of a stop */
+
+/**
+ * Create the tours.
+ * @param {Element} root
+ * @param {(place: {sheet: string, direction?: string}) => void} openSheet opens a worksheet
+ */
 export async function createTours(root, openSheet) {
   await loadStyleOf(import.meta.url);
   let current = null, // the answer of the server (page_stop) for the stop in the sheet
@@ -59,7 +65,10 @@ export async function createTours(root, openSheet) {
   );
   root.replaceChildren(sheet);
 
-  // Go to a stop, unless it is already on its way or in the sheet: the view of a stop is a link that leads here.
+  /**
+   * Go to a stop, unless it is already on its way or in the sheet: the view of a stop is a link that leads here.
+   * @param {Place} place
+   */
   async function go(place) {
     const name = `${place.tour} ${place.stop}`;
     if (name === requested) return;
@@ -179,7 +188,7 @@ export async function createTours(root, openSheet) {
         isLate = performance.now() - since > PATIENCE;
       if (element && element !== target?.element && (isLate || hasSentence(stop))) pointAt(element);
       else target?.follow();
-      // The search goes on after a match: a late answer may draw the element anew, or something that no observer reports may
+      // The search goes on after a match: a late answer may draw the element again, and something that no observer reports may
       // move it.
       if (!isLate) setTimeout(search, target ? FOLLOW_INTERVAL : SEARCH_INTERVAL);
     };
@@ -289,8 +298,10 @@ export async function createTours(root, openSheet) {
   return { go, leave };
 }
 
-// The questions of stops. Until a question is answered, its stop shows only the question; onAnswer(stop) is called then. Answers
-// are kept while the page is open. Returns {root, draw(stop), isOpen(stop), close()}.
+/**
+ * Create the questions of stops. Until its question is answered, a stop shows only that. Answers are kept while the page is open.
+ * @param {(stop: any) => void} onAnswer is called with a stop when its question has been answered
+ */
 function createQuiz(onAnswer) {
   const answers = new Map(); // name of a stop -> index of the choice; -1: the visitor gave up
   const root = el("div", { class: "ask" });

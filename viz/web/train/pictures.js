@@ -15,9 +15,19 @@ export const KIND_TITLES = {
   decoder_self_decoded: say("Decoder self-attention while decoding"),
 };
 
-// Draw the losses of runs with the loss of a guess and the floor, and the lengths of gradients below them.
-// runs: [{side, name, points: [[update, loss, minimised loss, gradient]], floor, guess}]; selected: the update that is looked at,
-// or null.
+/**
+ * @typedef {object} Run the training of a network
+ * @property {"a" | "b"} side
+ * @property {string} name
+ * @property {number[][]} points [update, loss, minimised loss, length of the gradient] of each update
+ * @property {number} floor the lowest possible loss
+ * @property {number} guess the loss of a guess
+ */
+
+/**
+ * Draw the losses of runs with the loss of a guess and the floor, and the lengths of gradients below them.
+ * @param {any} box @param {Run[]} runs @param {number | null} selected the update that is looked at
+ */
 export function drawCurves(box, runs, selected) {
   if (!window.Plotly) return;
   const ink = cssVariable("--atlas-muted"),
@@ -78,9 +88,16 @@ export function drawCurves(box, runs, selected) {
   return Plotly.react(box, traces, layout, config);
 }
 
-// Draw the maps of one update and sentence pair. options: {frame: the update, index: of the pair, pair, kind, decoded: the kind
-// of the maps while decoding, colour: share -> its colour, describe(words): called with the number under the pointer}.
-// Maps of teacher forcing and of decoding are drawn below each other where both exist.
+/**
+ * Draw the maps of one update and sentence pair. Maps of teacher forcing and of decoding are drawn below each other where both
+ * exist.
+ * @param {any} box
+ * @param {{
+ *   frame: any, index: number, pair: any, kind: string, decoded: string,
+ *   colour: (share: number) => number[], describe: (words: string) => void,
+ * }} options frame: the update; index: that of the pair; decoded: the kind of the maps while decoding; describe is called with
+ *   the number under the pointer
+ */
 export function drawMaps(box, options) {
   const { frame, index, decoded, kind } = options,
     maps = frame?.maps[index] ?? {};

@@ -117,8 +117,14 @@ function createDrawer(title, ...content) {
   return root;
 }
 
-// Create the form. side: "a" or "b"; options: {settings: the defaults, choices: field -> numbers, measured: change -> losses with
-// and without it}. Returns {node, values(), set(values)}.
+/**
+ * Create the form.
+ * @param {"a" | "b"} side
+ * @param {{
+ *   settings: Record<string, any>, choices: Record<string, number[]>, measured: Record<string, any[]>,
+ * }} options the defaults; the numbers that a field may have; the losses with and without a change
+ * @param {string} title
+ */
 export function createSettings(side, options, title) {
   const defaults = options.settings;
   const fields = new Map(); // name -> {node, read(), write(value)}

@@ -11,7 +11,10 @@ import { createPicture } from "../picture/copy.js";
 import { KIND_TITLES, drawCurves, drawMaps } from "./pictures.js";
 import { createSettings } from "./settings.js";
 
-// A text field for the sentence pairs to learn, and buttons that fill it. corpora: [{title, text, lesson}]; the first is filled in.
+/**
+ * Create the text field for the sentence pairs to learn, and the buttons that fill it.
+ * @param {{title: any, text: string, lesson: any}[]} corpora the first is filled in
+ */
 function createCorpus(corpora) {
   const text = el("textarea", {
     id: "train-corpus",
@@ -45,11 +48,17 @@ function createCorpus(corpora) {
   return { node, text: () => text.value };
 }
 
-// The frame of a run at an update, or the last one before it; of the latest update for null.
+/**
+ * The frame of a run at an update, or the last one before it.
+ * @param {any} run @param {number | null} update null: the latest
+ */
 const frameOf = (run, update) =>
   run.frames.findLast((frame) => update === null || frame.update <= update) ?? run.frames[0];
 
-// A table of translations at an update: a row for each sentence pair, a column for each run.
+/**
+ * Create the table of translations at an update: a row for each sentence pair, a column for each run.
+ * @param {any[]} runs @param {number | null} update null: the latest
+ */
 function createOutputs(runs, update) {
   const outputOf = (run, row) => frameOf(run, update).outputs[row];
   const isRight = (run, row) => outputOf(run, row).text === run.pairs[row].wanted;
@@ -82,6 +91,10 @@ function createOutputs(runs, update) {
   return table([t("Source"), t("Wanted"), ...headings], runs[0].pairs.map(row));
 }
 
+/**
+ * @param {any} root the element of the tab
+ * @param {{options: any}} api options: viz/questions/train.py, options()
+ */
 export default function train(root, api) {
   const options = api.options,
     colour = sequentialScale(options.scale);

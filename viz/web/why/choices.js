@@ -4,12 +4,26 @@ import { button, el } from "../core/dom.js";
 
 const MAX_TRANSLATIONS = 20; // with choices; the least recently used is dropped
 const KINDS = ["encoder_self", "decoder_self", "cross"];
-const choices = new Map(); // about -> choices, the most recently used last
 
+/** @typedef {[kind: string, layer: number, head: number]} Head */
+/**
+ * @typedef {object} Choices
+ * @property {Map<string, Head>} off the heads that are switched off, by headKey()
+ * @property {string} second the second sentence
+ * @property {string | null} linked a second sentence from a link that no panel has shown yet
+ */
+
+/** @type {Map<string, Choices>} */
+const choices = new Map(); // the most recently used last
+
+/** The key of a head in Choices.off. @param {Head} head */
 export const headKey = ([kind, layer, head]) => `${kind} ${layer} ${head}`;
 
-// The choices for a translation: {off: Map of headKey() -> [kind, layer, head], second: the second sentence, linked: a second
-// sentence from a link that no panel has shown yet, or null}.
+/**
+ * The choices for a translation, which can be changed in place.
+ * @param {string} about which translation
+ * @returns {Choices}
+ */
 export function choicesFor(about) {
   const own = choices.get(about) || { off: new Map(), second: "", linked: null };
   choices.delete(about);
@@ -18,7 +32,7 @@ export function choicesFor(about) {
   return own;
 }
 
-// The choices as fields of a link.
+/** The choices as fields of a link. @param {string} about */
 export function linkChoices(about) {
   const { off, second, linked } = choicesFor(about);
   return {
@@ -27,7 +41,11 @@ export function linkChoices(about) {
   };
 }
 
-// Take over the choices of a link, whose fields may contain anything. Returns whether it has any.
+/**
+ * Take over the choices of a link, whose fields may contain anything.
+ * @param {string} about @param {URLSearchParams} link
+ * @returns {boolean} whether the link has choices
+ */
 export function restoreChoices(about, link) {
   const own = choicesFor(about),
     off = link.get("off"),
@@ -35,7 +53,7 @@ export function restoreChoices(about, link) {
   if (off === null && !second) return false;
   for (const text of (off || "").split(",").slice(0, 2000)) {
     const [kind, layer, number] = text.split("."),
-      head = /** @type {[any, number, number]} */ ([kind, Number(layer), Number(number)]);
+      head = /** @type {Head} */ ([kind, Number(layer), Number(number)]);
     if (KINDS.includes(kind) && /^\d{1,3}$/.test(layer) && /^\d{1,3}$/.test(number))
       own.off.set(headKey(head), head);
   }
@@ -56,8 +74,13 @@ function fillSecond() {
   current.ask("find", { text });
 }
 
-// A block with the sentence's words as buttons. A click asks for the sentence with another word in place of this one
-// (viz/panels/why/patch.py).
+/**
+ * The block of the sentence's words as buttons. A click asks for the sentence with another word in place of this one
+ * (viz/panels/why/patch.py).
+ * @param {any} block {about, sentence, second, hint, words: [{text, position}]}
+ * @param {(() => unknown)[]} keep
+ * @param {import("../lab/blocks.js").Panel} api
+ */
 export function words(block, keep, api) {
   const own = choicesFor(block.about),
     isNewSentence = sentence !== null && sentence !== block.sentence;

@@ -7,8 +7,21 @@ import { t } from "../core/language.js";
 const MAX_BARS = 8,
   FULL_COLOUR = 2; // effect in nats that has the full colour, unless an effect is larger
 
-// p: probability of the token that is asked about; words: [{text, loss, p, instead, source, special}], where `loss` is what taking
-// the word away costs the token, in nats.
+/**
+ * @typedef {object} Word
+ * @property {string} text
+ * @property {number | null} loss what taking the word away costs the token, in nats
+ * @property {number} p probability of the token without the word
+ * @property {[text: string, p: number][]} instead the most probable other tokens then
+ * @property {boolean} source whether the word is of the source, not of what was written before
+ * @property {boolean} special
+ */
+
+/**
+ * Create the picture.
+ * @param {{p: number, words: Word[]}} picture p: probability of the token that is asked about
+ * @param {string} token
+ */
 export function createWhyPicture({ p, words }, token) {
   const measured = words.filter((word) => !word.special && word.loss !== null),
     largest = Math.max(FULL_COLOUR, ...measured.map((word) => Math.abs(word.loss)));

@@ -17,9 +17,10 @@ import { createWhyPicture } from "./picture.js";
 
 let askOnPage = null; // asks a question in the place of the one on the page
 
-// Ask about a token: {step} and what to compare it with (store/question.js).
+/** Ask about a token. @param {object} data its step, and what to compare it with (store/question.js) */
 export const askQuestion = (data) => askOnPage?.(data);
 
+/** @param {any} root the element of the question */
 export default function question(root) {
   const emphasize = (sentence) =>
     textParts(sentence, (text, name) =>
@@ -73,7 +74,13 @@ export default function question(root) {
   ];
   const content = [headline, failed, picture, ...lines, note, copied];
 
-  // Draw a group of chips {text, look, isPressed, about, question, p: a probability, isDisabled}.
+  /**
+   * Draw a group of chips.
+   * @param {any} group
+   * @param {{
+   *   text: any, look?: string, isPressed: boolean, about: string, question?: object, p?: number, isDisabled?: boolean,
+   * }[]} chips question: what a click asks; p: the probability that shades the chip
+   */
   function drawChips(group, chips) {
     const focused = [...group.children].indexOf(document.activeElement);
     const nodes = chips.map(
