@@ -1,4 +1,4 @@
-"""The colour scales keep for colour-blind readers: seen as they see them, more stays more, and apart stays apart."""
+"""Colour scales as colour-blind readers see them: monotonic and distinct."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ def lab(colours: tuple[str, ...], seen: np.ndarray) -> np.ndarray:
     return np.stack((116 * root[:, 1] - 16, 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])), 1)
 
 
-def test_white_black_and_red_are_where_they_belong():
-    found = lab(("#ffffff", "#000000", "#ff0000"), SEEN_BY["anyone"])
-    assert np.allclose(found, [[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.20]], atol=0.1)
+def test_lab_coordinates_of_white_black_and_red():
+    colours = lab(("#ffffff", "#000000", "#ff0000"), SEEN_BY["anyone"])
+    assert np.allclose(colours, [[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.20]], atol=0.1)
 
 
 @pytest.mark.parametrize("eyes", SEEN_BY)
 @pytest.mark.parametrize("name", theme.SCALES)
-def test_more_weight_is_lighter_or_darker_step_by_step(name, eyes):
+def test_lightness_of_scales_is_monotonic(name, eyes):
     steps = np.diff(lab(theme.SCALES[name], SEEN_BY[eyes])[:, 0])
     assert (steps > 2).all() or (steps < -2).all(), steps
 
 
 @pytest.mark.parametrize("eyes", SEEN_BY)
 @pytest.mark.parametrize("page", theme.DIVERGING)
-def test_for_and_against_are_apart_and_grow(page, eyes):
-    found = lab(theme.DIVERGING[page], SEEN_BY[eyes])
-    middle = np.linalg.norm(found - found[2], axis=1)
+def test_diverging_colours_are_distinct_and_monotonic(page, eyes):
+    colours = lab(theme.DIVERGING[page], SEEN_BY[eyes])
+    middle = np.linalg.norm(colours - colours[2], axis=1)
     assert middle[0] > middle[1] > NOTICED and middle[4] > middle[3] > NOTICED, middle
     for low, high in ((0, 4), (1, 3)):
-        assert np.linalg.norm(found[low] - found[high]) > NOTICED, (low, high)
+        assert np.linalg.norm(colours[low] - colours[high]) > NOTICED, (low, high)
 
 
 @pytest.mark.parametrize("eyes", SEEN_BY)
-def test_heads_shown_together_are_told_apart(eyes):
-    found = lab(theme.HEAD_COLOURS, SEEN_BY[eyes])
+def test_head_colours_are_distinct(eyes):
+    colours = lab(theme.HEAD_COLOURS, SEEN_BY[eyes])
     close = {
-        pair: round(float(np.linalg.norm(found[pair[0]] - found[pair[1]])), 1)
-        for pair in combinations(range(len(found)), 2)
+        pair: round(float(np.linalg.norm(colours[pair[0]] - colours[pair[1]])), 1)
+        for pair in combinations(range(len(colours)), 2)
     }
     assert min(close.values()) > NOTICED, {pair: apart for pair, apart in close.items() if apart <= NOTICED}

@@ -1,4 +1,4 @@
-"""Addresses of translations: any process makes the same translation of one."""
+"""Addresses: any process makes the same translation from one, and caches are bounded."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ CHANGES = (
 
 @pytest.mark.parametrize("changes", CHANGES)
 @pytest.mark.parametrize("beam", [1, 3])
-def test_another_process_makes_the_same_translation_of_an_address(tiny_translator, tiny_checkpoint, changes, beam):
+def test_an_address_gives_the_same_translation_in_another_process(tiny_translator, tiny_checkpoint, changes, beam):
     trace = tiny_translator.translate(TEXT, interventions=changes, beam=beam)
     sent = json.loads(json.dumps(Address.of(trace).to_plain()))
-    other = Traces(Translators([Translator.load(tiny_checkpoint, device="cpu")]))
-    found = other.find(Address.from_plain(sent))
-    assert found.identity == trace.identity and found.source_text == trace.source_text
-    assert (found.decoding, found.finished) == (trace.decoding, trace.finished)
+    server = Traces(Translators([Translator.load(tiny_checkpoint, device="cpu")]))
+    copy = server.find(Address.from_plain(sent))
+    assert copy.identity == trace.identity and copy.source_text == trace.source_text
+    assert (copy.decoding, copy.finished) == (trace.decoding, trace.finished)
     for kind in trace.kinds:
-        np.testing.assert_allclose(found.maps(kind).weights, trace.maps(kind).weights, atol=1e-5)
-    np.testing.assert_allclose(found.log_probability, trace.log_probability, atol=1e-4)
+        np.testing.assert_allclose(copy.maps(kind).weights, trace.maps(kind).weights, atol=1e-5)
+    np.testing.assert_allclose(copy.log_probability, trace.log_probability, atol=1e-4)
 
 
-def test_a_text_alone_is_an_address_and_its_answer_has_a_whole_one(tiny_translator):
+def test_a_text_is_an_address_and_its_trace_has_a_complete_one(tiny_translator):
     traces = Traces(Translators([tiny_translator]))
     trace = traces.find(Address(TEXT, "de-en"))
     assert trace.translation == tiny_translator.translate(TEXT, "de-en").translation
@@ -49,17 +49,19 @@ def test_a_text_alone_is_an_address_and_its_answer_has_a_whole_one(tiny_translat
 def test_forced_tokens_are_part_of_an_address(tiny_translator):
     free = tiny_translator.translate(TEXT)
     forced = tiny_translator.trace(TEXT, prefix=free.target_ids[:1])
-    found = Traces(Translators([tiny_translator])).find(Address.of(forced))
-    assert found.decoding.given == 1 and found.identity == forced.identity
+    copy = Traces(Translators([tiny_translator])).find(Address.of(forced))
+    assert copy.decoding.given == 1 and copy.identity == forced.identity
     assert Address.of(forced).key != Address.of(free).key
 
 
 def test_equal_numbers_give_equal_addresses():
-    one, other = (Address(TEXT, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(x)})) for x in (1, 1.0))
-    assert one.key == other.key and one.to_plain() == other.to_plain()
+    integer, real = (
+        Address(TEXT, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(x)})) for x in (1, 1.0)
+    )
+    assert integer.key == real.key and integer.to_plain() == real.to_plain()
 
 
-def test_what_cannot_be_run_again_has_no_address(tiny_translator):
+def test_traces_that_cannot_be_repeated_have_no_address(tiny_translator):
     trace = tiny_translator.edit({"decoder.0.ffn.out": lambda x, at: x}).translate(TEXT)
     assert Address.of(trace) is None
     traces = Traces(Translators([tiny_translator]))
@@ -79,7 +81,7 @@ def test_what_cannot_be_run_again_has_no_address(tiny_translator):
         ({"text": TEXT, "interventions": {"heads_off": "all"}}, "interventions cannot be read"),
     ],
 )
-def test_what_is_no_address_is_refused_in_words(plain, words):
+def test_from_plain_refuses_invalid_addresses(plain, words):
     with pytest.raises(ValueError, match=words):
         Address.from_plain(plain)
 
@@ -92,23 +94,23 @@ def test_what_is_no_address_is_refused_in_words(plain, words):
         ({"text": ""}, "text"),
     ],
 )
-def test_what_cannot_be_made_is_refused_in_words(tiny_translator, changed, words):
+def test_find_refuses_addresses_it_cannot_translate(tiny_translator, changed, words):
     address = replace(Address(TEXT, "de-en"), **changed)
     with pytest.raises(ValueError, match=words):
         Traces(Translators([tiny_translator])).find(address)
 
 
-def test_translations_are_kept_within_their_bytes(tiny_translator):
-    found = [tiny_translator.translate(f"{TEXT} {n}") for n in range(4)]
-    traces = Traces(Translators([tiny_translator]), CacheBytes(traces=2 * max(map(trace_bytes, found))))
-    for trace in found:
+def test_the_trace_cache_is_bounded_in_bytes(tiny_translator):
+    translations = [tiny_translator.translate(f"{TEXT} {n}") for n in range(4)]
+    traces = Traces(Translators([tiny_translator]), CacheBytes(traces=2 * max(map(trace_bytes, translations))))
+    for trace in translations:
         traces.add(trace)
-    assert trace_bytes(found[3]) <= traces._traces.bytes <= traces._traces.max_bytes
-    assert traces.find(Address.of(found[3])) is found[3]
-    assert traces.find(Address.of(found[0])) is not found[0], "the oldest is made again"
+    assert trace_bytes(translations[3]) <= traces._traces.bytes <= traces._traces.max_bytes
+    assert traces.find(Address.of(translations[3])) is translations[3]
+    assert traces.find(Address.of(translations[0])) is not translations[0], "the oldest is made again"
 
 
-def test_a_recorded_pass_is_kept_and_is_the_one_of_its_address(tiny_translator):
+def test_recorded_passes_are_cached_by_address(tiny_translator):
     traces = Traces(Translators([tiny_translator]))
     plain = tiny_translator.translate(TEXT)
     cut = tiny_translator.trace(TEXT, interventions=CHANGES[1])

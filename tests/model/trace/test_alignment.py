@@ -1,4 +1,4 @@
-"""Links of two directions together, their files, and their scores, by the definitions."""
+"""Symmetrised links, their files and scores, against their published definitions."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def by_the_book(forward, backward, *, final: bool, both: bool):
 def test_symmetrised_links_lie_between_intersection_and_union():
     for seed in range(40):
         forward, backward = drawn(seed)
-        found = {name: together(forward, backward) for name, together in SYMMETRISATIONS.items()}
-        assert found["intersection"] == forward & backward and found["union"] == forward | backward
-        assert found["intersection"] <= found["grow-diag"] <= found["grow-diag-final-and"] <= found["union"]
-        assert found["grow-diag"] <= found["grow-diag-final"] <= found["union"]
+        links = {name: symmetrise(forward, backward) for name, symmetrise in SYMMETRISATIONS.items()}
+        assert links["intersection"] == forward & backward and links["union"] == forward | backward
+        assert links["intersection"] <= links["grow-diag"] <= links["grow-diag-final-and"] <= links["union"]
+        assert links["grow-diag"] <= links["grow-diag-final"] <= links["union"]
 
 
-def test_growth_reaches_what_the_book_reaches():
+def test_grow_diagonal_matches_the_published_pseudocode():
     """A point is left out where the rule leaves it out: both its words are linked already, or it touches nothing."""
     for seed in range(40):
         forward, backward = drawn(seed)
@@ -77,7 +77,7 @@ def test_growth_reaches_what_the_book_reaches():
     assert SYMMETRISATIONS["grow-diag-final-and"](*either) == {(0, 0)}
 
 
-def test_identity_is_right_and_a_shifted_row_is_wrong():
+def test_error_rate_of_equal_and_of_shifted_links():
     links = frozenset((i, i) for i in range(30))
     assert score_links(links, Gold(links, links)).error_rate == 0
     shifted = frozenset((i, j + 1) for i, j in links if j < 29)
@@ -85,15 +85,15 @@ def test_identity_is_right_and_a_shifted_row_is_wrong():
     assert score_links(transpose_links(frozenset({(0, 5)})), Gold(frozenset({(5, 0)}), frozenset())).error_rate == 0
 
 
-def test_scores_are_pooled_counts():
+def test_pooled_scores_match_their_definition():
     """Och and Ney 2003, written out over sets of both sentences at once."""
     random, parts = np.random.default_rng(4), []
     everything = {"A": set(), "S": set(), "P": set()}
     for sentence in range(8):
         sure = of_matrix(random.random((5, 6)) < 0.2)
-        possible, found = sure | of_matrix(random.random((5, 6)) < 0.1), of_matrix(random.random((5, 6)) < 0.2)
-        parts.append(score_links(found, Gold(sure, possible)))
-        for name, links in (("A", found), ("S", sure), ("P", possible)):
+        possible, predicted = sure | of_matrix(random.random((5, 6)) < 0.1), of_matrix(random.random((5, 6)) < 0.2)
+        parts.append(score_links(predicted, Gold(sure, possible)))
+        for name, links in (("A", predicted), ("S", sure), ("P", possible)):
             everything[name] |= {(sentence, *link) for link in links}
     a, s, p = everything["A"], everything["S"], everything["P"]
     total = pool_scores(parts)
@@ -103,7 +103,7 @@ def test_scores_are_pooled_counts():
     assert pool_scores([]).error_rate == 0
 
 
-def test_files_are_read_as_written():
+def test_links_read_back_and_invalid_links_are_refused():
     gold = Gold(frozenset({(0, 1), (10, 3)}), frozenset({(0, 1), (10, 3), (2, 2)}))
     assert parse_links("1-2 3p3 11-4", first=1) == gold
     assert to_pharaoh(gold.sure) == "0-1 10-3" and parse_links("0-1 10-3\n").sure == gold.sure

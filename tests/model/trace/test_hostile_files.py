@@ -1,4 +1,4 @@
-"""Trace files that somebody prepared: no code in them runs."""
+"""Pickles in trace files are never run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Malicious:
         return (Path.touch, (Path(self.path),))
 
 
-def test_a_pickle_in_an_archive_is_refused_and_not_run(hand_made_trace, tmp_path):
+def test_pickles_are_refused_and_not_run(hand_made_trace, tmp_path):
     """In each entry that a trace has, in one that it has not, and in place of the whole file."""
     with np.load(io.BytesIO(storage.to_npz(hand_made_trace))) as archive:
         entries = dict(archive)

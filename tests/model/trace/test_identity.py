@@ -1,4 +1,4 @@
-"""A trace has one identity: equal for equal translations, and different wherever the model, a token or a change is."""
+"""Identities are equal for equal translations, and differ with the model, a token or an intervention."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def _key(interventions):
 @given(plain, plain)
 def test_identities_are_equal_if_and_only_if_interventions_are(first, second):
     assert (_key(first) == _key(second)) == (first == second)
-    again = interventions_file.from_plain(json.loads(json.dumps(interventions_file.to_plain(first))))
-    assert again == first and _key(again) == _key(first)
+    copy = interventions_file.from_plain(json.loads(json.dumps(interventions_file.to_plain(first))))
+    assert copy == first and _key(copy) == _key(first)
 
 
 @pytest.mark.parametrize("change", ["positions", "by", "order", "edge", "vector", "recipe"])
-def test_a_single_difference_is_enough(change):
+def test_one_difference_changes_the_identity(change):
     def edits(*found):
         return Interventions(edits=tuple(("decoder.0.z", edit) for edit in found))
 
-    one, other = {
+    a, b = {
         "positions": (edits(Scale(0.5, positions=(1,))), edits(Scale(0.5, positions=(2,)))),
         "by": (edits(Scale(1 / 3)), edits(Scale(0.333333))),
         "order": (edits(Scale(2), Ablate()), edits(Ablate(), Scale(2))),
@@ -74,17 +74,17 @@ def test_a_single_difference_is_enough(change):
         "vector": (edits(Add([0, 1])), edits(Add([0, 2]))),
         "recipe": (edits(Add(SteeringVector("a", "b"))), edits(Add(SteeringVector("a", "c")))),
     }[change]
-    assert _key(one) != _key(other)
+    assert _key(a) != _key(b)
 
 
-def test_numbers_that_are_equal_are_one():
+def test_equal_numbers_give_equal_identities():
     for same in ((1, 1.0, np.float32(1)), (0, 0.0, -0.0)):
         assert len({_key(Interventions(edits={"logits": Scale(by)})) for by in same}) == 1
     assert Add([0.0]) == Add([-0.0]) and Decoding(5, 0) == Decoding(5, -0.0)
     assert json.dumps(interventions_file.to_plain(Interventions(edits={"logits": Scale(-0.0)}))).count("-") == 0
 
 
-def test_every_field_counts(hand_made_trace):
+def test_every_field_changes_the_identity(hand_made_trace):
     trace = replace(hand_made_trace, digest="0f")
     different = [
         trace,
@@ -93,20 +93,27 @@ def test_every_field_counts(hand_made_trace):
         replace(trace, direction="en-de"),
         replace(trace, source_ids=(9, *trace.source_ids[1:])),
         replace(trace, target_ids=(9, *trace.target_ids[1:])),
-        *(replace(trace, decoding=found) for found in (Decoding(), Decoding(2), Decoding(2, 1.0), Decoding(given=1))),
+        *(
+            replace(trace, decoding=changed)
+            for changed in (Decoding(), Decoding(2), Decoding(2, 1.0), Decoding(given=1))
+        ),
     ]
-    assert len({found.identity for found in different}) == len({key_of(found) for found in different}) == len(different)
+    assert (
+        len({changed.identity for changed in different})
+        == len({key_of(changed) for changed in different})
+        == len(different)
+    )
     assert json.loads(json.dumps(trace.identity.to_plain())) == trace.identity.to_plain()
     assert replace(trace, seconds=9.0).identity == trace.identity
     assert storage.from_json(storage.to_json(trace)).identity == trace.identity
 
 
-def test_what_cannot_be_run_again_is_like_nothing_else(hand_made_trace):
+def test_traces_that_cannot_be_repeated_are_unique(hand_made_trace):
     place = Patch(Stream("decoder", 0)), Patch(SubLayerOutput("decoder", 0, "feed_forward"))
     for interventions in (Interventions(in_words="by a function"), Interventions(patches=place)):
-        one, other = (replace(hand_made_trace, digest="0f", interventions=interventions) for _ in range(2))
-        assert one.identity != other.identity and key_of(one) != key_of(other)
-        assert one.identity == copy.deepcopy(one).identity == pickle.loads(pickle.dumps(one)).identity
+        a, b = (replace(hand_made_trace, digest="0f", interventions=interventions) for _ in range(2))
+        assert a.identity != b.identity and key_of(a) != key_of(b)
+        assert a.identity == copy.deepcopy(a).identity == pickle.loads(pickle.dumps(a)).identity
     assert replace(hand_made_trace, digest="").identity != replace(hand_made_trace, digest="").identity
 
 

@@ -1,3 +1,5 @@
+"""The notebook view of a trace."""
+
 from __future__ import annotations
 
 import re
@@ -26,5 +28,5 @@ def test_a_notebook_shows_each_token_with_its_probability(hand_made_trace):
     assert read.tags == {"div", "p", "table", "tr", "td"}, "no token became markup"
     assert tuple(text for text in read.texts if text in hand_made_trace.target_tokens) == hand_made_trace.target_tokens
     assert any(hand_made_trace.translation in text for text in read.texts)
-    shown = [float(text[:-1]) / 100 for text in read.texts if re.fullmatch(r"[\d.]+%", text)]
-    np.testing.assert_allclose(shown, np.exp(hand_made_trace.log_probability), atol=5.1e-4)
+    percents = [float(text[:-1]) / 100 for text in read.texts if re.fullmatch(r"[\d.]+%", text)]
+    np.testing.assert_allclose(percents, np.exp(hand_made_trace.log_probability), atol=5.1e-4)

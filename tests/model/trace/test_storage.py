@@ -1,4 +1,4 @@
-"""Trace files: interventions read back as the objects that they were, and files of the former version still open."""
+"""Trace files read back equal, old versions open, and damaged or hostile files are refused."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ PATCHES = Interventions(
 )
 def test_interventions_read_back_equal(hand_made_trace, changes):
     trace = replace(hand_made_trace, interventions=changes)
-    for found in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
-        assert found.interventions == changes and hash(found.interventions) == hash(changes)
-        assert bool(found.interventions) == bool(changes)
+    for copy in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
+        assert copy.interventions == changes and hash(copy.interventions) == hash(changes)
+        assert bool(copy.interventions) == bool(changes)
     assert json.loads(storage.to_json(trace))["interventions"] == changes.describe()
     assert interventions_file.to_plain(Interventions()) == {}
 
@@ -62,13 +62,13 @@ def test_a_trace_read_back_can_be_run_again(tiny_translator):
         cut_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 1, 0)}),
     )
     trace = tiny_translator.translate("Der kleine Hund schläft.", interventions=changes)
-    found = storage.from_npz(storage.to_npz(trace))
-    again = tiny_translator.translate(found.source_text, found.direction, interventions=found.interventions)
-    assert again.target_ids == trace.target_ids and (again.cross.weights == trace.cross.weights).all()
+    copy = storage.from_npz(storage.to_npz(trace))
+    repeated = tiny_translator.translate(copy.source_text, copy.direction, interventions=copy.interventions)
+    assert repeated.target_ids == trace.target_ids and (repeated.cross.weights == trace.cross.weights).all()
 
 
 @pytest.mark.parametrize("name", ["trace-v1.json", "trace-v1.npz", "trace-v1-interventions.npz"])
-def test_files_of_version_1_open_and_their_interventions_stay_prose(name):
+def test_files_of_version_1_open_with_interventions_as_text(name):
     data = (SAMPLES / name).read_bytes()
     trace = storage.from_json(data.decode()) if name.endswith("json") else storage.from_npz(data)
     assert trace.translation.startswith("Where is") and trace.kinds == TRANSFORMER_KINDS
@@ -81,7 +81,7 @@ def test_files_of_version_1_open_and_their_interventions_stay_prose(name):
     assert storage.from_json(storage.to_json(trace)).interventions == trace.interventions
 
 
-def test_what_is_known_in_words_only_is_not_run(tiny_translator):
+def test_interventions_known_as_text_cannot_be_run(tiny_translator):
     with pytest.raises(ValueError, match="known in words only and cannot be run again: a head off"):
         tiny_translator.translate("Der Hund", interventions=Interventions(in_words="a head off"))
 
@@ -103,26 +103,26 @@ def test_what_is_known_in_words_only_is_not_run(tiny_translator):
         {"zeroed_edges": [{"kind": "cross"}]},
     ],
 )
-def test_interventions_that_cannot_be_read_are_refused_in_words(hand_made_trace, written):
-    found = json.loads(storage.to_json(hand_made_trace)) | {"interventions_data": written}
+def test_invalid_interventions_are_refused(hand_made_trace, written):
+    fields = json.loads(storage.to_json(hand_made_trace)) | {"interventions_data": written}
     with pytest.raises(ValueError, match=r"\w"):
-        storage.from_json(json.dumps(found))
+        storage.from_json(json.dumps(fields))
 
 
-def test_a_trace_of_a_model_with_one_kind_of_attention_is_kept_as_it_is(hand_made_trace):
+def test_a_trace_with_one_kind_of_attention_reads_back(hand_made_trace):
     """As a recurrent network with one alignment map would leave it behind."""
-    one = replace(hand_made_trace, encoder_self=None, decoder_self=None, interventions=positions_off())
-    assert one.kinds == (AttentionKind.CROSS,)
+    trace = replace(hand_made_trace, encoder_self=None, decoder_self=None, interventions=positions_off())
+    assert trace.kinds == (AttentionKind.CROSS,)
     with pytest.raises(ValueError, match="hand-made has no decoder_self attention"):
-        one.maps(AttentionKind.DECODER_SELF)
-    for found in (storage.from_json(storage.to_json(one)), storage.from_npz(storage.to_npz(one))):
-        assert found.kinds == one.kinds and (found.cross.weights == one.cross.weights).all()
-    damaged = json.loads(storage.to_json(one)) | {"kinds": ["cross", "encoder_self"]}
+        trace.maps(AttentionKind.DECODER_SELF)
+    for copy in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
+        assert copy.kinds == trace.kinds and (copy.cross.weights == trace.cross.weights).all()
+    damaged = json.loads(storage.to_json(trace)) | {"kinds": ["cross", "encoder_self"]}
     with pytest.raises(ValueError, match="lacks encoder_self"):
         storage.from_json(json.dumps(damaged))
 
 
-def test_positions_are_written_in_words_of_json():
+def test_shifted_positions_are_json_ready():
     shifted = Interventions(target_positions=Positions(shift=2))
     assert interventions_file.to_plain(shifted) == {"target_positions": {"enabled": True, "shift": 2}}
 
@@ -141,14 +141,14 @@ def test_every_float32_reads_back_from_its_text():
     "changed",
     [{"source_ids": 5}, {"top_ids": 5}, {"cross": 5}, {"chosen_rank": [10**30]}, {"top_tokens": 7}, {"decoding": 5}],
 )
-def test_fields_of_another_form_are_refused_in_words(hand_made_trace, changed):
-    found = json.loads(storage.to_json(hand_made_trace)) | changed
+def test_fields_of_the_wrong_type_are_refused(hand_made_trace, changed):
+    fields = json.loads(storage.to_json(hand_made_trace)) | changed
     with pytest.raises(ValueError, match=r"\w"):
-        storage.from_json(json.dumps(found))
+        storage.from_json(json.dumps(fields))
 
 
 @pytest.mark.parametrize("name", ["trace.npz", "trace.json"])
-def test_a_save_that_fails_keeps_the_file_that_was_there(hand_made_trace, tmp_path, monkeypatch, name):
+def test_a_failed_save_keeps_the_existing_file(hand_made_trace, tmp_path, monkeypatch, name):
     path = tmp_path / name
     hand_made_trace.save(path)
     before = path.read_bytes()
@@ -163,7 +163,7 @@ def test_a_save_that_fails_keeps_the_file_that_was_there(hand_made_trace, tmp_pa
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
-def test_what_is_no_trace_is_named_with_its_file(tmp_path):
+def test_load_names_files_that_are_no_traces(tmp_path):
     for name, data in (("a.npz", b"No trace."), ("b.npy", b"\x93NUMPY\x01\x00"), ("c.json", b"[" * 100_000)):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=f"{name}: not "):
@@ -231,12 +231,12 @@ def test_memory_is_bounded_by_the_size_of_the_file(hand_made_trace, monkeypatch)
         b"\x93NUMPY\x07\x00",
     ],
 )
-def test_arrays_that_cannot_be_the_entropy_are_refused_in_words(hand_made_trace, entry):
+def test_invalid_arrays_are_refused(hand_made_trace, entry):
     with pytest.raises(ValueError, match=r"\w"):
         storage.from_npz(archive_of(entries_of(hand_made_trace) | {"entropy.npy": entry}))
 
 
-def test_archives_that_no_trace_is_kept_in_are_refused_in_words(hand_made_trace):
+def test_unsupported_archives_are_refused(hand_made_trace):
     entries = entries_of(hand_made_trace)
     encrypted = bytearray(archive_of(entries))
     for start in (b"PK\x03\x04\x14\x00", b"PK\x01\x02\x14\x03\x14\x00"):
@@ -267,10 +267,10 @@ HOSTILE = {
 
 
 def nested(depth: int) -> list:
-    found: list = []
+    value: list = []
     for _ in range(depth):
-        found = [found]
-    return found
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -286,7 +286,7 @@ def test_each_field_is_checked(hand_made_trace, name):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", '{"schema": []}'])
-def test_deep_or_other_fields_are_refused_in_words(hand_made_trace, text):
+def test_deeply_nested_or_foreign_fields_are_refused(hand_made_trace, text):
     with pytest.raises(ValueError, match="not a trace"):
         storage.from_npz(archive_of(entries_of(hand_made_trace) | {"fields.npy": npy(np.array(text))}))
 
@@ -295,7 +295,7 @@ def test_deep_or_other_fields_are_refused_in_words(hand_made_trace, text):
     "how",
     [5, {"cross": 5}, {"sideways": {}}, {"cross": {"causal": 1}}, {"cross": {"cut": [[[None, 1, 0]]]}}, nested(400)],
 )
-def test_what_computes_maps_is_checked(hand_made_trace, how):
+def test_parameters_of_computed_maps_are_checked(hand_made_trace, how):
     queries, keys = (npy(np.zeros((1, 4, rows, 2), np.float32)) for rows in (6, 8))
     entries = entries_of(hand_made_trace) | {"cross.queries.npy": queries, "cross.keys.npy": keys}
     fields = json.loads(str(np.load(io.BytesIO(entries["fields.npy"])))) | {"version": 3}

@@ -1,4 +1,4 @@
-"""Statistics of maps, beside plain loops; maps that were planted get their name, random ones none."""
+"""Statistics against plain loops; planted patterns get their name and random maps none."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def sentence(random, *, words: int, copies: bool = True) -> tuple[tuple[Token, .
     """Source tokens in a frame of symbols, and decoder inputs; punctuation in the middle and at the end."""
 
     def side() -> list[Token]:
-        found = [Token(f"\u2581w{n}", TokenKind.TEXT) for n in random.permutation(words)]
-        found.insert(words // 2, Token(",", TokenKind.TEXT))
+        tokens = [Token(f"\u2581w{n}", TokenKind.TEXT) for n in random.permutation(words)]
+        tokens.insert(words // 2, Token(",", TokenKind.TEXT))
         if copies:
-            found[-1] = found[0]
-        return [*found, Token(".", TokenKind.TEXT)]
+            tokens[-1] = tokens[0]
+        return [*tokens, Token(".", TokenKind.TEXT)]
 
     begin, end = Token("<2en>", TokenKind.SYMBOL), Token("</s>", TokenKind.SYMBOL)
     return (begin, *side(), end), (Token("<s>", TokenKind.SYMBOL), *side())
@@ -42,14 +42,14 @@ def facts(random, source, inputs) -> SentenceFacts:
     return SentenceFacts(frozenset({int(random.integers(1, len(source) - 1))}), links)
 
 
-def maps_on(random, found: dict, name: str, allowed: np.ndarray) -> np.ndarray:
+def maps_on(random, counted: dict, name: str, allowed: np.ndarray) -> np.ndarray:
     """FIRM of each row on the cells of a statistic, the rest at random, and so all of rows that have none. Even rows
     for what is no statistic of cells."""
-    if name not in found:
+    if name not in counted:
         return allowed / allowed.sum(1, keepdims=True)
     drawn = random.gamma(0.3, size=allowed.shape) * allowed + 1e-12 * allowed
     drawn /= drawn.sum(1, keepdims=True)
-    place = found[name].cells
+    place = counted[name].cells
     on = place / np.maximum(place.sum(1, keepdims=True), 1)
     return np.where(place.any(1)[:, None], FIRM * on + (1 - FIRM) * drawn, drawn)
 
@@ -62,8 +62,8 @@ def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
         queries = source if kind is ENCODER else inputs
         keys = inputs if kind is DECODER else source
         known, allowed = facts(random, source, inputs), cells.allowed_cells(kind, len(queries), len(keys))
-        found = cells.statistic_cells(kind, queries, keys, known)
-        weights = np.stack([maps(random, head, found, allowed) for head in heads])
+        counted = cells.statistic_cells(kind, queries, keys, known)
+        weights = np.stack([maps(random, head, counted, allowed) for head in heads])
         for name, value in cells.measure(kind, weights, queries, keys, facts=known).items():
             rows[f"{kind.value}/{name}"].append((number, value.values, value.chance))
     sums.totals.add(np.arange(SENTENCES), rows)
@@ -71,29 +71,29 @@ def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_planted_maps_get_exactly_their_name(kind):
+def test_planted_patterns_get_exactly_their_name(kind):
     measured_elsewhere = ("confidence", "induction", "gradient", "ablation")
     names = [name for name in statistics_of(kind) if name not in measured_elsewhere and not name.endswith("_norm")]
 
-    def planted(random, head, found, allowed):
-        return maps_on(random, found, head, allowed)
+    def planted(random, head, counted, allowed):
+        return maps_on(random, counted, head, allowed)
 
-    found = dict(zip(names, surveyed(kind, names, planted)))
-    assert found == {name: (name,) for name in names}
+    names_by_head = dict(zip(names, surveyed(kind, names, planted)))
+    assert names_by_head == {name: (name,) for name in names}
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 @pytest.mark.parametrize("spread", [1.0, 3.0])
 def test_random_maps_get_no_name(kind, spread):
-    def rows(random, head, found, allowed):
+    def rows(random, head, counted, allowed):
         weights = np.exp(spread * random.standard_normal(allowed.shape)) * allowed
         return weights / weights.sum(1, keepdims=True)
 
-    found = surveyed(kind, range(40), rows)
-    assert sum(map(len, found)) <= 0.05 * 40
+    names = surveyed(kind, range(40), rows)
+    assert sum(map(len, names)) <= 0.05 * 40
 
 
-def test_random_rows_have_on_average_what_is_called_chance():
+def test_chance_is_the_mean_of_random_rows():
     """Rows of the flat Dirichlet distribution, drawn: mean weights, entropies and largest weights."""
     random = np.random.default_rng(5)
     source, inputs = sentence(random, words=9)
@@ -101,37 +101,39 @@ def test_random_rows_have_on_average_what_is_called_chance():
         allowed = cells.allowed_cells(kind, len(queries), len(keys))
         drawn = random.exponential(size=(4000, *allowed.shape)) * allowed
         drawn /= drawn.sum(-1, keepdims=True)
-        found = cells.measure(kind, drawn, queries, keys, facts=facts(random, source, inputs))
-        for name, value in found.items():
+        measurements = cells.measure(kind, drawn, queries, keys, facts=facts(random, source, inputs))
+        for name, value in measurements.items():
             assert abs(value.values.mean() - value.chance) < 5 * value.values.std() / np.sqrt(4000), name
 
 
-def test_statistics_are_a_plain_loops():
+def test_statistics_match_plain_loops():
     random = np.random.default_rng(8)
     for _ in range(5):
         source, _ = sentence(random, words=10)
         maps = random.dirichlet(np.ones(len(source)), size=(2, 3, len(source)))
-        found = cells.measure(ENCODER, maps, source, source)
+        measurements = cells.measure(ENCODER, maps, source, source)
         words = [i for i, token in enumerate(source) if token.kind is TokenKind.TEXT]
         before = [maps[..., t, t - 1] for t in words if t - 1 in words]
-        np.testing.assert_allclose(found["previous"].values, np.mean(before, 0), atol=1e-12)
-        np.testing.assert_allclose(found["end"].values, np.mean([maps[..., t, -1] for t in words], 0), atol=1e-12)
+        np.testing.assert_allclose(measurements["previous"].values, np.mean(before, 0), atol=1e-12)
+        np.testing.assert_allclose(
+            measurements["end"].values, np.mean([maps[..., t, -1] for t in words], 0), atol=1e-12
+        )
         copies = [
             sum(maps[..., t, j] for j in words if j != t and source[j] == source[t])
             for t in words
             if any(j != t and source[j] == source[t] for j in words)
         ]
-        np.testing.assert_allclose(found["same_token"].values, np.mean(copies, 0), atol=1e-12)
+        np.testing.assert_allclose(measurements["same_token"].values, np.mean(copies, 0), atol=1e-12)
         entropy = stats.entropy(maps, axis=-1).mean(-1) / np.log(len(source))
-        np.testing.assert_allclose(found["breadth"].values, entropy, atol=1e-12)
-        np.testing.assert_allclose(found["confidence"].values, maps.max(-1).mean(-1), atol=1e-12)
+        np.testing.assert_allclose(measurements["breadth"].values, entropy, atol=1e-12)
+        np.testing.assert_allclose(measurements["confidence"].values, maps.max(-1).mean(-1), atol=1e-12)
         lengths = random.uniform(0.1, 2, (2, 3, len(source)))
         by_length = cells.measure(ENCODER, maps, source, source, lengths)["end_norm"].values
         share = [maps[..., t, -1] * lengths[..., -1] / (maps[..., t, :] * lengths).sum(-1) for t in words]
         np.testing.assert_allclose(by_length, np.mean(share, 0), atol=1e-12)
 
 
-def test_false_discoveries_are_adjusted_as_scipy_does():
+def test_adjusted_p_values_match_scipy():
     p = np.random.default_rng(1).beta(0.3, 1, size=(7, 9))
     np.testing.assert_allclose(
         adjust_p_values(p), stats.false_discovery_control(p, axis=None).reshape(p.shape), atol=1e-15
@@ -140,5 +142,5 @@ def test_false_discoveries_are_adjusted_as_scipy_does():
 
 def test_a_sentence_of_symbols_alone_has_no_rows():
     tokens = (Token("<2en>", TokenKind.SYMBOL), Token("</s>", TokenKind.SYMBOL))
-    found = cells.measure(ENCODER, np.full((1, 2, 2), 0.5), tokens, tokens)
-    assert set(found) == {"breadth", "confidence"}
+    measurements = cells.measure(ENCODER, np.full((1, 2, 2), 0.5), tokens, tokens)
+    assert set(measurements) == {"breadth", "confidence"}

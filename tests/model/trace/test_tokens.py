@@ -1,4 +1,4 @@
-"""Facts about tokens: told by the tokenizer, kept in files, believed by everything that draws."""
+"""Facts about tokens: from the tokenizer, in files, and in pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from attention_atlas.viz.maps.reduce import View
 from attention_atlas.viz.wire import payload
 
 
-def test_the_tokenizer_tells_what_its_ids_are(tiny_translator):
+def test_tokenizers_know_the_kinds_of_their_ids(tiny_translator):
     tokenizer = tiny_translator.tokenizer
     trace = tiny_translator.translate("Der <s> Hund 🦉")
     for ids, tokens in (
@@ -48,7 +48,7 @@ def literal(hand_made_trace):
     return dataclasses.replace(hand_made_trace, source_tokens=source, **maps)
 
 
-def test_text_that_reads_like_a_symbol_is_not_hidden_and_its_word_is_the_tokenizers(literal):
+def test_text_spelled_like_a_symbol_is_not_hidden(literal):
     hidden = reduce.score_map(literal, View("cross", special="hide"))
     assert hidden.columns[1] == "<s>" and len(hidden.columns) == len(literal.source_tokens) - 2
     merged = reduce.score_map(literal, View("cross", words=True))
@@ -59,28 +59,28 @@ def test_text_that_reads_like_a_symbol_is_not_hidden_and_its_word_is_the_tokeniz
 
 
 @pytest.mark.parametrize("form", ["json", "npz"])
-def test_files_keep_the_facts(literal, form):
+def test_files_store_token_facts(literal, form):
     write, read = {"json": (storage.to_json, storage.from_json), "npz": (storage.to_npz, storage.from_npz)}[form]
-    found = read(write(literal))
+    copy = read(write(literal))
     for name in ("source_tokens", "decoder_inputs", "target_tokens"):
-        assert facts_to_plain(getattr(found, name)) == facts_to_plain(getattr(literal, name))
-    assert found.cross.key_tokens[2].kind is TokenKind.TEXT and word_groups(found.source_tokens)[1] == (1, 2)
+        assert facts_to_plain(getattr(copy, name)) == facts_to_plain(getattr(literal, name))
+    assert copy.cross.key_tokens[2].kind is TokenKind.TEXT and word_groups(copy.source_tokens)[1] == (1, 2)
 
 
-def test_a_file_without_facts_is_read_by_its_spelling(literal):
-    found = json.loads(storage.to_json(literal))
-    del found["token_facts"]
-    assert is_symbol(storage.from_json(json.dumps(found)).source_tokens[2])
+def test_files_without_facts_infer_them_from_spelling(literal):
+    fields = json.loads(storage.to_json(literal))
+    del fields["token_facts"]
+    assert is_symbol(storage.from_json(json.dumps(fields)).source_tokens[2])
     for wrong in ("x", {"source_tokens": {}}):
         with pytest.raises(ValueError, match="token_facts must be"):
-            storage.from_json(json.dumps({**found, "token_facts": wrong}))
+            storage.from_json(json.dumps({**fields, "token_facts": wrong}))
 
 
 @pytest.mark.parametrize(
     "found",
     [None, {}, {"kinds": "tt", "words": [0]}, {"kinds": "tx", "words": [0, 0]}, {"kinds": "tt", "words": ["a", 0]}],
 )
-def test_what_are_no_facts_is_refused(found):
+def test_invalid_facts_are_refused(found):
     with pytest.raises(ValueError, match="no facts of 2 tokens"):
         tokens_from_facts(("a", "b"), found)
 

@@ -1,4 +1,4 @@
-"""Traces refuse what does not fit together."""
+"""Traces and maps refuse arrays that do not fit together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def uniform(queries: int, keys: int, dtype=np.float32) -> np.ndarray:
     return np.full((2, 3, queries, keys), 1 / keys, dtype)
 
 
-def test_maps_know_their_sizes():
+def test_maps_have_sizes():
     maps = AttentionMaps(uniform(2, 4), ("a", "b"), ("c", "c", "c", "d"))
     assert (maps.num_layers, maps.num_heads) == (2, 3)
 
@@ -69,7 +69,7 @@ def test_swapped_token_lists_are_refused(hand_made_trace):
         replace(hand_made_trace, cross=shifted)
 
 
-def test_maps_are_found_by_kind_and_traces_hash_by_identity(hand_made_trace):
+def test_maps_are_selected_by_kind_and_traces_hash_by_identity(hand_made_trace):
     assert hand_made_trace.maps(AttentionKind.CROSS) is hand_made_trace.cross
     assert hand_made_trace.maps("encoder_self") is hand_made_trace.encoder_self
     assert len({hand_made_trace, replace(hand_made_trace)}) == 2

@@ -1,4 +1,4 @@
-"""Pieces as whole words."""
+"""Grouping of tokens into words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from attention_atlas.model.trace.words import number_words, word_groups
         ((), ()),
     ],
 )
-def test_subwords_become_words(tokens, words):
+def test_subwords_are_grouped_into_words(tokens, words):
     assert word_groups(tokens_from_spelling(tokens)) == words
 
 
@@ -33,7 +33,7 @@ def test_every_position_is_in_one_word_and_symbols_stand_alone(tokens):
     assert all(len(group) == 1 for group in groups if any(is_symbol(tokens[i]) for i in group))
 
 
-def test_what_a_tokenizer_says_of_words_goes_before_spaces():
+def test_word_numbers_take_precedence_over_spaces():
     tokens = number_words([Token(piece) for piece in ("今", "天", "很", "▁好")], ((0, 1), (2, 3)))
     assert word_groups(tokens) == ((0, 1), (2, 3)) and word_groups(tokens[1:]) == ((0,), (1, 2))
 

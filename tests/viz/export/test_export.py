@@ -1,3 +1,5 @@
+"""Files of traces and maps read back equal; damaged and foreign files are refused."""
+
 from __future__ import annotations
 
 import csv
@@ -30,22 +32,13 @@ def assert_equal(a: TranslationTrace, b: TranslationTrace) -> None:
             assert x == y, field.name
 
 
-def test_json_reads_back_equal(hand_made_trace):
-    text = storage.to_json(hand_made_trace)
-    assert_equal(storage.from_json(text), hand_made_trace)
-    found = json.loads(text)
-    assert found["schema"] == "attention-atlas-trace" and found["version"] == 2
-    assert np.shape(found["cross"]["weights"]) == hand_made_trace.cross.weights.shape
-
-
-def test_npz_reads_back_equal(hand_made_trace):
-    assert_equal(storage.from_npz(storage.to_npz(hand_made_trace)), hand_made_trace)
-
-
-def test_a_model_trace_reads_back_equal(tiny_translator):
-    trace = tiny_translator.translate("Der kleine Hund schläft.")
-    assert_equal(storage.from_json(storage.to_json(trace)), trace)
-    assert_equal(storage.from_npz(storage.to_npz(trace)), trace)
+def test_json_and_npz_read_back_equal(hand_made_trace, tiny_translator):
+    for trace in (hand_made_trace, tiny_translator.translate("Der kleine Hund schläft.")):
+        assert_equal(storage.from_json(storage.to_json(trace)), trace)
+        assert_equal(storage.from_npz(storage.to_npz(trace)), trace)
+    fields = json.loads(storage.to_json(hand_made_trace))
+    assert fields["schema"] == "attention-atlas-trace" and fields["version"] == 2
+    assert np.shape(fields["cross"]["weights"]) == hand_made_trace.cross.weights.shape
 
 
 @pytest.mark.parametrize(
@@ -58,41 +51,41 @@ def test_a_model_trace_reads_back_equal(tiny_translator):
         ('{"schema": "attention-atlas-trace", "version": 1}', "lacks"),
     ],
 )
-def test_what_is_no_trace_is_refused_in_words(text, message):
+def test_from_json_refuses_invalid_text(text, message):
     with pytest.raises(ValueError, match=message):
         storage.from_json(text)
 
 
-def test_damaged_npz_is_refused_in_words(hand_made_trace):
+def test_from_npz_refuses_damaged_files(hand_made_trace):
     data = storage.to_npz(hand_made_trace)
     for damaged in (b"", b"PK nonsense", data[: len(data) // 2], data[:200] + b"\x00" * 50 + data[250:]):
         with pytest.raises(ValueError):
             storage.from_npz(damaged)
 
 
-def test_a_changed_weight_does_not_pass_for_a_trace(hand_made_trace):
-    found = json.loads(storage.to_json(hand_made_trace))
-    found["cross"]["weights"][0][0][0][0] += 0.5
+def test_weights_that_do_not_sum_to_one_are_refused(hand_made_trace):
+    fields = json.loads(storage.to_json(hand_made_trace))
+    fields["cross"]["weights"][0][0][0][0] += 0.5
     with pytest.raises(ValueError, match="sums to 1"):
-        storage.from_json(json.dumps(found))
+        storage.from_json(json.dumps(fields))
 
 
 def test_csv_reads_back_as_the_same_float32(hand_made_trace):
     for kind, special, words in product(TRANSFORMER_KINDS, ("show", "hide", "renormalise"), (False, True)):
-        found = score_map(hand_made_trace, View(kind, 1, 2, special=special, words=words, predicted=True))
-        rows, columns, values = table.from_csv(table.to_csv(found))
-        assert (rows, columns) == (found.rows, found.columns)
-        assert np.array_equal(values, found.values, equal_nan=True)
+        scores = score_map(hand_made_trace, View(kind, 1, 2, special=special, words=words, predicted=True))
+        rows, columns, values = table.from_csv(table.to_csv(scores))
+        assert (rows, columns) == (scores.rows, scores.columns)
+        assert np.array_equal(values, scores.values, equal_nan=True)
 
 
 FORMULAS = ("=HYPERLINK(1)", "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "＝1", "'=1", "''-", "'s", "a=1", "")
 
 
-def test_no_label_of_a_csv_file_is_a_formula_and_all_read_back():
-    shown = score_map_of(FORMULAS, -0.5)
-    text = table.to_csv(shown)
+def test_csv_labels_are_no_formulas_and_read_back():
+    scores = score_map_of(FORMULAS, -0.5)
+    text = table.to_csv(scores)
     rows, columns, values = table.from_csv(text)
-    assert (rows, columns) == (FORMULAS, FORMULAS) and np.array_equal(values, shown.values)
+    assert (rows, columns) == (FORMULAS, FORMULAS) and np.array_equal(values, scores.values)
     row = {"method": "=1", "evidence": "measured", "unit": "nats", "values": [-0.5] * len(FORMULAS)}
     answer = explained.to_csv(explained.Explained({"columns": FORMULAS, "rows": [row]})).decode()
     numbers = {"-0.5"}
@@ -100,7 +93,7 @@ def test_no_label_of_a_csv_file_is_a_formula_and_all_read_back():
         assert not [cell for cell in set(cells) - numbers if cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝"))]
 
 
-def test_html_is_one_file_that_names_no_other_host(hand_made_trace):
+def test_html_is_one_file_without_external_urls(hand_made_trace):
     page = standalone.to_html(hand_made_trace)
     own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     assert not re.search(r"""(?:src|href)\s*=\s*["']""", own)

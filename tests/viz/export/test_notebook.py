@@ -1,4 +1,4 @@
-"""Explorers in a notebook's cells: what each carries. What a browser makes of them: tests/page/explorer."""
+"""Explorers in notebook cells; tests/page/explorer tests them in a browser."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def request(run: str, cell: str | None = None) -> dict:
     return {"header": {"msg_id": run}, "metadata": {} if cell is None else {"cellId": cell}}
 
 
-def test_the_first_explorer_of_a_session_carries_the_scripts_and_so_does_a_cell_run_again():
+def test_the_first_explorer_and_rerun_cells_contain_the_scripts():
     carriers: dict[str, str] = {}
-    shown = [
+    needed = [
         notebook.needs_scripts(carriers, request(run, cell))
         for run, cell in (("1", "a"), ("1", "a"), ("2", "b"), ("3", "a"), ("3", "a"), ("4", "b"), ("5", "c"))
     ]
-    assert shown == [True, False, False, True, False, True, False]
+    assert needed == [True, False, False, True, False, True, False]
     unnamed: dict[str, str] = {}
     assert [notebook.needs_scripts(unnamed, request(run)) for run in "123"] == [True, False, False]
 
 
-def test_a_cell_shows_the_exact_weights_and_no_text_as_markup(hand_made_trace):
+def test_a_cell_contains_the_exact_weights_and_escapes_text(hand_made_trace):
     output = viz.explore(hand_made_trace)._repr_html_()
     assert carried(output), "outside a notebook each is complete"
     assert output.count("<") == 2 + 2 * 2 and output.count("<iframe") == 1  # two of </p>, <b> and <iframe> each
@@ -42,7 +42,7 @@ def test_a_cell_shows_the_exact_weights_and_no_text_as_markup(hand_made_trace):
         assert np.array_equal(weights, hand_made_trace.maps(kind).weights)
 
 
-def test_what_cannot_be_shown_is_refused_in_words(hand_made_trace):
+def test_invalid_views_and_comparisons_are_refused(hand_made_trace):
     with pytest.raises(ValueError, match="heads 0 to 3, found layer 0, head 9"):
         viz.explore(hand_made_trace, viz.View("cross", 0, 9))
     with pytest.raises(ValueError, match="one twice"):

@@ -1,4 +1,4 @@
-"""The figures for notebooks: their data, labels and limits, not their pixels."""
+"""The data, labels and limits of figures for notebooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attention_atlas.viz.maps.reduce import View, score_map
 from tests.pages import block
 
 
-def test_a_heatmap_shows_every_head_as_it_is(hand_made_trace):
+def test_a_heatmap_shows_the_exact_weights(hand_made_trace):
     for kind in TRANSFORMER_KINDS:
         maps = hand_made_trace.maps(kind)
         for layer, head in product(range(maps.num_layers), range(maps.num_heads)):
@@ -25,7 +25,7 @@ def test_a_heatmap_shows_every_head_as_it_is(hand_made_trace):
             assert f"layer {layer + 1}, head {head + 1}" in figure.layout.title.text
 
 
-def test_axes_carry_equal_and_hostile_tokens_apart(hand_made_trace):
+def test_axes_keep_equal_tokens_apart_and_escape_them(hand_made_trace):
     figure = viz.plot_heatmap(hand_made_trace, View("cross", predicted=True))
     x, y = figure.layout.xaxis, figure.layout.yaxis
     assert list(x.tickvals) == list(range(8)) and list(x.ticktext[1:3]) == ["▁der", "▁der"]
@@ -35,7 +35,7 @@ def test_axes_carry_equal_and_hostile_tokens_apart(hand_made_trace):
     assert "<img" not in str(figure.to_plotly_json())
 
 
-def test_a_heatmaps_legend_tells_the_weights(hand_made_trace):
+def test_colour_bars_show_weights(hand_made_trace):
     scale = viz.ColourScale("cividis", "log")
     figure = viz.plot_heatmap(hand_made_trace, View("cross", 1, 1), scale=scale)
     bar = figure.data[0].colorbar
@@ -44,7 +44,7 @@ def test_a_heatmaps_legend_tells_the_weights(hand_made_trace):
     assert np.allclose(np.array(figure.data[0].z, float), scale.apply(hand_made_trace.cross.weights[1, 1]))
 
 
-def test_a_grid_holds_every_head_in_its_place(hand_made_trace):
+def test_a_grid_shows_every_head(hand_made_trace):
     for kind in TRANSFORMER_KINDS:
         weights = hand_made_trace.maps(kind).weights
         layers, heads, rows, columns = weights.shape
@@ -59,10 +59,10 @@ def test_a_grid_holds_every_head_in_its_place(hand_made_trace):
 
 @pytest.mark.parametrize("coverage", [0.05, 0.5, 0.9, 1.0])
 def test_lines_are_the_fewest_edges_that_cover_the_share(hand_made_trace, coverage):
-    found = score_map(hand_made_trace, View("cross", 2, 3))
-    chosen = strongest_edges(found, coverage)
-    for row, values in enumerate(found.values.astype(float)):
-        mine = [value for r, _, value in chosen if r == row]
+    scores = score_map(hand_made_trace, View("cross", 2, 3))
+    edges = strongest_edges(scores, coverage)
+    for row, values in enumerate(scores.values.astype(float)):
+        mine = [value for r, _, value in edges if r == row]
         assert sum(mine) >= coverage * values.sum() - 1e-6
         assert sum(mine[:-1]) < coverage * values.sum()  # one fewer would not do
         assert mine == sorted(values, reverse=True)[: len(mine)]
@@ -99,13 +99,13 @@ def test_the_documented_example_runs(hand_made_trace):
 
 
 @pytest.mark.parametrize("plot", [viz.plot_lines, viz.plot_heatmap, viz.explore])
-def test_heads_that_do_not_exist_are_refused_however_they_are_given(hand_made_trace, plot):
+def test_missing_heads_are_refused(hand_made_trace, plot):
     for view in (View("cross", heads=((9, 9),)), View("cross", layer=9), View("cross", heads=((0, 0), (1, 9)))):
         with pytest.raises(ValueError, match="cross has layers 0 to 2 and heads 0 to 3, found layer"):
             plot(hand_made_trace, view)
 
 
-def test_one_of_several_heads_is_that_one(hand_made_trace):
+def test_one_selected_head_is_drawn_alone(hand_made_trace):
     one, same = View("cross", heads=((2, 3),)), View("cross", layer=2, head=3)
     assert viz.plot_lines(hand_made_trace, one) == viz.plot_lines(hand_made_trace, same)
     assert viz.plot_heatmap(hand_made_trace, one) == viz.plot_heatmap(hand_made_trace, same)

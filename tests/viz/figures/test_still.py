@@ -1,4 +1,4 @@
-"""What a notebook's cell holds beside Plotly's figure: a picture for whatever has no scripts."""
+"""The SVG pictures of figures, for notebooks without scripts."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def drawn(svg: str) -> tuple[list[str], list[np.ndarray], list[ElementTree.Eleme
     )
 
 
-def test_a_cell_shows_the_figure_and_leaves_its_picture(hand_made_trace, notebook):
+def test_notebook_output_has_the_figure_and_a_picture(hand_made_trace, notebook):
     with capture_output() as shown:
         notebook.display_formatter.format(viz.plot_heatmap(hand_made_trace))
     (bundle,) = (output.data for output in shown.outputs)
     assert set(bundle) == {"application/vnd.plotly.v1+json", "image/svg+xml"}
 
 
-def test_a_heatmaps_picture_has_its_cells_labels_and_scale(hand_made_trace):
+def test_a_heatmap_picture_has_cells_labels_and_scale(hand_made_trace):
     figure = viz.plot_heatmap(hand_made_trace, viz.View("cross", layer=1, head=0))
     texts, (cells, scale), _ = drawn(still(figure))
     weights = hand_made_trace.cross.weights[1, 0]
@@ -59,7 +59,7 @@ def test_a_heatmaps_picture_has_its_cells_labels_and_scale(hand_made_trace):
     assert figure.layout.title.text in texts and {"0", "1"} <= set(texts)
 
 
-def test_all_heads_leave_gaps_blank_and_lines_name_their_heads(hand_made_trace):
+def test_pictures_of_grids_and_of_lines(hand_made_trace):
     _, (cells, _), _ = drawn(still(viz.plot_grid(hand_made_trace)))
     blank = np.isnan(np.asarray(viz.plot_grid(hand_made_trace).data[0].z))
     assert (cells[..., 3] == np.where(blank, 0, 255)).all()
@@ -70,7 +70,7 @@ def test_all_heads_leave_gaps_blank_and_lines_name_their_heads(hand_made_trace):
     assert all(len(re.findall("M", line.get("d"))) == list(t.x).count(0) for line, t in zip(lines, figure.data))
 
 
-def test_a_token_that_looks_like_markup_stays_text(hand_made_trace):
+def test_markup_in_tokens_is_escaped(hand_made_trace):
     figure = viz.plot_heatmap(hand_made_trace)
     figure.update_layout(title="<b>a &lt; b & c</b>")
     assert " a < b & c " in drawn(still(figure))[0]

@@ -1,4 +1,4 @@
-"""The tree of branches and the comparison of two of them."""
+"""The tree of branches and the comparison of two branches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def forced(translator, trace, step: int, rank: int):
     return translator.trace(TEXT, prefix=[*trace.target_ids[:step], int(trace.top_ids[step, rank])])
 
 
-def test_a_branch_leaves_the_one_it_shares_most_with(tiny_translator, own):
+def test_a_branch_forks_from_the_one_with_the_longest_prefix(tiny_translator, own):
     tree = Tree.of(own)
     other = forced(tiny_translator, own, 3, 1)
     tree, second = tree.add(other, Origin.FORCED)
@@ -30,11 +30,11 @@ def test_a_branch_leaves_the_one_it_shares_most_with(tiny_translator, own):
     assert (second.parent, second.fork) == (1, 3)
     assert (third.parent, third.fork) == (2, 5)
     assert second.total == pytest.approx(float(other.log_probability.sum()), abs=1e-4)
-    again, found = tree.add(other, Origin.BEAM)
-    assert again is tree and found is second, "the same ids are the same branch"
+    unchanged, existing = tree.add(other, Origin.BEAM)
+    assert unchanged is tree and existing is second, "the same ids are the same branch"
 
 
-def test_the_tree_knows_its_traces(tiny_translator, own):
+def test_a_tree_holds_its_traces_and_their_prefixes(tiny_translator, own):
     tree = Tree.of(own)
     prefix = tiny_translator.trace(TEXT, target=own.target_ids[:2])
     assert tree.holds(own) and tree.holds(prefix)
@@ -44,7 +44,7 @@ def test_the_tree_knows_its_traces(tiny_translator, own):
         tree.find(7)
 
 
-def test_the_oldest_leaf_leaves_first(tiny_translator, own):
+def test_the_oldest_leaf_is_dropped_first(tiny_translator, own):
     tree = Tree.of(own)
     tree, parent = tree.add(forced(tiny_translator, own, 0, 1), Origin.FORCED)
     made = [1, parent.number]
@@ -65,12 +65,12 @@ def test_the_oldest_leaf_leaves_first(tiny_translator, own):
     assert all(b.parent is None or b.parent in known for b in tree.branches)
 
 
-def test_identical_branches_differ_by_exactly_nothing(tiny_translator, own):
-    found = compare(own, tiny_translator.trace(TEXT, target=own.target_ids))
+def test_equal_branches_have_zero_divergence(tiny_translator, own):
+    equal = compare(own, tiny_translator.trace(TEXT, target=own.target_ids))
     same = compare(own, own)
     assert list(same.steps) == [(t, t) for t in range(len(own.target_ids))]
     assert same.cross.shape == same.decoder_self.shape == (3, 4)
-    for comparison in (found, same):
+    for comparison in (equal, same):
         assert comparison.shared == len(own.target_ids)
         assert (comparison.cross == 0).all() and (comparison.decoder_self == 0).all()
 
@@ -78,47 +78,47 @@ def test_identical_branches_differ_by_exactly_nothing(tiny_translator, own):
 def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, own):
     step = 3
     other = forced(tiny_translator, own, step, 2)
-    found = compare(own, other)
-    assert found.shared == step
-    beside = [pair for pair in align_targets(own.target_ids, other.target_ids) if None not in pair]
-    assert list(found.steps) == [pair for pair in beside if max(pair) > step] != []
-    assert [pair for pair in beside if max(pair) < step] == [(t, t) for t in range(step)]
+    comparison = compare(own, other)
+    assert comparison.shared == step
+    pairs = [pair for pair in align_targets(own.target_ids, other.target_ids) if None not in pair]
+    assert list(comparison.steps) == [pair for pair in pairs if max(pair) > step] != []
+    assert [pair for pair in pairs if max(pair) < step] == [(t, t) for t in range(step)]
     for layer, head in ((0, 0), (2, 3), (1, 2)):
-        rows = [(own.cross.weights[layer, head, i], other.cross.weights[layer, head, j]) for i, j in found.steps]
+        rows = [(own.cross.weights[layer, head, i], other.cross.weights[layer, head, j]) for i, j in comparison.steps]
         expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in rows])
-        assert found.cross[layer, head] == pytest.approx(expected, abs=1e-6)
+        assert comparison.cross[layer, head] == pytest.approx(expected, abs=1e-6)
         keys = slice(0, step + 1)  # <s> and the shared tokens
         selves = [trace.decoder_self.weights[layer, head].astype(np.float64) for trace in (own, other)]
-        rows = [(selves[0][i, keys], selves[1][j, keys]) for i, j in found.steps]
+        rows = [(selves[0][i, keys], selves[1][j, keys]) for i, j in comparison.steps]
         # scipy renormalises, and takes the root of what rounding may have left just below zero
         with np.errstate(invalid="ignore"):
             expected = np.mean([np.nan_to_num(jensenshannon(p, q, base=2)) ** 2 for p, q in rows])
-        assert found.decoder_self[layer, head] == pytest.approx(expected, abs=1e-6)
-    assert (found.cross > 0).all() and (found.cross <= 1).all()
+        assert comparison.decoder_self[layer, head] == pytest.approx(expected, abs=1e-6)
+    assert (comparison.cross > 0).all() and (comparison.cross <= 1).all()
     turned = compare(other, own)
-    np.testing.assert_allclose(turned.cross, found.cross)
+    np.testing.assert_allclose(turned.cross, comparison.cross)
 
 
 def test_heads_are_compared_where_the_same_words_are_written(tiny_translator, own):
     """One token more in between: from there on the steps of the two have other numbers."""
     ids = own.target_ids[:5]
     longer = tiny_translator.trace(TEXT, target=[*ids[:2], 55, *ids[2:]])
-    found = compare(tiny_translator.trace(TEXT, target=ids), longer)
-    assert found.shared == 2 and found.steps == ((2, 3), (3, 4), (4, 5))
+    comparison = compare(tiny_translator.trace(TEXT, target=ids), longer)
+    assert comparison.shared == 2 and comparison.steps == ((2, 3), (3, 4), (4, 5))
 
 
 def test_no_step_after_a_fork_at_the_last_token(tiny_translator, own):
     other = tiny_translator.trace(TEXT, target=[*own.target_ids[:4], 55])
-    found = compare(tiny_translator.trace(TEXT, target=own.target_ids[:5]), other)
-    assert found.shared == 4 and not len(found.steps)
-    assert np.isnan(found.cross).all() and np.isnan(found.decoder_self).all()
+    comparison = compare(tiny_translator.trace(TEXT, target=own.target_ids[:5]), other)
+    assert comparison.shared == 4 and not len(comparison.steps)
+    assert np.isnan(comparison.cross).all() and np.isnan(comparison.decoder_self).all()
 
 
-def test_only_what_belongs_together_is_compared(own):
+def test_compare_refuses_other_sentences_and_models(own):
     with pytest.raises(ValueError, match="same sentence"):
         compare(own, replace(own, digest="another"))
 
 
-def test_alignment_sets_equal_tokens_side_by_side():
+def test_align_targets_pairs_equal_tokens():
     assert align_targets([1, 2, 3, 9], [1, 5, 6, 3, 9]) == [(0, 0), (1, 1), (None, 2), (2, 3), (3, 4)]
     assert align_targets([], [4]) == [(None, 0)]

@@ -1,3 +1,5 @@
+"""Labels of tokens, words and rows."""
+
 from __future__ import annotations
 
 import unicodedata
@@ -29,15 +31,15 @@ from attention_atlas.viz.maps import labels
         ("שלום", "שלום"),
     ],
 )
-def test_what_is_shown_of_a_token(token, shown):
+def test_display_of_tokens(token, shown):
     assert labels.display(*tokens_from_spelling([token])) == shown
 
 
 @given(st.text(max_size=12))
 def test_a_label_is_never_empty_or_invisible(token):
-    shown = labels.display(token)
-    assert shown
-    hidden = [c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c != "\u200d"]
+    label = labels.display(token)
+    assert label
+    hidden = [c for c in label if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c != "\u200d"]
     assert not hidden
 
 
@@ -63,7 +65,7 @@ def test_ticks_are_thinned_escaped_and_keep_equal_labels_apart():
     assert labels.ticks(["a", "a", "b"]) == ([0, 1, 2], ["a", "a", "b"])
 
 
-def test_decoder_rows_have_two_names(hand_made_trace):
+def test_decoder_rows_are_labelled_by_either_token(hand_made_trace):
     read = labels.row_tokens(hand_made_trace, AttentionKind.CROSS, predicted=False)
     predicted = labels.row_tokens(hand_made_trace, AttentionKind.CROSS, predicted=True)
     assert read == hand_made_trace.decoder_inputs and predicted == hand_made_trace.target_tokens
@@ -74,7 +76,7 @@ def test_decoder_rows_have_two_names(hand_made_trace):
     assert len(titles) == 2
 
 
-def test_a_decoder_row_is_named_by_what_it_reads_and_what_it_then_writes(hand_made_trace):
+def test_row_names_have_the_read_and_the_written_token(hand_made_trace):
     trace = hand_made_trace
     for kind in (AttentionKind.CROSS, AttentionKind.DECODER_SELF):
         names = labels.row_names(trace, kind)

@@ -1,4 +1,4 @@
-"""Each reduction against a plain reference written out in loops."""
+"""Each reduction against a reference in plain loops."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
 KINDS = TRANSFORMER_KINDS
 
 
-def test_one_head_is_the_trace_itself(hand_made_trace):
+def test_one_head_is_shown_unchanged(hand_made_trace):
     for kind in KINDS:
         maps = hand_made_trace.maps(kind)
         for layer, head in product(range(maps.num_layers), range(maps.num_heads)):
-            found = score_map(hand_made_trace, View(kind, layer, head))
-            assert np.array_equal(found.values, maps.weights[layer, head])
-            assert found.rows == tuple(map(labels.display, maps.query_tokens))
-            assert found.columns == tuple(map(labels.display, maps.key_tokens))
-            assert found.attention and found.unit == "attention weight" and found.hidden is None
+            scores = score_map(hand_made_trace, View(kind, layer, head))
+            assert np.array_equal(scores.values, maps.weights[layer, head])
+            assert scores.rows == tuple(map(labels.display, maps.query_tokens))
+            assert scores.columns == tuple(map(labels.display, maps.key_tokens))
+            assert scores.attention and scores.unit == "attention weight" and scores.hidden is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_mean_and_maximum_over_chosen_heads(hand_made_trace, kind):
+def test_mean_and_maximum_over_heads(hand_made_trace, kind):
     heads = ((0, 1), (1, 0), (1, 3))
     weights = hand_made_trace.maps(kind).weights.astype(np.float64)
     queries, keys = weights.shape[2:]
@@ -36,12 +36,12 @@ def test_mean_and_maximum_over_chosen_heads(hand_made_trace, kind):
     for q, k in product(range(queries), range(keys)):
         cells = [weights[layer, head, q, k] for layer, head in heads]
         mean[q, k], largest[q, k] = sum(cells) / 3, max(cells)
-    found = score_map(hand_made_trace, View(kind, heads=heads, combine="mean"))
-    assert np.allclose(found.values, mean, atol=1e-7) and found.attention
-    assert np.allclose(found.values.sum(1), 1, atol=1e-6)
-    found = score_map(hand_made_trace, View(kind, heads=heads, combine="max"))
-    assert np.array_equal(found.values, largest.astype(np.float32))
-    assert not found.attention and "score, not attention" in found.unit
+    scores = score_map(hand_made_trace, View(kind, heads=heads, combine="mean"))
+    assert np.allclose(scores.values, mean, atol=1e-7) and scores.attention
+    assert np.allclose(scores.values.sum(1), 1, atol=1e-6)
+    scores = score_map(hand_made_trace, View(kind, heads=heads, combine="max"))
+    assert np.array_equal(scores.values, largest.astype(np.float32))
+    assert not scores.attention and "score, not attention" in scores.unit
     layer = score_map(hand_made_trace, View(kind, layer=1, combine="mean"))
     assert np.allclose(layer.values, weights[1].mean(0), atol=1e-7)
 
@@ -53,9 +53,9 @@ def test_rollout_of_the_encoder(hand_made_trace):
         for head in range(4):
             mixed += hand_made_trace.encoder_self.weights[layer, head] / 4
         flow = (0.5 * mixed + 0.5 * np.eye(8)).dot(flow)
-        found = score_map(hand_made_trace, View("encoder_self", layer=layer, combine="rollout"))
-        assert np.allclose(found.values, flow, atol=1e-6)
-    assert np.allclose(found.values.sum(1), 1, atol=1e-6)
+        scores = score_map(hand_made_trace, View("encoder_self", layer=layer, combine="rollout"))
+        assert np.allclose(scores.values, flow, atol=1e-6)
+    assert np.allclose(scores.values.sum(1), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["cross", "decoder_self"])
@@ -72,12 +72,12 @@ def test_joint_rollout_of_the_decoder(hand_made_trace, kind):
         across[8:, :8] = hand_made_trace.cross.weights[layer].mean(0) / 2
         across[8:, 8:] = np.eye(6) / 2
         state = across @ own @ state
-        found = score_map(hand_made_trace, View(kind, layer=layer, combine="rollout"))
-        assert found.values.shape == (6, 14)
-        assert np.allclose(found.values, state[8:], atol=1e-6)
-        assert np.allclose(found.values.sum(1), 1, atol=1e-6)
-    assert found.columns[:2] == ("<2en>", "▁der") and found.columns[8:10] == ("<s>", "▁the")
-    assert np.all(np.triu(found.values[:, 8:], 1) == 0)  # nothing flows back from later tokens
+        scores = score_map(hand_made_trace, View(kind, layer=layer, combine="rollout"))
+        assert scores.values.shape == (6, 14)
+        assert np.allclose(scores.values, state[8:], atol=1e-6)
+        assert np.allclose(scores.values.sum(1), 1, atol=1e-6)
+    assert scores.columns[:2] == ("<2en>", "▁der") and scores.columns[8:10] == ("<s>", "▁the")
+    assert np.all(np.triu(scores.values[:, 8:], 1) == 0)  # nothing flows back from later tokens
 
 
 def test_words_sum_keys_and_average_queries(hand_made_trace):
@@ -87,10 +87,10 @@ def test_words_sum_keys_and_average_queries(hand_made_trace):
     expected = np.array(
         [[np.mean([sum(weights[q, k] for k in key) for q in query]) for key in keys] for query in queries]
     )
-    found = score_map(hand_made_trace, View("cross", 2, 1, words=True, predicted=True))
-    assert np.allclose(found.values, expected, atol=1e-6)
-    assert np.allclose(found.values.sum(1), 1, atol=1e-6)
-    assert found.row_positions == queries and found.column_positions == keys
+    scores = score_map(hand_made_trace, View("cross", 2, 1, words=True, predicted=True))
+    assert np.allclose(scores.values, expected, atol=1e-6)
+    assert np.allclose(scores.values.sum(1), 1, atol=1e-6)
+    assert scores.row_positions == queries and scores.column_positions == keys
 
 
 @pytest.mark.parametrize(("predicted", "special"), list(product((False, True), (Special.HIDE, Special.RENORMALISE))))
@@ -100,21 +100,21 @@ def test_hiding_special_tokens(hand_made_trace, predicted, special):
         row_names = labels.row_tokens(hand_made_trace, kind, predicted=predicted)
         rows = [i for i, token in enumerate(row_names) if not is_symbol(token)]
         columns = [i for i, token in enumerate(hand_made_trace.maps(kind).key_tokens) if not is_symbol(token)]
-        found = score_map(hand_made_trace, View(kind, 1, 2, special=special, predicted=predicted))
+        scores = score_map(hand_made_trace, View(kind, 1, 2, special=special, predicted=predicted))
         hidden = []
         for i, row in enumerate(rows):
             left = np.array([weights[row, column] for column in columns])
             hidden.append(1 - left.sum() / weights[row].sum())
             if left.sum() == 0:
-                assert np.isnan(found.values[i]).all()
+                assert np.isnan(scores.values[i]).all()
             else:
                 expected = left / left.sum() if special == Special.RENORMALISE else left
-                assert np.allclose(found.values[i], expected, atol=1e-6)
-        assert found.hidden == pytest.approx(np.mean(hidden), abs=1e-9)
-        assert found.row_positions == tuple((i,) for i in rows)
+                assert np.allclose(scores.values[i], expected, atol=1e-6)
+        assert scores.hidden == pytest.approx(np.mean(hidden), abs=1e-9)
+        assert scores.row_positions == tuple((i,) for i in rows)
 
 
-def test_a_row_with_nothing_left_is_blank_in_words_too(hand_made_trace):
+def test_rows_without_mass_are_blank_also_in_words(hand_made_trace):
     # The first decoder row reads <s> and sees only <s>: named by the token it predicts, it stays as a row.
     view = View("decoder_self", 0, 0, special="renormalise", predicted=True)
     assert np.isnan(score_map(hand_made_trace, view).values[0]).all()
@@ -123,20 +123,20 @@ def test_a_row_with_nothing_left_is_blank_in_words_too(hand_made_trace):
 
 
 def test_a_maximum_is_never_rescaled_into_attention(hand_made_trace):
-    shown = score_map(hand_made_trace, View("cross", combine="max", special="hide"))
+    hidden = score_map(hand_made_trace, View("cross", combine="max", special="hide"))
     rescaled = score_map(hand_made_trace, View("cross", combine="max", special="renormalise"))
-    assert np.array_equal(shown.values, rescaled.values) and rescaled.hidden is None
+    assert np.array_equal(hidden.values, rescaled.values) and rescaled.hidden is None
 
 
-def test_every_combination_of_options_keeps_its_promises(hand_made_trace):
+def test_rows_sum_to_one_for_every_combination_of_options(hand_made_trace):
     for kind, combine, words, special, predicted in product(KINDS, Combine, (False, True), Special, (False, True)):
         view = View(kind, 1, 3, combine=combine, words=words, special=special, predicted=predicted)
-        found = score_map(hand_made_trace, view)
-        assert found.values.dtype == np.float32
-        blank = np.isnan(found.values).any(1)
-        assert np.isnan(found.values[blank]).all()
-        if found.attention and special != Special.HIDE:
-            assert np.allclose(found.values[~blank].sum(1), 1, atol=1e-5), view
+        scores = score_map(hand_made_trace, view)
+        assert scores.values.dtype == np.float32
+        blank = np.isnan(scores.values).any(1)
+        assert np.isnan(scores.values[blank]).all()
+        if scores.attention and special != Special.HIDE:
+            assert np.allclose(scores.values[~blank].sum(1), 1, atol=1e-5), view
 
 
 def test_missing_heads_are_named(hand_made_trace):
@@ -169,16 +169,16 @@ def _trace_with(trace, **weights):
     return dataclasses.replace(trace, **changed)
 
 
-def test_patterns_are_read_off_the_numbers(hand_made_trace):
+def test_patterns_of_constructed_heads(hand_made_trace):
     def reading(kind, matrix):
         trace = _trace_with(hand_made_trace, **{kind: matrix})
         return patterns.head_patterns(trace, AttentionKind(kind))[1][2]
 
     previous = np.eye(6, k=-1)
     previous[0, 0] = 1
-    found = reading("decoder_self", 0.8 * previous + 0.2 * np.eye(6))
-    assert found.name == "previous token" and found.share == pytest.approx(0.8)
-    assert found.reading == "mostly previous token: 80% of its mass"
+    pattern = reading("decoder_self", 0.8 * previous + 0.2 * np.eye(6))
+    assert pattern.name == "previous token" and pattern.share == pytest.approx(0.8)
+    assert pattern.reading == "mostly previous token: 80% of its mass"
     sink = np.full((8, 8), 0.1 / 7)
     sink[:, -1] = 0.9
     assert reading("encoder_self", sink).reading == "end-of-sentence sink: 90% of its mass"
@@ -196,8 +196,8 @@ def test_patterns_are_read_off_the_numbers(hand_made_trace):
 
 
 def test_words_of_a_maximum_take_the_largest(hand_made_trace):
-    found = score_map(hand_made_trace, View("cross", 2, combine="max", words=True))
+    scores = score_map(hand_made_trace, View("cross", 2, combine="max", words=True))
     largest = hand_made_trace.cross.weights[2].max(axis=0)
-    for i, rows in enumerate(found.row_positions):
-        for j, columns in enumerate(found.column_positions):
-            assert found.values[i, j] == largest[np.ix_(rows, columns)].max()
+    for i, rows in enumerate(scores.row_positions):
+        for j, columns in enumerate(scores.column_positions):
+            assert scores.values[i, j] == largest[np.ix_(rows, columns)].max()

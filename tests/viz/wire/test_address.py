@@ -1,4 +1,4 @@
-"""What stands behind a page's address: changes to the model travel in it, or are refused in words."""
+"""Links: interventions are included or refused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TEXT = "Zwei Hunde schlafen & träumen."
 
 
 def read(link: str) -> dict[str, str]:
-    return {name: one for name, (one,) in parse_qs(link.split("#", 1)[1]).items()}
+    return {name: value for name, (value,) in parse_qs(link.split("#", 1)[1]).items()}
 
 
-def test_what_a_link_says_makes_the_same_translation_again(tiny_translator) -> None:
+def test_a_link_reproduces_the_translation(tiny_translator) -> None:
     config = tiny_translator.config
     vector = np.linspace(-3, 3, config.d_model)
     changes = Interventions(
@@ -34,37 +34,37 @@ def test_what_a_link_says_makes_the_same_translation_again(tiny_translator) -> N
         ),
     )
     trace = tiny_translator.translate(TEXT, beam=2, interventions=changes)
-    found = read(viz.link(trace, "http://127.0.0.1:7860/"))
-    assert found.pop("interventions") and found == {
+    fields = read(viz.link(trace, "http://127.0.0.1:7860/"))
+    assert fields.pop("interventions") and fields == {
         "text": TEXT,
         "direction": trace.direction,
         "checkpoint": trace.checkpoint,
         "beam": "2",
     }
-    again = interventions_file.from_text(read(viz.link(trace))["interventions"])
-    assert again == trace.interventions
-    twin = tiny_translator.translate(TEXT, beam=2, interventions=again)
-    assert twin.target_ids == trace.target_ids and (twin.cross.weights == trace.cross.weights).all()
+    interventions = interventions_file.from_text(read(viz.link(trace))["interventions"])
+    assert interventions == trace.interventions
+    copy = tiny_translator.translate(TEXT, beam=2, interventions=interventions)
+    assert copy.target_ids == trace.target_ids and (copy.cross.weights == trace.cross.weights).all()
 
 
-def test_a_plain_translation_has_no_more_than_it_needs(tiny_translator) -> None:
+def test_links_leave_out_defaults(tiny_translator) -> None:
     trace = tiny_translator.translate(TEXT)
     assert set(read(viz.link(trace))) == {"text", "direction", "checkpoint"}
     assert address.link_fields(trace, trace.decoding)["interventions"] == ""
     assert interventions_file.from_text("") == Interventions()
 
 
-def test_of_a_direction_the_sentences_travel_and_no_vector(tiny_translator) -> None:
+def test_links_contain_the_texts_of_steering_vectors_only(tiny_translator) -> None:
     drinks = Interventions(edits=(("encoder.final", Add(SteeringVector("Hunde schlafen.", "Hunde träumen."), 2.0)),))
     trace = tiny_translator.translate(TEXT, interventions=drinks)
     assert trace.interventions.edits[0][1].value.vector is not None
     text = read(viz.link(trace))["interventions"]
     assert "float32" not in text and json.loads(text)["edits"][0]["value"]["towards"] == "Hunde schlafen."
-    twin = tiny_translator.translate(TEXT, interventions=interventions_file.from_text(text))
-    assert twin.interventions == trace.interventions and twin.target_ids == trace.target_ids
+    copy = tiny_translator.translate(TEXT, interventions=interventions_file.from_text(text))
+    assert copy.interventions == trace.interventions and copy.target_ids == trace.target_ids
 
 
-def test_what_no_link_can_carry_is_said(tiny_translator) -> None:
+def test_link_refuses_interventions_without_text(tiny_translator) -> None:
     with tiny_translator.edit({"encoder.final": lambda x, at: x}) as edited:
         trace = edited.translate(TEXT)
     assert address.link_fields(trace, trace.decoding)["interventions"] is None
@@ -86,6 +86,6 @@ def test_what_no_link_can_carry_is_said(tiny_translator) -> None:
         ('{"patches": [{"place": "stream", "side": "encoder", "layer": 0, "positions": [0]}]}', "are edits"),
     ],
 )
-def test_a_hostile_link_is_refused_in_words(text, words) -> None:
+def test_hostile_links_are_refused(text, words) -> None:
     with pytest.raises(ValueError, match=words):
         interventions_file.from_text(text)

@@ -1,3 +1,5 @@
+"""Payloads: exact enough, small enough, and with hostile text as data."""
+
 from __future__ import annotations
 
 import json
@@ -22,7 +24,7 @@ def large_trace():
     return random_trace(30, 30)
 
 
-def test_sixteen_bits_are_right_to_three_decimals_on_every_scale(large_trace):
+def test_root16_is_exact_to_three_decimals_on_every_scale(large_trace):
     for kind in TRANSFORMER_KINDS:
         weights = large_trace.maps(kind).weights
         decoded = ROOT.decode(ROOT.encode(weights), weights.shape)
@@ -73,7 +75,7 @@ DEEPEST = (24, 16)  # of M2M100's largest dense ones
         ((4, 8), 256),
     ],
 )
-def test_whatever_the_model_the_first_payload_is_no_more_than_a_megabyte(shape, tokens):
+def test_the_first_payload_has_at_most_one_megabyte(shape, tokens):
     """Random attention, which no packing makes smaller; up to the longest text that each shape is allowed."""
     layers, heads = shape
     trace = random_trace(tokens, tokens, layers=layers, heads=heads)
@@ -91,7 +93,7 @@ def test_whatever_the_model_the_first_payload_is_no_more_than_a_megabyte(shape, 
         assert sent_bytes({"layers": [], "thumbnails": [payload.thumbnails(trace, kind)]}) <= 450_000
 
 
-def test_long_inputs_come_layer_by_layer():
+def test_long_texts_are_sent_layer_by_layer():
     trace = random_trace(128, 128, layers=4)
     packed = payload.payload(trace)
     assert packed["lazy"] and len(packed["blocks"]) == 1
@@ -106,8 +108,8 @@ def test_long_inputs_come_layer_by_layer():
             assert np.abs(scale.apply(values) - scale.apply(expected)).max() < 0.01
     for kind in TRANSFORMER_KINDS:
         block = payload.block(trace, kind, 2, 3)
-        found = ROOT.decode(block["data"], trace.maps(kind).weights[2:3].shape)
-        assert np.abs(found - trace.maps(kind).weights[2:3]).max() < 3.1e-5
+        decoded = ROOT.decode(block["data"], trace.maps(kind).weights[2:3].shape)
+        assert np.abs(decoded - trace.maps(kind).weights[2:3]).max() < 3.1e-5
     with pytest.raises(ValueError, match="layers 0 to 3"):
         payload.block(trace, AttentionKind.CROSS, 4, 5)
 
@@ -121,25 +123,25 @@ def test_pooling_takes_the_largest_of_each_block():
         assert np.array_equal(pooled[:, i], weights[:, starts[i] : starts[i + 1]].max(1))
 
 
-def test_names_of_traces(hand_made_trace, large_trace):
+def test_keys_of_traces(hand_made_trace, large_trace):
     assert payload.key_of(hand_made_trace) == payload.key_of(hand_made_trace)
     assert payload.key_of(hand_made_trace) != payload.key_of(large_trace)
 
 
-def test_a_translation_has_one_key_in_whatever_batch_it_was_made(tiny_translator):
+def test_the_key_does_not_depend_on_the_batch(tiny_translator):
     alone = tiny_translator.translate(SENTENCES[0])
     for others in ([SENTENCES[2]], [SENTENCES[2], SENTENCES[4]], [f"{SENTENCES[2]} {SENTENCES[4]}"]):
         beside, *_ = tiny_translator.trace_batch([SENTENCES[0], *others])
         assert payload.key_of(beside) == payload.key_of(alone)
 
 
-def test_hostile_tokens_travel_as_data(hand_made_trace):
+def test_hostile_tokens_are_sent_as_data(hand_made_trace):
     packed = json.loads(json.dumps(payload.payload(hand_made_trace)))
     assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
     assert packed["tokens"]["source"]["special"] == [1, 0, 0, 0, 0, 0, 0, 1]
 
 
-def test_colour_scales_and_legends_say_the_same():
+def test_colour_scales_match_their_ticks():
     for transform in Transform:
         for maximum in (1.0, 0.37):
             scale = ColourScale(transform=transform, maximum=maximum)

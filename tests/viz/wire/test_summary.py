@@ -1,4 +1,4 @@
-"""What the head of the page says of a translation."""
+"""The summary in the page's header."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attention_atlas.model.trace.tokens import Token, TokenKind
 from attention_atlas.viz.wire.summary import BYTE_SHARE_LIMIT, warnings
 
 
-def test_bytes_and_an_end_that_never_came_are_warned_of_and_no_doubt_is(hand_made_trace):
+def test_warnings_about_bytes_and_missing_ends(hand_made_trace):
     unsure = replace(hand_made_trace, log_probability=np.full_like(hand_made_trace.log_probability, -9.0))
     assert warnings(unsure) == []  # the line below the translation says it, where that was measured
     assert [str(line)[:21] for line in warnings(replace(unsure, finished=False))] == [

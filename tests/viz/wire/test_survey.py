@@ -1,4 +1,4 @@
-"""What a head is said to do: by degrees, so that a head just below a threshold has more to its name than "nothing"."""
+"""Descriptions of heads, in grades."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from attention_atlas.viz.wire.survey import describe_head
 
 def surveyed(**values: tuple[float, float, float]) -> KindSurvey:
     """Of one head: by name of a statistic its value, the lower end of its interval, and its adjusted p-value."""
-    one = {
+    statistics = {
         name: Estimate(*(np.array([[number]]) for number in (value, low, value, p)), chance=0.1, sentences=9)
         for name, (value, low, p) in values.items()
     }
-    return KindSurvey(one, {}, np.ones((1, 1)))
+    return KindSurvey(statistics, {}, np.ones((1, 1)))
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,18 @@ def surveyed(**values: tuple[float, float, float]) -> KindSurvey:
         (0.12, "none of these habits stands out"),
     ],
 )
-def test_a_habit_is_graded(value, expected):
-    found = surveyed(previous=(value, 0.5, 0.0), punctuation=(0.11, 0.1, 0.0))
-    assert describe_head(found, 0, 0, ()) == expected
+def test_descriptions_are_graded(value, expected):
+    survey = surveyed(previous=(value, 0.5, 0.0), punctuation=(0.11, 0.1, 0.0))
+    assert describe_head(survey, 0, 0, ()) == expected
 
 
-def test_what_random_rows_do_too_is_no_habit():
+def test_values_at_chance_are_not_described():
     assert describe_head(surveyed(previous=(0.6, 0.1, 0.3)), 0, 0, ()) == "none of these habits stands out"
 
 
-def test_the_leading_habit_is_the_one_closest_to_its_name():
-    found = surveyed(previous=(0.45, 0.4, 0.0), same_token=(0.39, 0.3, 0.0))  # thresholds 0.5 and 0.4
-    assert found.leading(0, 0) == "same_token"
-    assert describe_head(found, 0, 0, ("previous", "same_token")) == (
+def test_the_leading_statistic_is_relative_to_its_threshold():
+    survey = surveyed(previous=(0.45, 0.4, 0.0), same_token=(0.39, 0.3, 0.0))  # thresholds 0.5 and 0.4
+    assert survey.leading(0, 0) == "same_token"
+    assert describe_head(survey, 0, 0, ("previous", "same_token")) == (
         "partly reads the token before (45%); partly reads other copies of the same token (39%)"
     )

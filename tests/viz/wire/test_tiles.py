@@ -1,4 +1,4 @@
-"""Large maps travel as pyramids of tiles: nothing bright is lost at any level, and the mass is told apart."""
+"""Pyramids of tiles: no bright cell and no mass is lost at any level."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_level_has_the_largest_and_the_mean_of_its_cells(rows, columns, see
         np.testing.assert_allclose((level.mean * counts).sum(), rows, rtol=1e-4)  # no mass is lost
 
 
-def test_one_bright_cell_is_bright_at_every_level_and_in_bytes():
+def test_a_single_cell_stays_visible_at_every_level():
     weights = np.full((1024, 1024), 1 / 1100, np.float32)
     weights[311, 17] = 1.0
     for number, level in enumerate(tiles.pyramid(weights)):
@@ -47,14 +47,14 @@ def test_one_bright_cell_is_bright_at_every_level_and_in_bytes():
         assert codes[row, column] == 255 and (codes == 255).sum() == 1 and codes.min() == 8
 
 
-def test_tiles_are_the_cells_of_the_map_and_strips_its_thumbnails():
+def test_tiles_and_strips_have_the_cells_of_the_map():
     trace = random_trace(300, 40)
     weights = trace.encoder_self.weights
     sent = tiles.tiles(trace, SELF, 1, 2, [(0, 1, 0), (2, 0, 0)])
-    found, above = sent["tiles"]
-    shown = HALF.decode(found["largest"], (found["rows"], found["columns"]))
-    np.testing.assert_allclose(np.sqrt(shown), np.sqrt(weights[1, 2, 256:, :256]), atol=1 / 510 + 1e-6)
-    assert "mean" not in found and (above["rows"], above["columns"]) == (75, 75)
+    tile, above = sent["tiles"]
+    decoded = HALF.decode(tile["largest"], (tile["rows"], tile["columns"]))
+    np.testing.assert_allclose(np.sqrt(decoded), np.sqrt(weights[1, 2, 256:, :256]), atol=1 / 510 + 1e-6)
+    assert "mean" not in tile and (above["rows"], above["columns"]) == (75, 75)
     mean = HALF.decode(above["mean"], (75, 75))
     blocks = weights[1, 2].reshape(75, 4, 75, 4)
     np.testing.assert_allclose(np.sqrt(mean), np.sqrt(blocks.mean((1, 3))), atol=1 / 510 + 1e-6)
@@ -66,7 +66,7 @@ def test_tiles_are_the_cells_of_the_map_and_strips_its_thumbnails():
     assert strip["entropies"] == [round(pattern.entropy, 2) for pattern in patterns]
 
 
-def test_what_is_sent_of_a_large_translation_is_small_and_a_file_says_what_it_leaves_out():
+def test_payloads_of_large_maps_are_small_and_files_name_missing_maps():
     """Tiles come when they are looked at; an exact payload, which can ask for nothing, holds one head's."""
     trace = random_trace(300, 40, layers=2)
     sent = payload.payload(trace)
@@ -82,19 +82,19 @@ def test_what_is_sent_of_a_large_translation_is_small_and_a_file_says_what_it_le
     assert "smaller ones" in payload.payload(trace, Selection(AttentionKind.DECODER_SELF), exact=True)["left_out"]
 
 
-def test_the_page_may_ask_for_tiles_and_for_exact_cells_that_there_are():
+def test_requests_for_tiles_and_cells():
     trace = random_trace(300, 40, layers=2)
     context = SimpleNamespace(trace=lambda address: trace)
-    asked = {"key": "k", "head": ["encoder_self", 1, 3]}
-    found = maps.page_cell(context, None, {**asked, "row": 299, "column": 7})["cell"]
-    assert found["value"] == float(trace.encoder_self.weights[1, 3, 299, 7])
-    sent = maps.page_tiles(context, None, {**asked, "wanted": [[1, 0, 0]]})["tiles"]
+    request = {"key": "k", "head": ["encoder_self", 1, 3]}
+    cell = maps.page_cell(context, None, {**request, "row": 299, "column": 7})["cell"]
+    assert cell["value"] == float(trace.encoder_self.weights[1, 3, 299, 7])
+    sent = maps.page_tiles(context, None, {**request, "wanted": [[1, 0, 0]]})["tiles"]
     assert (sent["kind"], sent["layer"], sent["head"], len(sent["tiles"])) == ("encoder_self", 1, 3, 1)
     strips = maps.page_layers(context, None, {"key": "k", "strips": [["encoder_self", 1]]})["strips"]
     assert strips == [tiles.strip(trace, SELF, 1)]
     for wrong in ({"row": 300, "column": 0}, {"row": -1, "column": 0}, {"row": 0, "column": "x"}):
         with pytest.raises(Refusal):
-            maps.page_cell(context, None, {**asked, **wrong})
+            maps.page_cell(context, None, {**request, **wrong})
     for wrong in (
         {"head": ["encoder_self", 2, 0]},
         {"head": ["encoder_self"]},
@@ -102,10 +102,10 @@ def test_the_page_may_ask_for_tiles_and_for_exact_cells_that_there_are():
         {"wanted": 3},
     ):
         with pytest.raises(ValueError):
-            maps.page_tiles(context, None, {"wanted": [], **asked, **wrong})
+            maps.page_tiles(context, None, {"wanted": [], **request, **wrong})
 
 
 @pytest.mark.parametrize("wanted", [[(9, 0, 0)], [(0, 2, 0)], [(0, 0, -1)], [(0, 0, 0)] * 41])
-def test_tiles_that_there_are_not_are_refused(wanted):
+def test_unknown_tiles_are_refused(wanted):
     with pytest.raises(Refusal):
         tiles.tiles(random_trace(300, 40), SELF, 0, 0, wanted)
