@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.nets.blocks import argmax
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import Transformer
@@ -43,7 +44,7 @@ def greedy(
     start = torch.tensor([[begin_id, *prefix]] * len(limits), device=device)
     decoder = StepDecoder(model, source, start, interventions=interventions)
     while alive:
-        best = decoder.choices.argmax(-1)
+        best = argmax(decoder.choices)
         if recorder is not None:
             recorder.add(alive, decoder, best)
         unfinished = []

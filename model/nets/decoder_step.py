@@ -27,6 +27,7 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 
+MANY_SENTENCES = 8  # from which plain products are faster than the fused attention kernel with its one query a head
 MAX_PACKED = 64_000_000  # numbers that a step reads; packed copies of a larger model would take too much memory
 
 Product = Callable[..., StepProduct]
@@ -230,6 +231,8 @@ class _LayerStep:
             context, _ = scaled_dot_product(queries, keys, values, mask, bias=bias, scaled=scaled, at=apply)
             if is_changed:
                 return context
+        if queries.size(0) >= MANY_SENTENCES:
+            return scaled_dot_product(queries, keys, values, mask, bias=bias, scaled=self.scale is None)[0]
         added = mask if bias is None else bias  # self-attention has no mask here, cross-attention no bias
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=added, scale=self.scale)
 

@@ -18,20 +18,20 @@ ATTENTION = {
     "q": (HEADS, "queries"),
     "k": (("batch", "heads", "key", "d_head"), "keys"),
     "v": (("batch", "heads", "key", "d_head"), "values"),
-    "bias": (("1", "heads", "query", "key"), "what relative positions add to the scores"),
+    "bias": (("1", "heads", "query", "key"), "bias of relative positions on the scores"),
     "scores": (
         ("batch", "heads", "query", "key"),
-        "q k^T / sqrt(d_k), or q k^T + bias, before the mask: what is masked stays masked",
+        "q k^T / sqrt(d_k), or q k^T + bias; the mask is applied afterwards",
     ),
-    "pattern": (("batch", "heads", "query", "key"), "the softmax's weights, as values are weighted by them"),
-    "z": (HEADS, "what each head says, before W_O"),
-    "out": (("batch", "query", "d_model"), "what the sub-layer adds to the stream"),
+    "pattern": (("batch", "heads", "query", "key"), "attention weights that the values are multiplied by"),
+    "z": (HEADS, "output of each head, before W_O"),
+    "out": (("batch", "query", "d_model"), "output of the sub-layer, added to the residual stream"),
 }
 FEED_FORWARD = {
     "pre": (("batch", "position", "d_feedforward"), "hidden units before the activation"),
-    "gate": (("batch", "position", "d_feedforward"), "what the hidden units are multiplied by after it"),
-    "post": (("batch", "position", "d_feedforward"), "hidden units after it, and after the gate where there is one"),
-    "out": (("batch", "position", "d_model"), "what the sub-layer adds to the stream"),
+    "gate": (("batch", "position", "d_feedforward"), "factor of the hidden units after the activation"),
+    "post": (("batch", "position", "d_feedforward"), "hidden units after the activation and the gate"),
+    "out": (("batch", "position", "d_model"), "output of the sub-layer, added to the residual stream"),
 }
 STREAM = ("batch", "position", "d_model")
 SHORT = {
@@ -81,11 +81,11 @@ def _places(config: ModelConfig) -> Iterator[Place]:
     for side, layers in ((Side.ENCODER, config.num_encoder_layers), (Side.DECODER, config.num_decoder_layers)):
         yield Place(f"{side.value}.embed", STREAM, "token embeddings, scaled", side)
         if config.adds_positions:
-            yield Place(f"{side.value}.pos", ("1", "position", "d_model"), "the code of positions", side)
+            yield Place(f"{side.value}.pos", ("1", "position", "d_model"), "position code", side)
         for layer in range(layers):
             yield from _layer(config, side, f"{side.value}.{layer}")
-        yield Place(f"{side.value}.final", STREAM, "what the stack gives, after its last norm", side)
-    yield Place("logits", ("batch", "position", "vocabulary"), "of each next token", Side.DECODER)
+        yield Place(f"{side.value}.final", STREAM, "output of the stack, after its last norm", side)
+    yield Place("logits", ("batch", "position", "vocabulary"), "logits of the next token", Side.DECODER)
 
 
 def _layer(config: ModelConfig, side: Side, at: str) -> Iterator[Place]:
